@@ -244,15 +244,13 @@ impl Performer {
         outcome: SummaryOutcome,
     ) -> Result<ViewChange, String> {
         let before = self.estimate(view).tokens;
-        let mut compacted = view.clone();
-        let change =
-            compacted.compact_by(at, outcome.text?, outcome.usage).map_err(|error| error.to_string())?;
-        let saved = before.saturating_sub(self.estimate(&compacted).tokens);
-        if saved == 0 || saved < least {
-            return Err(format!("the summary saves about {saved} tokens, which is too little"));
-        }
-        *view = compacted;
-        Ok(change)
+        view.compact_if(at, outcome.text?, outcome.usage, |compacted| {
+            let saved = before.saturating_sub(self.estimate(compacted).tokens);
+            if saved == 0 || saved < least {
+                return Err(format!("the summary saves about {saved} tokens, which is too little"));
+            }
+            Ok(())
+        })
     }
 
     fn clear(

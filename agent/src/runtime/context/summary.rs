@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 use super::SummaryWriter;
 use super::transcript::{shortened, transcript};
 use crate::args::{Plan, PlanOptions};
-use crate::message::{AssistantMessage, Conversation, ConversationView, Message, Usage};
+use crate::message::{AssistantMessage, Conversation, ConversationView, Message, MessageList, Usage};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, StepCx, TokenCounter};
 use crate::panics::catch_future;
 use crate::runtime::budget::BoundBudgets;
@@ -90,8 +90,9 @@ pub(in crate::runtime) struct SummaryTask {
     writer: SummaryWriter,
     counter: Arc<dyn TokenCounter>,
     request: Result<ModelRequest, String>,
-    /// The ids of the calls in the transcript.
-    calls: HashSet<String>,
+    conversation: MessageList,
+    /// The number of messages that it replaces.
+    at: usize,
     /// The beginning of the first request of the user.
     first: String,
     max_summary: u64,
@@ -135,8 +136,6 @@ impl SummaryDraft<'_> {
         };
         let request = self.question(at).map(|question| request(writer, &question)).ok_or_else(too_long);
         let all = view.conversation().get(..at).unwrap_or_default();
-        let calls = all.iter().filter_map(|message| message.as_assistant());
-        let calls = calls.flat_map(|reply| reply.tool_calls().map(|call| call.id.clone())).collect();
         let first = all.iter().find(|message| matches!(&***message, Message::User(_)));
         // About four characters are a token.
         let quoted = usize::try_from(part_of(*usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
@@ -145,7 +144,8 @@ impl SummaryDraft<'_> {
             writer: writer.clone(),
             counter: counter.clone(),
             request,
-            calls,
+            conversation: view.conversation().clone(),
+            at,
             first,
             max_summary: part_of(*usable, SUMMARY_SHARE),
             session: session.map(str::to_owned),
@@ -244,6 +244,21 @@ impl SummaryTask {
         reply
     }
 
+    /// Returns those of these ids that no call has. The newest calls are looked at first, so that the work does not grow with the conversation
+    /// as long as the ids are of late.
+    fn unknown_calls<'a>(&self, mut ids: HashSet<&'a str>) -> HashSet<&'a str> {
+        for message in self.conversation.iter().take(self.at).rev() {
+            if ids.is_empty() {
+                break;
+            }
+            let calls = message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
+            for call in calls {
+                ids.remove(&*call.id);
+            }
+        }
+        ids
+    }
+
     /// Returns the text that replaces the messages.
     ///
     /// # Errors
@@ -263,12 +278,11 @@ impl SummaryTask {
         if decisions.is_empty() && open.is_empty() && facts.is_empty() {
             return Err("`decisions`, `open` and `facts` are all empty".to_owned());
         }
-        let (named, unknown) =
-            facts.iter().flat_map(|fact| &fact.calls).fold((0, 0), |(named, unknown), id| {
-                (named + 1, unknown + usize::from(!self.calls.contains(id)))
-            });
-        if unknown * 2 > named {
-            return Err(format!("{unknown} of {named} ids in `calls` do not occur in the transcript"));
+        let named = || facts.iter().flat_map(|fact| &fact.calls).map(String::as_str);
+        let unknown = self.unknown_calls(named().collect());
+        let (count, wrong) = (named().count(), named().filter(|id| unknown.contains(id)).count());
+        if wrong * 2 > count {
+            return Err(format!("{wrong} of {count} ids in `calls` do not occur in the transcript"));
         }
         let mut text = format!("Goal: {goal}\n");
         if !self.first.is_empty() {
@@ -277,8 +291,7 @@ impl SummaryTask {
         add_list(&mut text, "Decisions", decisions.iter().cloned());
         add_list(&mut text, "Open", open.iter().cloned());
         let facts = facts.iter().map(|Fact { text, calls }| {
-            let known: Vec<_> =
-                calls.iter().filter(|id| self.calls.contains(*id)).map(String::as_str).collect();
+            let known: Vec<_> = calls.iter().map(String::as_str).filter(|id| !unknown.contains(id)).collect();
             if known.is_empty() { text.clone() } else { format!("{text} (calls: {})", known.join(", ")) }
         });
         add_list(&mut text, "Facts", facts);
