@@ -13,7 +13,10 @@ use super::SummaryWriter;
 use super::transcript::{shortened, transcript};
 use crate::args::{Plan, PlanOptions};
 use crate::message::{AssistantMessage, Conversation, ConversationView, Message, MessageList, Usage};
-use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, StepCx, TokenCounter};
+use crate::model::{
+    ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, RequestNotice, RequestNotices, StepCx,
+    TokenCounter,
+};
 use crate::panics::catch_future;
 use crate::runtime::budget::BoundBudgets;
 use crate::runtime::output::without_fence;
@@ -73,6 +76,9 @@ pub(crate) struct SummaryOutcome {
     pub(crate) usage: Usage,
     /// The model that was asked.
     pub(crate) model: String,
+    /// What happened to its requests before they were sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notices: Vec<RequestNotice>,
 }
 
 /// The inputs that all summaries of a view share.
@@ -162,8 +168,24 @@ impl SummaryTask {
 
     /// Asks for the summary. An answer that does not fit is sent back once, with the report.
     pub(in crate::runtime) async fn run(self, key: Option<StepKey>, cancel: CancelToken) -> SummaryOutcome {
-        let mut outcome =
-            SummaryOutcome { text: Err(String::new()), usage: Usage::default(), model: self.model() };
+        let notices = RequestNotices::default();
+        let mut outcome = self.ask_for_text(key, cancel, &notices).await;
+        outcome.notices = notices.take();
+        outcome
+    }
+
+    async fn ask_for_text(
+        self,
+        key: Option<StepKey>,
+        cancel: CancelToken,
+        notices: &RequestNotices,
+    ) -> SummaryOutcome {
+        let mut outcome = SummaryOutcome {
+            text: Err(String::new()),
+            usage: Usage::default(),
+            model: self.model(),
+            notices: Vec::new(),
+        };
         let mut request = match &self.request {
             Ok(request) => request.clone(),
             Err(reason) => {
@@ -174,7 +196,9 @@ impl SummaryTask {
         for is_last in [false, true] {
             // A second question under the same key would be answered like the first.
             let key = key.clone().filter(|_| !is_last);
-            let reply = match self.ask(key, cancel.clone(), &request).await {
+            let mut step = StepCx::new().with_cancel(cancel.clone());
+            (step.key, step.notices) = (key, notices.clone());
+            let reply = match self.ask(step, &request).await {
                 Ok(reply) => reply,
                 Err(error) => {
                     outcome.text = Err(error.to_string());
@@ -198,14 +222,7 @@ impl SummaryTask {
         outcome
     }
 
-    async fn ask(
-        &self,
-        key: Option<StepKey>,
-        cancel: CancelToken,
-        request: &ModelRequest,
-    ) -> Result<AssistantMessage, ModelError> {
-        let mut step = StepCx::new().with_cancel(cancel);
-        step.key = key;
+    async fn ask(&self, step: StepCx, request: &ModelRequest) -> Result<AssistantMessage, ModelError> {
         let model = &self.writer.model;
         let span = telemetry::request_span(model.info(), request, self.session.as_deref());
         let call = catch_future(|| Box::pin(self.call(step, request))).instrument(span.clone());
@@ -231,17 +248,16 @@ impl SummaryTask {
     async fn call(&self, step: StepCx, request: &ModelRequest) -> Result<AssistantMessage, ModelError> {
         let model = self.writer.model.clone();
         let Some(bound) = &self.budgets else { return model.call(&step, request).await };
-        let key = step.key.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (held, limited) = bound.clone()?.reserve(key, model.clone(), request).await?;
+        let (held, limited) = bound.clone()?.reserve(&step, model.clone(), request).await?;
         let mut request = request.clone();
         request.max_tokens = limited.or(request.max_tokens);
-        let reply = model.call(&step, &request).await;
-        match &reply {
-            Ok(answer) => held.settle(answer, None),
-            Err(error) => held.settle(&AssistantMessage::default(), Some(error)),
+        let mut stream = model.stream(&step, &request);
+        let mut failure = None;
+        while let Some(next) = stream.next().await {
+            failure = next.err();
         }
-        .await;
-        reply
+        held.settle(stream.partial(), failure.as_ref()).await;
+        failure.map_or_else(|| Ok(stream.into_message()), Err)
     }
 
     /// Returns those of these ids that no call has. The newest calls are looked at first, so that the work does not grow with the conversation
