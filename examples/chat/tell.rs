@@ -372,6 +372,12 @@ fn about_context(kind: &EventKind) -> Option<(Kind, String)> {
         EventKind::ContextNear { used, usable, .. } => {
             (Kind::Notice, format!("the conversation has about {used} of {usable} tokens"))
         }
+        EventKind::RequestDelayed { waited_ms, limit, .. } => {
+            (Kind::Dim, format!("the request waited {waited_ms} ms for a limit: {limit}"))
+        }
+        EventKind::BudgetNear { budget, share, .. } => {
+            (Kind::Notice, format!("{:.0} % of the budget `{}` are spent", share * 100.0, one_line(budget)))
+        }
         EventKind::ModelSwitched { to, losses, .. } => {
             (Kind::Notice, format!("{} answers; lost: {losses}", one_line(to)))
         }

@@ -1,16 +1,19 @@
 //! Budgets: what is reserved before a request, and settled after it. Never above the limit, whoever shares it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::Usage;
-use agent::model::{Fallback, ModelError, ModelErrorKind, ModelInfo, ScriptedReply, reply};
+use agent::model::{Fallback, ModelAttempt, ModelError, ModelErrorKind, ModelInfo, ScriptedReply, reply};
 use agent::provider::Prices;
 use agent::run::{Budget, Limit};
 use agent::store::{BudgetHold, MemoryStore, SqlStore, Store, StoreErrorKind};
-use agent::{Assistant, AssistantBuilder, RunError, RunStop, ScriptedModel};
+use agent::testing::EventLog;
+use agent::{Assistant, AssistantBuilder, EventKind, RunError, RunStop, ScriptedModel, tool, tools};
 
 use crate::context_runs::{is_summary, next_reply};
+use crate::store_kill::{finish, kill_at, lines, start_spending};
 use crate::store_support::{Fault, Faulty, Folder, postgres, unique};
 
 fn info() -> ModelInfo {
@@ -23,6 +26,12 @@ fn answers() -> ScriptedModel {
 
 fn builder(model: &ScriptedModel, store: &(impl Store + Clone + 'static)) -> AssistantBuilder {
     Assistant::builder(model.clone()).store(store.clone()).request(|request| request.with_max_tokens(50))
+}
+
+/// Counts.
+#[tool(inline, read_only)]
+fn count(number: usize) -> usize {
+    number
 }
 
 /// The key of a budget of tokens for all time.
@@ -91,6 +100,47 @@ async fn two_stores_of_one_sqlite_file_share_a_budget() {
 #[ignore = "postgres: needs DATABASE_URL"]
 async fn store_budgets_in_postgres() {
     many_at_once(vec![Arc::new(postgres().await), Arc::new(postgres().await)]).await;
+}
+
+/// Two processes take of one budget; one of them is killed while requests of it are open.
+async fn two_processes(database: &str, store: &SqlStore) {
+    const LIMIT: u64 = 3_000;
+    let (folder, name) = (Folder::new(), unique("processes"));
+    let logs = [folder.path("one"), folder.path("other")];
+    let mut killed = start_spending(database, &logs[0], &name);
+    let other = start_spending(database, &logs[1], &name);
+    assert!(kill_at(&mut killed, &logs[0], 12, Duration::from_millis(5)), "it was killed");
+    let left = store.budget(&key(&name)).await.unwrap();
+    assert!(left.spent + left.held <= LIMIT, "{left:?}");
+    finish(other);
+    let used = store.budget(&key(&name)).await.unwrap();
+    let count =
+        |word: &str| logs.iter().flat_map(|log| lines(log)).filter(|line| line == word).count() as u64;
+    let (sent, answered) = (count("sent"), count("answered"));
+    // What was answered is settled, and what the killed process had open is still reserved: at most 61 tokens for each.
+    assert!(used.spent >= 50 * answered && used.spent + used.held <= LIMIT, "{used:?}, {answered} answers");
+    assert!(used.held > 0 && used.held <= 8 * 70, "{used:?}");
+    assert!(sent > answered && sent <= LIMIT / 50, "{sent} requests");
+    // An hour later these count as spent, because they may have been made; nothing is reserved any more.
+    let later = now() + 3_600_000;
+    let all = vec![BudgetHold::new(key(&name), LIMIT, LIMIT)];
+    let refused = store.reserve("later", all, later, later + 1_000).await.unwrap().unwrap();
+    assert_eq!((refused.spent, refused.held), (used.spent + used.held, 0));
+}
+
+#[tokio::test]
+async fn two_processes_never_exceed_a_budget_also_if_one_is_killed() {
+    let folder = Folder::new();
+    let path = folder.path("budgets.db");
+    let store = SqlStore::sqlite(&path).await.unwrap();
+    two_processes(path.to_str().unwrap(), &store).await;
+}
+
+#[tokio::test]
+#[ignore = "postgres: needs DATABASE_URL"]
+async fn store_budgets_of_processes_in_postgres() {
+    let store = postgres().await;
+    two_processes(&std::env::var("DATABASE_URL").unwrap(), &store).await;
 }
 
 #[tokio::test]
@@ -266,7 +316,7 @@ async fn a_store_that_fails_lets_nothing_be_sent() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_store_loses_neither_the_end_of_a_reply_nor_its_settlement() {
     let inner = MemoryStore::new();
-    let slow = Faulty::new(&inner, Fault::Slow(std::time::Duration::from_millis(300)), 0, usize::MAX);
+    let slow = Faulty::new(&inner, Fault::Slow(Duration::from_millis(300)), 0, usize::MAX);
     let model = ScriptedModel::new([
         reply().text("Hel").error(ModelError::new(ModelErrorKind::Server, "broken")),
         reply().text("Hello!").usage(Usage::new(60, 40)),
@@ -365,4 +415,72 @@ async fn attempts_of_a_fallback_that_failed_count_too() {
     }
     assert!((101..200).contains(&spent[0]), "the estimated input of the first: {spent:?}");
     assert_eq!(spent[1], 100, "a refused request costs nothing");
+}
+
+#[tokio::test]
+async fn attempts_count_also_if_all_models_of_a_fallback_failed() {
+    let fails = |kind: ModelErrorKind, status: u16| {
+        let error = ModelError::new(kind, "broken").with_status(status);
+        ScriptedModel::from_fn(move |_| error.clone().into()).with_info(info())
+    };
+    let mut spent = Vec::new();
+    for (first, second) in [(429, 500), (500, 429), (500, 500), (429, 429)] {
+        let store = MemoryStore::new();
+        let kind = |status| if status == 429 { ModelErrorKind::RateLimit } else { ModelErrorKind::Server };
+        let both = Fallback::new([fails(kind(first), first), fails(kind(second), second)]);
+        let assistant = Assistant::builder(both).store(store.clone()).budget(total("team", 100_000)).build();
+        let assistant = assistant.unwrap();
+        assert_eq!(assistant.prompt("Hi").await.unwrap_err().code(), "model");
+        // The record of the failed reply has the other attempt.
+        let messages = assistant.messages();
+        let attempts = ModelAttempt::before(messages.last().unwrap().as_assistant().unwrap());
+        assert_eq!(attempts.iter().map(|attempt| attempt.status).collect::<Vec<_>>(), [Some(second)]);
+        let used = store.budget(&key("team")).await.unwrap();
+        assert_eq!(used.held, 0);
+        spent.push(used.spent);
+    }
+    let one = spent[0];
+    assert!((1..100).contains(&one) && spent == [one, one, 2 * one, 0], "{spent:?}");
+}
+
+#[tokio::test]
+async fn a_budget_that_is_nearly_spent_is_announced_once_in_a_run() {
+    let model = ScriptedModel::from_fn(|request| {
+        let usage = Usage::new(60, 40);
+        let count = request.messages.len();
+        let reply = if count < 9 {
+            reply().tool_call("count", format!(r#"{{"number": {count}}}"#))
+        } else {
+            reply().text("Done.")
+        };
+        reply.usage(usage)
+    })
+    .with_info(info());
+    let (store, log) = (MemoryStore::new(), EventLog::new());
+    let assistant = builder(&model, &store)
+        .tools(tools![count])
+        .budget(total("team", 500))
+        .budget(Budget::tokens(100_000).named("large").in_total())
+        .on_event(log.listener())
+        .build()
+        .unwrap();
+    assistant.prompt("Add.").await.unwrap_err();
+    let near = |log: &EventLog| -> Vec<(String, f64)> {
+        let all = log.events().into_iter();
+        all.filter_map(|event| match event.kind {
+            EventKind::BudgetNear { budget, share, .. } => Some((budget, share)),
+            _ => None,
+        })
+        .collect()
+    };
+    // Before the fifth request 400 of 500 are spent.
+    assert_eq!(near(&log), [("team".to_owned(), 0.8)], "{}", log.outline());
+    assert_eq!(store.budget(&key("team")).await.unwrap().spent, 400);
+    // Another run says it again, and one with a larger budget does not.
+    for (limit, expected) in [(700, None), (600, Some(("team".to_owned(), 500.0 / 600.0)))] {
+        let log = EventLog::new();
+        let other = builder(&answers(), &store).budget(total("team", limit)).on_event(log.listener());
+        let ended = other.build().unwrap().prompt("Hi").await;
+        assert_eq!(near(&log), Vec::from_iter(expected), "{limit}: {ended:?}");
+    }
 }

@@ -2,10 +2,11 @@
 
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::message::{Conversation, Message, StopReason, Usage};
-use agent::model::{ModelRequest, ScriptedReply, reply};
+use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedReply, reply};
+use agent::run::Limit;
 use agent::store::MemoryStore;
 use agent::testing::EventLog;
-use agent::{RunError, RunStop, ScriptedModel, json};
+use agent::{Assistant, RunError, RunStop, ScriptedModel, UsageLimits, json};
 
 use crate::assistant_support::assert_sound;
 use crate::context_runs::{builder, is_summary, next_reply, rules, tokens};
@@ -107,4 +108,81 @@ async fn a_durable_run_makes_the_request_again_in_a_step_of_its_own() {
     let outcome = run.play().await.unwrap();
     assert_eq!((outcome.text().as_str(), outcome.stop), ("I read 12 pages.", RunStop::Completed));
     assert!(run.steps().iter().any(|step| step.ends_with("/again")), "{:?}", run.steps());
+}
+
+/// Refuses the first request of a run as too long.
+fn refuses_once() -> ScriptedModel {
+    ScriptedModel::from_fn(|request| {
+        if is_summary(request) {
+            return reply().text(r#"{"goal": "Know why", "open": ["Why"]}"#);
+        }
+        if request.messages.iter().any(|message| message.text().starts_with("<summary>")) {
+            return reply().text("Because.");
+        }
+        reply().error(ModelError::new(ModelErrorKind::ContextTooLong, "too long"))
+    })
+}
+
+fn long_chat() -> Conversation {
+    let pair =
+        |at| [Message::user(format!("Question {at}: {}", "why ".repeat(220))), Message::assistant("x")];
+    (0..20).flat_map(pair).collect()
+}
+
+fn at_most(requests: u64) -> UsageLimits {
+    UsageLimits { requests: Some(requests), ..UsageLimits::default() }
+}
+
+#[tokio::test]
+async fn a_request_that_is_made_again_takes_a_place_in_the_limits() {
+    for (requests, is_answered) in [(1, false), (2, true)] {
+        let model = refuses_once();
+        let assistant = builder(model.clone()).conversation(long_chat()).manage_context(rules());
+        let assistant = assistant.limits(at_most(requests)).build().unwrap();
+        let ended = assistant.prompt("And now?").await;
+        assert_eq!(ended.is_ok(), is_answered, "{requests}");
+        let sent = model.requests().iter().filter(|request| !is_summary(request)).count();
+        assert_eq!(sent as u64, requests);
+        if let Err(error) = ended {
+            assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Requests), "{error}");
+        }
+        assert_sound(&assistant);
+    }
+    // On an engine, too.
+    for (requests, stop) in [(1, RunStop::Limit), (2, RunStop::Completed)] {
+        let assistant = builder(refuses_once()).manage_context(rules()).limits(at_most(requests));
+        let service = Service::new(&assistant.build().unwrap()).unwrap();
+        let request = RunRequest::new("r", "And now?").with_history(long_chat().shared().to_vec());
+        assert_eq!(Rehearsal::new(service, request).play().await.unwrap().stop, stop, "{requests}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_a_sub_agent_that_is_made_again_takes_a_place_in_the_limits_of_its_tree() {
+    let ask = |requests: Option<u64>| async move {
+        let child = ScriptedModel::from_fn(|request| {
+            if !is_summary(request) && tokens(request) > 3_000 {
+                return reply().error(ModelError::new(ModelErrorKind::ContextTooLong, "too long"));
+            }
+            next_reply(request, 12)
+        });
+        let expert = builder(child.clone()).manage_context(rules()).build().unwrap();
+        let root = ScriptedModel::new([
+            reply().tool_call("ask", r#"{"task": "Read."}"#),
+            reply().text("It was read."),
+        ]);
+        let limits = UsageLimits { requests, ..UsageLimits::default() };
+        let root = Assistant::builder(root).tools(expert.as_tool("ask", "Reads.")).limits(limits);
+        let ended = root.build().unwrap().prompt("Read.").await;
+        (ended, child.requests())
+    };
+    let (ended, sent) = ask(None).await;
+    ended.unwrap();
+    let refused = sent.iter().filter(|request| !is_summary(request) && tokens(request) > 3_000).count();
+    assert!(refused > 0, "no request was too long");
+    // Those of the sub-agent, with summaries, and two of the root.
+    let all = sent.len() as u64 + 2;
+    assert!(ask(Some(all)).await.0.is_ok());
+    let error = ask(Some(all - 1)).await.0.unwrap_err();
+    assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Requests), "{error}");
 }

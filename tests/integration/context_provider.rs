@@ -1,6 +1,6 @@
 //! Summaries that the provider writes within its replies.
 
-use agent::message::{Message, Part, Usage};
+use agent::message::{Conversation, Message, Part, Usage, UserMessage};
 use agent::model::{ContextRules, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ScriptedReply, reply};
 use agent::store::MemoryStore;
 use agent::{AssistantBuilder, ScriptedModel, json};
@@ -25,6 +25,11 @@ fn block(info: &ModelInfo, text: &str) -> Part {
 fn provider(info: &ModelInfo, pages: u32) -> ScriptedModel {
     let own = info.clone();
     let model = ScriptedModel::from_fn(move |request| {
+        // It answers the newest message that is not a pinned one.
+        let is_pinned = |message: &Message| matches!(message, Message::User(user) if user.is_pinned());
+        let (mut read, all) = (request.clone(), &request.messages);
+        read.messages = all.iter().filter(|message| !is_pinned(message)).cloned().collect();
+        let request = &read;
         let next: ScriptedReply = next_reply(request, pages);
         match request.compact_at {
             Some(at) if tokens(request) >= at => {
@@ -89,6 +94,33 @@ async fn requests_to_the_same_model_begin_with_the_newest_summary() {
         let whole = builder(other.clone()).conversation(assistant.messages()).build().unwrap();
         whole.prompt("Who are you?").await.unwrap();
         assert!(!has_block(&other.requests()[0]) && other.requests()[0].messages.len() > 120);
+    }
+}
+
+#[tokio::test]
+async fn pinned_messages_follow_the_summary_of_the_provider() {
+    for info in [claude(), gpt()] {
+        let model = provider(&info, 60);
+        let assistant = managed(&model).build().unwrap();
+        let contract = UserMessage::from("The contract.").pinned();
+        assistant.prompt("Read 60 pages.").with_message(contract).await.unwrap();
+        assistant.prompt("Thanks.").await.unwrap();
+        for request in model.requests() {
+            let pins = request.messages.iter().filter(|message| message.text() == "The contract.");
+            assert_eq!(pins.count(), 1, "{request:?}");
+            let sent: Conversation = request.messages.iter().cloned().collect();
+            assert!(sent.is_sound(), "{sent:?}");
+            if has_block(&request) {
+                // Behind the results of the reply with the summary.
+                let roles: Vec<_> = sent.iter().take(3).map(Message::role).collect();
+                assert_eq!(roles, ["assistant", "tool_result", "user"]);
+            }
+        }
+        // A process that begins anew sends the same.
+        let sent = model.requests().pop().unwrap().messages;
+        let all = assistant.messages();
+        let before: Conversation = all.iter().take(all.len() - 1).cloned().collect();
+        assert_eq!(info.hand_off(&before), sent);
     }
 }
 

@@ -2,9 +2,13 @@
 
 use agent::message::{
     AssistantMessage, Conversation, Message, OutcomeKind, Part, ProviderData, ToolResultMessage, UserMessage,
+    ViewError,
 };
-use agent::model::{ModelInfo, ModelRequest};
+use agent::model::{ContextReport, ContextRules, Model as _, ModelInfo, ModelRequest};
 use agent::provider::protocol;
+use agent::{ScriptedModel, Value};
+
+use crate::recorded::cassettes;
 
 const PROTOCOLS: [(&str, &str); 4] = [
     ("anthropic", "anthropic"),
@@ -67,4 +71,104 @@ fn every_view_encodes_for_every_protocol() {
             }
         }
     }
+}
+
+/// The folders of recorded requests, with their protocols.
+const FOLDERS: [(&str, &str); 6] = [
+    ("anthropic", "anthropic"),
+    ("openai-chat", "openai-chat"),
+    ("compat-openai-chat", "openai-chat"),
+    ("openai-responses", "openai-responses"),
+    ("compat-openai-responses", "openai-responses"),
+    ("gemini", "gemini"),
+];
+
+/// The conversations of recorded requests with several messages, each with its name and protocol.
+fn recorded() -> Vec<(String, &'static str, Conversation)> {
+    let mut found = Vec::new();
+    for (folder, name) in FOLDERS {
+        let protocol = protocol(name).unwrap();
+        for entry in std::fs::read_dir(cassettes(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.to_str().unwrap().ends_with(".request.json") {
+                continue;
+            }
+            let body: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            let Ok((_, request)) = protocol.parse_request("recorded", &body) else { continue };
+            let conversation: Conversation = request.messages.iter().cloned().collect();
+            if conversation.len() > 2 && conversation.is_sound() {
+                found.push((path.display().to_string(), name, conversation));
+            }
+        }
+    }
+    assert!(found.len() > 30, "{} recorded conversations", found.len());
+    found
+}
+
+/// Asserts that what is sent of a conversation is sound, and that its protocol encodes it.
+fn assert_sendable(what: &str, name: &str, conversation: &Conversation) {
+    let protocol = protocol(name).unwrap();
+    let info = ModelInfo::new("recorded", protocol.api(), "recorded");
+    let sent: Conversation = conversation.view().iter().cloned().collect();
+    assert!(sent.is_sound(), "{what}");
+    let request = ModelRequest::new(info.hand_off(&sent).iter().cloned()).with_max_tokens(100);
+    protocol.encode(&info, &request).unwrap_or_else(|error| panic!("{what}: {error}"));
+}
+
+#[test]
+fn every_cut_of_a_recorded_conversation_is_sendable_or_refused() {
+    let mut cut = 0;
+    for (file, name, conversation) in recorded() {
+        let cuts = conversation.cuts();
+        for at in 0..=conversation.len() {
+            let mut changed = conversation.clone();
+            let made = changed.compact(at, "What happened before.");
+            assert_eq!(made.is_ok(), cuts.contains(&at), "{file}, before message {at}");
+            if made.is_ok() {
+                cut += 1;
+                assert_sendable(&format!("{file}, before message {at}"), name, &changed);
+            } else {
+                assert_eq!(changed, conversation, "{file}, before message {at}");
+            }
+        }
+    }
+    assert!(cut > 30, "{cut} cuts");
+}
+
+#[test]
+fn recorded_conversations_fit_into_windows_of_a_part_of_their_length() {
+    let (mut fits, mut compacted) = (0, 0);
+    for (file, name, conversation) in recorded() {
+        let model = ScriptedModel::new([""; 0]);
+        let whole =
+            ContextReport::of(&ModelRequest::new(conversation.shared().iter().cloned()), model.info());
+        for share in [2, 4, 8] {
+            let window = whole.used * 2 / share;
+            let what = format!("{file} in 1/{share}");
+            let (rules, request) = (ContextRules::new().window(window), ModelRequest::default());
+            let mut changed = conversation.clone();
+            let fitted = loop {
+                // A summary of a few tokens.
+                match rules.fit(&mut changed, &request, &model) {
+                    Ok(None) => break true,
+                    Ok(Some(at)) => {
+                        changed.compact(at, "So far.").unwrap_or_else(|error| panic!("{what}: {error}"))
+                    }
+                    // The newest messages alone are too long: an error, and never a silent cut.
+                    Err(ViewError::Full { .. }) => break false,
+                    Err(error) => panic!("{what}: {error}"),
+                }
+            };
+            assert_sendable(&what, name, &changed);
+            assert_eq!(changed.shared(), conversation.shared(), "{what}");
+            if fitted {
+                let sent = ModelRequest::new(changed.view().iter().cloned());
+                // Half of a window is for the reply.
+                assert!(ContextReport::of(&sent, model.info()).used <= window / 2, "{what}");
+                fits += 1;
+                compacted += usize::from(!changed.view_changes().is_empty());
+            }
+        }
+    }
+    assert!(fits > 10 && compacted > 10, "{fits} fit, {compacted} of them compacted");
 }

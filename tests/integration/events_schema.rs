@@ -2,13 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use agent::ScriptedModel;
 use agent::message::{
     AssistantMessage, Content, Conversation, Cost, CustomMessage, Media, Message, OutcomeKind, Part,
     ProviderData, ProviderTool, Resource, ResourceLink, StopReason, ToolResultMessage, Usage,
 };
-use agent::model::{ContextRules, Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx, reply};
+use agent::model::{
+    ContextRules, Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream,
+    RateLimits, StepCx, reply,
+};
+use agent::run::Budget;
+use agent::store::MemoryStore;
 use agent::{
     Assistant, Decision, Decisions, Event, Progress, ToolContext, ToolError, ToolOutcome, ToolOutput, json,
     tool, tools,
@@ -185,7 +191,7 @@ async fn all_events() -> Vec<Event> {
     let info = ModelInfo::new("own", "own", "every");
     for other in [
         Assistant::builder(EveryUpdate(info)),
-        Assistant::builder(ScriptedModel::new([reply().error(agent::model::ModelError::protocol("x"))])),
+        Assistant::builder(ScriptedModel::new([reply().error(ModelError::protocol("x"))])),
         Assistant::builder(ScriptedModel::from_fn(|_| reply().tool_call("x", "{}"))).max_turns(1),
     ] {
         let other = other.build().unwrap();
@@ -237,6 +243,21 @@ async fn small_windows(listen: &impl Fn(&Assistant)) {
     let assistant = Assistant::builder(model).continue_length(1).build().unwrap();
     listen(&assistant);
     assistant.prompt("Count.").await.unwrap();
+
+    // A limit of the provider that is waited for, and a budget that is nearly spent.
+    let busy = ModelError::new(ModelErrorKind::RateLimit, "busy").with_status(429);
+    let busy = reply().error(busy.with_retry_after(Duration::from_millis(50)));
+    let model = ScriptedModel::new([busy, reply().text("Yes.").usage(Usage::new(60, 60))]);
+    let assistant = Assistant::builder(model.limited(RateLimits::new().concurrency(4)))
+        .request(|request| request.with_max_tokens(100))
+        .store(MemoryStore::new())
+        .budget(Budget::tokens(140).in_total())
+        .build()
+        .unwrap();
+    listen(&assistant);
+    for _ in 0..3 {
+        drop(assistant.prompt("Go.").await);
+    }
 }
 
 #[tokio::test]

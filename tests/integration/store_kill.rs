@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use agent::json;
 use agent::message::Message;
 use agent::store::{EntryKind, InvocationQuery, InvocationStatus, SqlStore, Store as _};
 
@@ -23,12 +24,22 @@ fn start_tree(database: &Path, log: &Path) -> Child {
     Command::new(FIXTURE).arg("tree").arg(database).arg(log).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn lines(log: &Path) -> Vec<String> {
+fn start_long(database: &Path, log: &Path) -> Child {
+    Command::new(FIXTURE).arg("long").arg(database).arg(log).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Starts a process that takes of a budget with this name.
+pub(crate) fn start_spending(database: &str, log: &Path, name: &str) -> Child {
+    let mut command = Command::new(FIXTURE);
+    command.arg("budget").arg(database).arg(log).arg(name).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+pub(crate) fn lines(log: &Path) -> Vec<String> {
     std::fs::read_to_string(log).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
 /// Kills it when the log has so many lines, after a moment; false when it ended before.
-fn kill_at(child: &mut Child, log: &Path, count: usize, moment: Duration) -> bool {
+pub(crate) fn kill_at(child: &mut Child, log: &Path, count: usize, moment: Duration) -> bool {
     let begun = Instant::now();
     while lines(log).len() < count {
         assert!(begun.elapsed() < Duration::from_secs(60), "the process does not go on: {:?}", lines(log));
@@ -43,7 +54,7 @@ fn kill_at(child: &mut Child, log: &Path, count: usize, moment: Duration) -> boo
     !child.wait().unwrap().success()
 }
 
-fn finish(child: Child) {
+pub(crate) fn finish(child: Child) {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -212,4 +223,44 @@ async fn check_tree(database: &Path, log: &Path, at: usize) {
         }
     }
     store.close().await;
+}
+
+/// The texts of a session's messages, and the summaries among the recorded changes of its view.
+async fn read_long(database: &Path) -> (Vec<String>, usize) {
+    let store = SqlStore::sqlite(database).await.unwrap();
+    let entries = store.load("kept", 0, 1_000).await.unwrap();
+    let texts = entries.iter().filter_map(|stored| match &stored.1.kind {
+        EntryKind::Message { message, .. } => Some(message.text()),
+        _ => None,
+    });
+    let is_summary = |kind: &EntryKind| matches!(kind, EntryKind::View { change, .. } if json!(change)["change"] == "summary");
+    let summaries = entries.iter().filter(|stored| is_summary(&stored.1.kind)).count();
+    let read = (texts.collect(), summaries);
+    store.close().await;
+    read
+}
+
+#[tokio::test]
+async fn killed_in_a_compaction_the_run_continues_with_the_whole_conversation_and_one_summary() {
+    let calm = Folder::new();
+    finish(start_long(&calm.path("kill.db"), &calm.path("log")));
+    let (all, whole) = (lines(&calm.path("log")), read_long(&calm.path("kill.db")).await);
+    assert!(whole.0.len() > 90 && whole.1 > 0, "{whole:?}");
+    let summaries: Vec<usize> = (0..all.len()).filter(|at| all[*at].contains("summary")).collect();
+    // Before the request for a summary, while it is written, when it has arrived, and when it is recorded.
+    let moments = summaries.iter().flat_map(|at| [(*at, 0), (at + 1, 0), (at + 1, 10), (at + 2, 0)]);
+    let mut in_summary = 0;
+    for (at, wait) in moments {
+        let folder = Folder::new();
+        let (database, log) = (folder.path("kill.db"), folder.path("log"));
+        let mut child = start_long(&database, &log);
+        let was_killed = kill_at(&mut child, &log, at, Duration::from_millis(wait));
+        let is_open = lines(&log).last().is_some_and(|line| line == "start summary");
+        in_summary += usize::from(was_killed && is_open);
+        finish(start_long(&database, &log));
+        assert_eq!(read_long(&database).await, whole, "killed at line {at} and {wait} ms");
+        let asked = lines(&log).iter().filter(|line| *line == "start summary").count();
+        assert!(asked <= whole.1 + 1, "killed at line {at}: {asked} requests for {} summaries", whole.1);
+    }
+    assert!(in_summary > 0, "no process was killed while a summary was written");
 }

@@ -494,3 +494,19 @@ fn a_durable_run_conforms() {
         "an attempt that failed is marked, too"
     );
 }
+
+#[tokio::test]
+async fn a_request_that_failed_is_an_exception_without_its_message() {
+    let traces = Traces::default();
+    let guard = hear(traces.clone());
+    let busy = ModelError::new(ModelErrorKind::Overloaded, "a text of the provider");
+    let assistant = Assistant::builder(ScriptedModel::new([reply().error(busy)])).build().unwrap();
+    assistant.prompt("Hi").await.unwrap_err();
+    drop(guard);
+    let events = traces.events.lock().unwrap().clone();
+    let exceptions: Vec<_> =
+        events.iter().filter(|(_, fields)| fields.contains_key("exception.type")).collect();
+    let [(Some(_), fields)] = &exceptions[..] else { panic!("{exceptions:?}") };
+    assert_eq!(fields["exception.type"], "overloaded");
+    assert!(!format!("{fields:?}").contains("a text of the provider"), "{fields:?}");
+}

@@ -1,8 +1,9 @@
 //! A program that is killed: one run of a session in a file of SQLite, which goes on wherever the last process left it.
 //!
 //! `store-fixture DATABASE LOG` notes in LOG when a model or a tool begins and ends; `store-fixture tree DATABASE LOG` does so in runs within
-//! runs, which wait for decisions and answers; `store-fixture full DATABASE` writes until there is no room, and says how the store calls
-//! that.
+//! runs, which wait for decisions and answers; `store-fixture long DATABASE LOG` does so in a conversation that is compacted;
+//! `store-fixture budget DATABASE LOG NAME` notes each request that a budget admits and each reply; `store-fixture full DATABASE` writes until
+//! there is no room, and says how the store calls that.
 #![allow(missing_docs, clippy::print_stdout, reason = "a program of the test suite")]
 
 use std::error::Error;
@@ -12,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::ScriptedModel;
-use agent::model::{ModelRequest, reply};
+use agent::message::Usage;
+use agent::model::{ContextRules, ModelRequest, reply};
+use agent::run::Budget;
 use agent::store::{InvocationRecord, SqlStore, Store as _};
 use agent::{
     Assistant, Decision, RunError, RunOutput, SuspendedRun, ToolContext, ToolError, json,
@@ -172,6 +175,105 @@ async fn tree(database: &str, log: PathBuf) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// Reads a page of the book.
+#[tool(inline, read_only)]
+fn read_page(number: u32) -> String {
+    format!("page {number}: {}", "word ".repeat(400))
+}
+
+/// A conversation in a small window. What the model does follows from the last message alone.
+async fn long(database: &str, log: PathBuf) -> Result<(), Box<dyn Error>> {
+    const PAGES: u32 = 45;
+    const RECORD: &str = r#"{"goal": "Read the book", "open": ["The last page"]}"#;
+    let notes = Arc::new(Log(log));
+    let model = ScriptedModel::from_async_fn(move |request: ModelRequest| {
+        let log = notes.clone();
+        async move {
+            let tokens = request.messages.iter().map(|message| message.text().len() as u64 / 4 + 10).sum();
+            let usage = Usage::new(tokens, 20);
+            if request.tools.is_empty() {
+                log.note("start summary");
+                sleep(Duration::from_millis(30)).await;
+                log.note("done summary");
+                return reply().text(RECORD).usage(usage);
+            }
+            let last = request.messages.last().map(|message| message.text()).unwrap_or_default();
+            let page = last.strip_prefix("page ").and_then(|rest| rest.split_once(':')?.0.parse().ok());
+            let next = page.unwrap_or(0_u32) + 1;
+            log.note(&format!("start page {next}"));
+            if next > PAGES {
+                return reply().text("I read it.").usage(usage);
+            }
+            let text = format!("I go on with page {next}. ").repeat(12);
+            let call = reply().text(text).usage(usage);
+            call.tool_call_with_id(format!("call_{next}"), "read_page", json!({"number": next}))
+        }
+    });
+    let assistant = Assistant::builder(model)
+        .tools(tools![read_page])
+        .max_turns(500)
+        .request(|request| request.with_max_tokens(2_000))
+        .manage_context(ContextRules::new().window(12_000))
+        .store(SqlStore::sqlite(database).await?)
+        .session("kept")
+        .await?;
+    let output = if assistant.messages().is_empty() {
+        assistant.prompt("Read.").await
+    } else {
+        assistant.continue_run().await
+    };
+    match output {
+        Ok(_) | Err(RunError::LastMessageIsAssistant) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Eight runs at a time take of one budget, until it is spent.
+async fn spend(database: &str, log: PathBuf, name: &str) -> Result<(), Box<dyn Error>> {
+    let log = Arc::new(Log(log));
+    let notes = log.clone();
+    let model = ScriptedModel::from_async_fn(move |_| {
+        let log = notes.clone();
+        async move {
+            log.note("sent");
+            sleep(Duration::from_millis(15)).await;
+            reply().text("Hello!").usage(Usage::new(10, 40))
+        }
+    });
+    let store = if database.starts_with("postgres") {
+        SqlStore::connect(database).await?
+    } else {
+        SqlStore::sqlite(database).await?
+    };
+    let assistant = Assistant::builder(model)
+        .request(|request| request.with_max_tokens(50))
+        .store(store)
+        .budget(Budget::tokens(3_000).named(name).in_total())
+        .build()?;
+    let runs = (0..8).map(|_| {
+        let (assistant, log) = (assistant.clone(), log.clone());
+        tokio::spawn(async move {
+            // One that was refused may fit once another is settled.
+            let mut refused = 0;
+            while refused < 5 {
+                match assistant.fork().prompt("Hi").await {
+                    Ok(_) => log.note("answered"),
+                    Err(error) if error.is_limit() => {
+                        refused += 1;
+                        sleep(Duration::from_millis(20)).await;
+                    }
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            Ok(())
+        })
+    });
+    for run in runs.collect::<Vec<_>>() {
+        run.await??;
+    }
+    Ok(())
+}
+
 async fn fill(database: &str) -> Result<(), Box<dyn Error>> {
     let store = SqlStore::sqlite(database).await?;
     for ord in 0..100_000 {
@@ -195,6 +297,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     match &args[..] {
         [word, database] if word == "full" => fill(database).await,
         [word, database, log] if word == "tree" => tree(database, log.into()).await,
+        [word, database, log] if word == "long" => long(database, log.into()).await,
+        [word, database, log, name] if word == "budget" => spend(database, log.into(), name).await,
         [database, log] => run(database, log.into()).await,
         _ => Err("store-fixture DATABASE LOG | store-fixture full DATABASE".into()),
     }

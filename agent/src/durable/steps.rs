@@ -365,12 +365,14 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         let mut reply = self.ask(key.clone(), key.to_string(), messages.clone(), run).await?;
         if let Some(overflow) = overflow_of(&mut reply, run)? {
             self.fit_context(&key, run, Some(overflow)).await?;
+            run.lock().take_request().map_err(StepError::Limit)?;
             let name = format!("{key}/again");
             reply = self.ask(key.clone(), name, messages.clone(), run).await?;
             self.refuse_overflow(&mut reply, run)?;
         }
         if let Some(roomy) = self.asking().with_more_room(&reply) {
             run.lock().record_replaced_reply(reply.message)?;
+            run.lock().take_request().map_err(StepError::Limit)?;
             self.asking = Some((key.turn, roomy));
             let name = format!("{key}/room");
             reply = self.ask(key, name, messages, run).await?;

@@ -463,15 +463,23 @@ impl AgentLoop {
     }
 
     pub(super) fn enter_request(&mut self) {
-        let reached = exceeded(&self.config.limits, self.requests, &self.usage);
-        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
-        match reached.or_else(of_tree) {
-            None => self.phase = Phase::CallModel,
-            Some(reached) => {
+        match self.take_request() {
+            Ok(()) => self.phase = Phase::CallModel,
+            Err(reached) => {
                 self.end_turn();
                 self.phase = Phase::Ending(End::Limit(reached));
             }
         }
+    }
+
+    /// Takes the place of a request in the limits of the run and its tree.
+    ///
+    /// # Errors
+    /// Returns the limit that admits no other request.
+    pub(crate) fn take_request(&mut self) -> Result<(), LimitReached> {
+        let reached = exceeded(&self.config.limits, self.requests, &self.usage);
+        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
+        reached.or_else(of_tree).map_or(Ok(()), Err)
     }
 
     pub(super) fn take_reply(&mut self, ModelReply { message, is_cut, limit, .. }: ModelReply) {

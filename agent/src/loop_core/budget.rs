@@ -93,8 +93,7 @@ impl TreeBudget {
         self.spent().usage += usage;
     }
 
-    /// Adds the use of a run that began in an earlier process.
-    #[cfg(feature = "runtime")]
+    /// Adds the use of a run that began in an earlier process, or of a request that was not for a reply.
     pub(crate) fn add(&self, spent: &Spent) {
         self.spent().add(spent);
     }

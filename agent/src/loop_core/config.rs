@@ -127,7 +127,7 @@ impl Default for LoopConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageLimits {
-    /// The number of requests to the model.
+    /// The number of requests to the model. One that is made again, because it was too long or its reply was cut, counts again.
     pub requests: Option<u64>,
     /// The number of calls whose body runs. Calls beyond it fail with the code `limit`.
     pub tool_calls: Option<u64>,

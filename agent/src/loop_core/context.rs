@@ -2,6 +2,7 @@
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;
+use super::budget::Spent;
 use super::{AgentLoop, EventKind, RecordError};
 use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 
@@ -28,7 +29,15 @@ impl AgentLoop {
         if !usage.is_empty() {
             self.requests += 1;
             self.usage += usage;
+            if let Some(budget) = &self.budget.0 {
+                budget.add(&Spent { requests: 1, usage: usage.clone(), ..Spent::default() });
+            }
         }
+    }
+
+    /// Counts a request that the provider refused as too long, before it is made again with fewer messages.
+    pub(crate) fn record_refused_request(&mut self) {
+        self.count_request(&Usage::default());
     }
 
     /// Records a reply that was cut, before the request is made again with fewer messages or with more room for the reply. It stays in the conversation as

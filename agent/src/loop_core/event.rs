@@ -105,7 +105,7 @@ impl Event {
 /// turn      := turn_start inject* view* ( assistant view* )* ( assistant segment* )? turn_end
 ///                                                                      a request that is made again leaves its first reply
 /// inject    := message_start message_end                               of a user or custom message
-/// view      := context_near | context_cleared | compaction_start compaction_end | model_switched
+/// view      := context_near | context_cleared | compaction_start compaction_end | request_delayed | budget_near | model_switched
 /// assistant := message_start message_update* message_end
 /// segment   := preflight+ approvals? running results
 /// preflight := tool_execution_start tool_execution_end?                an end here: the call does not run
@@ -314,6 +314,23 @@ pub enum EventKind {
     ReplyContinued {
         /// The number of continuations in a row, counted from 1.
         count: u32,
+    },
+    /// A request waited for its place in [limits](crate::model::RateLimits), or for a rate limited model of a
+    /// [`Fallback`](crate::model::Fallback), before it was sent.
+    #[non_exhaustive]
+    RequestDelayed {
+        /// The time that it waited, in milliseconds.
+        waited_ms: u64,
+        /// The limit: `requests`, `tokens`, `concurrency`, or `provider` after a rate limit of the provider.
+        limit: String,
+    },
+    /// At least 80 % of a [budget](crate::run::Budget) are spent. Emitted before a request, once in a run for each budget.
+    #[non_exhaustive]
+    BudgetNear {
+        /// The name of the budget.
+        budget: String,
+        /// The share that is spent, as a number between 0 and 1.
+        share: f64,
     },
     /// Another model than that of the last reply answers.
     #[non_exhaustive]

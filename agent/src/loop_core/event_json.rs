@@ -208,6 +208,14 @@ enum EventKindJson<'a> {
     ReplyContinued {
         count: u32,
     },
+    RequestDelayed {
+        waited_ms: u64,
+        limit: &'a str,
+    },
+    BudgetNear {
+        budget: &'a str,
+        share: f64,
+    },
     ModelSwitched {
         from: &'a str,
         to: &'a str,
@@ -320,6 +328,10 @@ impl<'a> EventKindJson<'a> {
                 }
             }
             EventKind::ReplyContinued { count } => Self::ReplyContinued { count: *count },
+            EventKind::RequestDelayed { waited_ms, limit } => {
+                Self::RequestDelayed { waited_ms: *waited_ms, limit }
+            }
+            EventKind::BudgetNear { budget, share } => Self::BudgetNear { budget, share: *share },
             EventKind::ModelSwitched { from, to, losses } => Self::ModelSwitched { from, to, losses },
         }
     }

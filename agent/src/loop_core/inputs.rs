@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{LimitReached, Signature};
 use crate::args::Coercion;
 use crate::message::{AssistantMessage, ToolArguments};
+use crate::model::RequestNotice;
 use crate::tool::outcome::{IntoOutcome, ToolOutcome};
 use crate::tool::output::Control;
 use crate::tool::question::Question;
@@ -35,12 +36,15 @@ pub struct ModelReply {
     /// The message of the provider, if it refused the request as too long without any reply. Journals keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
+    /// What happened to the request before it was sent. Journals keep it, for the events of the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notices: Vec<RequestNotice>,
 }
 
 impl ModelReply {
     /// Creates a reply that was not cut.
     pub fn new(message: AssistantMessage) -> Self {
-        Self { message, is_cut: false, limit: None, too_long: None }
+        Self { message, is_cut: false, limit: None, too_long: None, notices: Vec::new() }
     }
 }
 

@@ -15,6 +15,7 @@ use super::list::MessageList;
 use super::media::{Media, MediaSource};
 use super::part::Part;
 use super::roles::AssistantMessage;
+use super::words::StopReason;
 
 /// The provider, protocol and model that a request goes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -117,7 +118,7 @@ impl Recipient {
 /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that becomes
 ///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
 ///   that a provider ran are described in words for other models.
-/// * Messages before the newest summary that the provider wrote for this model are left out.
+/// * Messages before the newest summary that the provider wrote for this model are left out. Pinned ones follow it.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
 /// * Provider data of messages that were read from a request is sent back only over the protocol that they were read from.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
@@ -135,6 +136,10 @@ pub(crate) struct HandOff {
     taken: HashSet<u64, BuildHasherDefault<IdHash>>,
     /// The ids of the calls whose results come next, if they were changed, in call order.
     renamed: VecDeque<(String, String)>,
+    /// Pinned messages from before the provider's summary that were not sent again yet.
+    pins: Vec<Arc<Message>>,
+    /// The number of results that come next.
+    due: usize,
 }
 
 impl HandOff {
@@ -194,15 +199,41 @@ impl HandOff {
         let mut sent = std::mem::take(&mut self.sent);
         let summary = new.iter().rposition(|message| self.recipient.has_summary(message));
         let new = new.get(summary.unwrap_or_default()..).unwrap_or_default();
-        if summary.is_some() {
+        if let Some(at) = summary {
             // The provider ignores everything before its own summary.
             sent = MessageList::new().with_slot(sent.slot().clone());
             self.renamed.clear();
+            // Ids of messages that are not sent are free again, as they are for a process that begins here.
+            self.taken.clear();
+            let before = conversation.get(..self.read + at).unwrap_or_default();
+            self.pins = before.iter().filter(|message| is_pinned(message)).cloned().collect();
         }
-        sent.extend(new.iter().filter_map(|message| self.convert(message)));
+        for message in new {
+            sent.extend(self.convert(message));
+            let is_paused = self.count_due(message);
+            // Not between a call and its result, nor between a reply that paused and its continuation.
+            if self.due == 0 && !is_paused {
+                for pin in std::mem::take(&mut self.pins) {
+                    sent.extend(self.convert(&pin));
+                }
+            }
+        }
         self.sent = sent;
         self.read = conversation.len();
         self.last = conversation.last().cloned();
+    }
+
+    /// Counts the results that come after this message. Returns whether it is a reply that paused.
+    fn count_due(&mut self, message: &Message) -> bool {
+        match message {
+            Message::Assistant(reply) if !reply.stop_reason.is_failure() => {
+                self.due = reply.tool_calls().count();
+                return reply.stop_reason == StopReason::Pause;
+            }
+            Message::ToolResult(_) => self.due = self.due.saturating_sub(1),
+            _ => {}
+        }
+        false
     }
 
     /// Returns the message to send for the next message of the conversation.
@@ -362,6 +393,10 @@ impl HandOff {
         }
         Some(name)
     }
+}
+
+fn is_pinned(message: &Message) -> bool {
+    matches!(message, Message::User(user) if user.is_pinned())
 }
 
 /// Returns whether every recipient gets a part as it is: a text or a call without provider data.

@@ -167,7 +167,7 @@ impl ContextRules {
     /// Has the provider write summaries, within its replies: Anthropic's and the Responses API do, once a request has as many tokens as
     /// [`compact_at`](Self::compact_at) says, at Anthropic at least 50,000. The summary is a part of the reply, encrypted at `OpenAI`, and requests to the same
     /// model begin with it; another model gets the whole conversation. Results are still cleared by these rules, and pinned messages are
-    /// a part of the summary. With other protocols, and where a request is still too long, the model of the run writes a
+    /// sent again behind the summary. With other protocols, and where a request is still too long, the model of the run writes a
     /// summary.
     ///
     /// ```

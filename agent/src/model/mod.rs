@@ -22,6 +22,7 @@ mod event;
 mod fallback;
 mod limits;
 mod managed;
+mod notices;
 mod request;
 pub(crate) mod scripted;
 mod stream;
@@ -40,6 +41,7 @@ pub use event::ModelEvent;
 pub use fallback::{Fallback, ModelAttempt};
 pub use limits::RateLimits;
 pub use managed::{ManagedResult, ManagedTool};
+pub(crate) use notices::{RequestNotice, RequestNotices};
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
 pub use scripted::{ScriptedReply, reply, reply_with};
 pub use stream::ModelStream;
@@ -486,25 +488,27 @@ pub struct StepCx {
     /// A listener of this library to the HTTP exchanges of the step.
     #[cfg(feature = "http")]
     pub(crate) traffic: Option<crate::traffic::OnTraffic>,
+    /// What happens to the request before it is sent.
+    pub(crate) notices: RequestNotices,
 }
 
 impl StepCx {
     /// Creates the context of a first attempt, without a key, whose token is never cancelled.
     pub fn new() -> Self {
-        Self {
-            key: None,
-            attempt: 1,
-            cancel: CancelToken::new(),
-            is_retried: false,
-            #[cfg(feature = "http")]
-            traffic: None,
-        }
+        Self::of(CancelToken::new())
     }
 
     /// Creates the context of a first attempt that this token cancels.
-    #[cfg(feature = "runtime")]
     pub(crate) fn of(cancel: CancelToken) -> Self {
-        Self { key: None, attempt: 1, cancel, is_retried: false }
+        Self {
+            key: None,
+            attempt: 1,
+            cancel,
+            is_retried: false,
+            notices: RequestNotices::default(),
+            #[cfg(feature = "http")]
+            traffic: None,
+        }
     }
 
     /// Sets the key of the step, which is the same for each attempt. Default: none.

@@ -47,7 +47,7 @@ pub struct ModelStream {
     /// Events that the listener has not read yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// Set by the events when a reply begins, if they choose among models.
+    /// Set by the events when a reply begins or fails, if they choose among models.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
     /// Called once, at the end.
@@ -262,11 +262,11 @@ impl Stream for ModelStream {
                 let reason = this.cancel.reason().unwrap_or_else(|| "cancelled".into());
                 return this.fail(ModelError::aborted(&*reason));
             };
+            if let Some(author) = this.author.take_if(|author| author.get().is_some()) {
+                author.get().into_iter().for_each(|author| this.accumulator.set_author(author));
+            }
             match next {
                 Some(Ok(event)) => {
-                    if let Some(author) = this.author.take_if(|author| author.get().is_some()) {
-                        author.get().into_iter().for_each(|author| this.accumulator.set_author(author));
-                    }
                     if this.arguments.is_none() && this.accumulator.append_to_open(&event) {
                         return Poll::Ready(Some(Ok(event)));
                     }

@@ -29,7 +29,8 @@ use crate::message::{
     AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
 };
 use crate::model::{
-    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, RequestNotices,
+    StepCx,
 };
 use crate::panics::{catch, panic_text};
 use crate::step_key::StepKey;
@@ -46,6 +47,8 @@ pub(super) struct ReplyStream {
     pub(super) span: Span,
     max_tokens: Option<u64>,
     cancelled: Cancelled,
+    /// What happened to the request before it was sent.
+    pub(super) notices: RequestNotices,
     /// Set if the request has to fit into budgets: it is sent once its cost is reserved.
     budgeted: Option<Box<BudgetedReply>>,
 }
@@ -179,7 +182,18 @@ impl Performer {
             Ok(stream) => {
                 let cancelled = self.context.cancel_token().cancellation();
                 let is_started = false;
-                Ok(ReplyStream { stream, is_started, timing, turn, span, max_tokens, cancelled, budgeted })
+                let notices = step.notices.clone();
+                Ok(ReplyStream {
+                    stream,
+                    is_started,
+                    timing,
+                    turn,
+                    span,
+                    max_tokens,
+                    cancelled,
+                    notices,
+                    budgeted,
+                })
             }
             Err(payload) => {
                 let error = panicked(&panic_text(payload));
@@ -197,18 +211,16 @@ impl Performer {
         step: &StepCx,
         request: &ModelRequest,
     ) -> Result<Option<Box<BudgetedReply>>, ModelError> {
-        let Some(budgets) = &self.config.budgets else { return Ok(None) };
-        let bound = budgets.bind(&self.config.registry.context(&self.context), &self.run_id)?;
-        let key = step.key.as_ref().map(ToString::to_string).unwrap_or_default();
+        let Some(bound) = self.bound_budgets() else { return Ok(None) };
         let model = self.config.model.clone();
-        let gate = BudgetGate::new(bound, key, model.clone(), request.clone());
+        let gate = BudgetGate::new(bound?, step, model.clone(), request.clone());
         let (step, has_ended, error) = (step.clone(), false, None);
         Ok(Some(Box::new(BudgetedReply { gate, model, step, has_ended, error })))
     }
 
     /// Returns the reply at its end, complete or as far as it arrived.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
-        let ReplyStream { stream, timing, turn, span, max_tokens, budgeted, .. } = reply;
+        let ReplyStream { stream, timing, turn, span, max_tokens, notices, budgeted, .. } = reply;
         if let Some(budgeted) = budgeted {
             budgeted.gate.settle_later(stream.partial());
         }
@@ -225,6 +237,7 @@ impl Performer {
         telemetry::record_output(&span, &self.config, &message);
         let mut reply = ModelReply::new(message);
         reply.limit = failure.and_then(budget_limit);
+        reply.notices = notices.take();
         reply.is_cut = max_tokens.is_some_and(|limit| limit == reply.message.usage.output);
         reply
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{Either, select};
 
+use super::budget::{AnnouncedBudgets, BoundBudgets};
 use super::config::Config;
 use super::hooks::{HookError, Hooks, call_hook};
 use super::output::TOOL;
@@ -15,17 +16,19 @@ use crate::message::{
     AssistantMessage, Conversation, HandOff, HandOffLosses, Message, MessageList, Recipient, StopReason,
     Usage, UserMessage,
 };
-use crate::model::ModelInfo;
+use crate::model::{ModelError, ModelInfo, RequestNotice};
 use crate::panics::catch;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
-/// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop, and remembers nothing between steps.
+/// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop, and remembers nothing between steps but
+/// the events that come once in a run.
 #[derive(Clone)]
 pub(crate) struct Performer {
     pub(super) config: Arc<Config>,
     pub(super) run_id: Arc<str>,
     /// The source, state and cancel token of the run.
     pub(super) context: ToolContext,
+    announced: AnnouncedBudgets,
 }
 
 /// The number of a turn, the conversation before it, and what the run used so far.
@@ -33,7 +36,25 @@ pub(crate) type SoFar = (u32, MessageList, Usage);
 
 impl Performer {
     pub(super) fn new(config: Arc<Config>, run_id: Arc<str>, context: ToolContext) -> Self {
-        Self { config, run_id, context }
+        Self { config, run_id, context, announced: AnnouncedBudgets::default() }
+    }
+
+    /// Returns the budgets that requests of the run have to fit into.
+    pub(super) fn bound_budgets(&self) -> Option<Result<BoundBudgets, ModelError>> {
+        let budgets = self.config.budgets.as_ref()?;
+        Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, &self.announced))
+    }
+
+    /// Returns the event of what happened to a request before it was sent; `None` if the run had it before.
+    pub(crate) fn notice_event(&self, notice: RequestNotice) -> Option<EventKind> {
+        match notice {
+            RequestNotice::Delayed { waited_ms, limit } => {
+                Some(EventKind::RequestDelayed { waited_ms, limit })
+            }
+            RequestNotice::BudgetNear { key, budget, share } => {
+                self.announced.add(key).then_some(EventKind::BudgetNear { budget, share })
+            }
+        }
     }
 
     pub(crate) fn cancel_token(&self) -> &CancelToken {

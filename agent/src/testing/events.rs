@@ -202,6 +202,8 @@ fn own_line(event: &Event) -> Option<String> {
             None => "compaction ends".to_owned(),
         },
         EventKind::ReplyContinued { count } => format!("answer is continued: {count}"),
+        EventKind::RequestDelayed { limit, .. } => format!("request waited: {limit}"),
+        EventKind::BudgetNear { budget, share } => format!("budget {budget} is near: {:.0} %", share * 100.0),
         EventKind::ModelSwitched { from, to, losses } => format!("model {from} to {to}, lost {losses}"),
         _ => return None,
     })

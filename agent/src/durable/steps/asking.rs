@@ -16,6 +16,8 @@ pub(super) fn overflow_of(reply: &mut ModelReply, run: &SharedLoop) -> Result<Op
     let Some(text) = reply.too_long.take() else { return Ok(None) };
     if reply.message.stop_reason == StopReason::ContextFull {
         run.lock().record_replaced_reply(std::mem::take(&mut reply.message))?;
+    } else {
+        run.lock().record_refused_request();
     }
     Ok(Some(ModelError::new(ModelErrorKind::ContextTooLong, text)))
 }
@@ -56,13 +58,18 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             }
             Ok(reply)
         });
-        match self.step(name, self.served.model_retry, work).await {
+        let mut reply = match self.step(name, self.served.model_retry, work).await {
             // The last attempt failed.
             Err(StepError::Terminal { message }) => {
-                Ok(self.asking().no_reply(&ModelError::new(ModelErrorKind::Other, message)))
+                self.asking().no_reply(&ModelError::new(ModelErrorKind::Other, message))
             }
-            asked => asked,
+            asked => asked?,
+        };
+        for event in std::mem::take(&mut reply.notices).into_iter() {
+            let event = self.performer.notice_event(event);
+            event.into_iter().for_each(|event| run.lock().record_event(event));
         }
+        Ok(reply)
     }
 
     /// Has the application choose the model of the turn. The name is remembered.

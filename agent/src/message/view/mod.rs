@@ -256,17 +256,30 @@ impl ConversationView {
     /// Fails if the cut would split a call from its result, or is not behind an earlier one.
     /// [`cuts`](Self::cuts) returns the indices that are possible.
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
-        self.compact_by(at, summary.into(), Usage::default())
+        self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })
     }
 
-    /// Compacts, and records what the request for the summary used.
-    pub(crate) fn compact_by(
+    /// Compacts, and records what the request for the summary used, if `check` accepts the view that is made.
+    ///
+    /// # Errors
+    /// Returns the reason why the view is as it was: the cut is not possible, or `check` refused.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn compact_if(
         &mut self,
         at: usize,
         text: String,
         usage: Usage,
-    ) -> Result<ViewChange, ViewError> {
-        self.change(at, ViewChangeKind::Summary { text, usage: Box::new(usage) })
+        check: impl FnOnce(&Self) -> Result<(), String>,
+    ) -> Result<ViewChange, String> {
+        // Both are of the messages that are sent: a copy of the view would grow with the conversation.
+        let (replaced, summary) = (self.replaced.clone(), self.summary.clone());
+        let kind = ViewChangeKind::Summary { text, usage: Box::new(usage) };
+        let change = self.change(at, kind).map_err(|error| error.to_string())?;
+        check(self).map(|()| change).inspect_err(|_| {
+            self.changes.pop();
+            (self.replaced, self.summary) = (replaced, summary);
+            self.rebuild();
+        })
     }
 
     /// Shortens the text of the result at this index of the conversation to its beginning and its end.
@@ -343,7 +356,8 @@ impl ConversationView {
         let summary = changes.iter().rev().find_map(ViewChange::summary);
         let from = summary.as_ref().map_or(0, |(until, _)| *until);
         let mut replaced = BTreeMap::new();
-        for (at, content) in changes.iter().flat_map(|change| self.replacements(change, from)) {
+        let later = changes.iter().filter(|change| change.at > from);
+        for (at, content) in later.flat_map(|change| self.replacements(change, from)) {
             replaced.extend(self.replacement(at, content).map(|message| (at, message)));
         }
         self.assemble(summary.as_ref(), &replaced, index)

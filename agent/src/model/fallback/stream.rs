@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use futures_core::Stream;
 
-use super::{Admission, Fallback, FallbackRecord, ModelAttempt, full_name};
+use super::{Admission, Fallback, FallbackRecord, ModelAttempt};
 use crate::message::{AssistantMessage, HandOff, HandOffLosses, Message, MessageList, StopReason};
 use crate::model::wrapped::{NextEvent, WrappedReply};
 use crate::model::{
-    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx,
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, RequestNotice,
+    StepCx,
 };
 use crate::tool::BoxFuture;
 
@@ -23,13 +24,13 @@ pub(super) struct FallbackEvents {
     fallback: Fallback,
     cx: StepCx,
     request: ModelRequest,
-    /// Set when a reply begins.
+    /// Set when a reply begins, or all models failed.
     author: Arc<OnceLock<AssistantMessage>>,
     /// The models that were not asked yet.
     order: VecDeque<usize>,
     attempts: Vec<ModelAttempt>,
-    /// The errors of the models that failed, each with the name of its model.
-    errors: Vec<(String, ModelError)>,
+    /// The errors of the models that failed, each with the index of its attempt.
+    errors: Vec<(usize, ModelError)>,
     phase: FallbackPhase,
 }
 
@@ -173,34 +174,49 @@ impl FallbackEvents {
         let ms = now.saturating_sub(reply.started).as_millis();
         let ms = u64::try_from(ms).unwrap_or(u64::MAX);
         self.attempts.push(ModelAttempt::failed(info, &error, ms));
+        let own = self.attempts.len() - 1;
+        // Those of a model of several models, but for the one whose error it is.
+        self.attempts.extend(ModelAttempt::before(reply.reply.partial()));
         if !self.fallback.kinds.contains(&error.kind()) {
-            return Err(self.with_notes(error, self.errors.len()));
+            return Err(self.failed(error, own));
         }
         if error.is_rate_limit()
             && !reply.is_final
             && let Some(pause) = error.retry_after().filter(|pause| *pause <= self.fallback.max_wait)
             && let Some(sleep) = self.fallback.clock.sleep(pause)
         {
+            let waited_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+            self.cx.notices.add(RequestNotice::Delayed { waited_ms, limit: "provider".to_owned() });
             return Ok(FallbackPhase::Wait(sleep, reply.admission));
         }
         reply.admission.record_failure(now, &error);
-        self.errors.push((full_name(info), error));
+        self.errors.push((own, error));
         Ok(FallbackPhase::Choose)
     }
 
     /// Returns the error of a request that no model answered.
     fn all_failed(&self) -> ModelError {
         match self.errors.first() {
-            Some((_, first)) => self.with_notes(first.clone(), 0),
+            Some((own, first)) => self.failed(first.clone(), *own),
             None => ModelError::new(ModelErrorKind::Other, "there is no model to ask"),
         }
     }
 
-    /// Adds to the text of an error which other models failed or were skipped. `own` is its index, if it is one of the list.
-    fn with_notes(&self, error: ModelError, own: usize) -> ModelError {
-        let others = self.errors.iter().enumerate().filter(|(at, _)| *at != own);
-        let mut notes: Vec<String> =
-            others.map(|(_, (name, error))| format!("; `{name}` failed, too: {error}")).collect();
+    /// Returns the error of the attempt with this index as that of the request, with a text that names the other models that failed or were
+    /// skipped. The failed reply has a record of the other attempts.
+    fn failed(&self, error: ModelError, own: usize) -> ModelError {
+        let others = self.attempts.iter().enumerate().filter(|(at, _)| *at != own);
+        let attempts = others.map(|(_, attempt)| attempt.clone()).collect();
+        let info = &self.fallback.info;
+        let (provider, api, model) = (info.provider.clone(), info.api.clone(), info.model.clone());
+        let mut author = AssistantMessage { provider, api, model, ..AssistantMessage::default() };
+        FallbackRecord { attempts, ..FallbackRecord::default() }.write(&mut author);
+        let _ = self.author.set(author);
+        let others = self.errors.iter().filter(|(at, _)| *at != own);
+        let mut notes: Vec<String> = others
+            .filter_map(|(at, error)| Some((self.attempts.get(*at)?, error)))
+            .map(|(of, error)| format!("; `{}/{}` failed, too: {error}", of.provider, of.model))
+            .collect();
         let skipped = self.attempts.iter().filter(|attempt| attempt.kind == super::record::BREAKER_OPEN);
         notes.extend(skipped.map(|attempt| {
             format!("; `{}/{}` was not asked, because its breaker is open", attempt.provider, attempt.model)

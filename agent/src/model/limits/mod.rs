@@ -181,7 +181,7 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
             input = request.estimate_tokens(self.model.info(), &TokenEstimator).tokens;
             output = request.max_tokens.unwrap_or(MAX_REPLY).min(MAX_REPLY);
         }
-        let place = QueuePlace::new(self.limiter.clone(), input.saturating_add(output));
+        let place = QueuePlace::new(self.limiter.clone(), input.saturating_add(output), cx.notices.clone());
         let author = Arc::new(OnceLock::new());
         let events = LimitedEvents {
             limiter: self.limiter.clone(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::RateLimits;
 use super::window::MinuteWindow;
-use crate::model::{ModelError, ModelErrorKind};
+use crate::model::{ModelError, ModelErrorKind, RequestNotice, RequestNotices};
 use crate::tool::BoxFuture;
 
 /// The limits of a model and what uses them, shared by clones.
@@ -25,6 +25,8 @@ struct LimiterState {
     closed_until: Duration,
     queue: VecDeque<QueuedRequest>,
     next_id: u64,
+    /// The limit that the first of the queue waits for.
+    awaited: &'static str,
 }
 
 struct QueuedRequest {
@@ -41,6 +43,7 @@ impl Limiter {
             closed_until: Duration::ZERO,
             queue: VecDeque::new(),
             next_id: 0,
+            awaited: "",
         };
         Self { limits, state: Mutex::new(state) }
     }
@@ -79,13 +82,15 @@ impl Limiter {
 impl LimiterState {
     /// Takes the place of a request with these tokens. The error is the time to try again, or nothing if another request has to end.
     fn admit(&mut self, now: Duration, limits: &RateLimits, tokens: u64) -> Result<u64, Option<Duration>> {
-        let requests = self.requests.as_mut().map(|window| window.ready_at(now, 1));
-        let amounts = self.tokens.as_mut().map(|window| window.ready_at(now, tokens));
-        let ready = [Some(self.closed_until), requests, amounts].into_iter().flatten().max();
-        if let Some(ready) = ready.filter(|ready| *ready > now) {
+        let requests = self.requests.as_mut().map(|window| (window.ready_at(now, 1), "requests"));
+        let amounts = self.tokens.as_mut().map(|window| (window.ready_at(now, tokens), "tokens"));
+        let ready = [Some((self.closed_until, "provider")), requests, amounts].into_iter().flatten().max();
+        if let Some((ready, limit)) = ready.filter(|(ready, _)| *ready > now) {
+            self.awaited = limit;
             return Err(Some(ready));
         }
         if limits.concurrency.is_some_and(|limit| self.in_flight >= limit) {
+            self.awaited = "concurrency";
             return Err(None);
         }
         self.in_flight += 1;
@@ -114,12 +119,15 @@ pub(super) struct QueuePlace {
     id: Option<u64>,
     began: Duration,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,
+    /// The limit that it waits for, once it does.
+    awaited: Option<&'static str>,
+    notices: RequestNotices,
 }
 
 impl QueuePlace {
-    pub(super) fn new(limiter: Arc<Limiter>, tokens: u64) -> Self {
+    pub(super) fn new(limiter: Arc<Limiter>, tokens: u64, notices: RequestNotices) -> Self {
         let began = limiter.limits.clock.now();
-        Self { limiter, tokens, id: None, began, sleep: None }
+        Self { limiter, tokens, id: None, began, sleep: None, awaited: None, notices }
     }
 }
 
@@ -145,12 +153,13 @@ impl Future for QueuePlace {
                         state.leave(id);
                         this.id = None;
                         drop(state);
-                        let waited = now.saturating_sub(this.began);
-                        if !waited.is_zero() {
-                            tracing::debug!(
-                                waited_ms = waited.as_millis(),
-                                "a request waited for a local limit"
-                            );
+                        if let Some(limit) = this.awaited {
+                            let waited_ms = now.saturating_sub(this.began).as_millis();
+                            tracing::debug!(waited_ms, limit, "a request waited for a local limit");
+                            this.notices.add(RequestNotice::Delayed {
+                                waited_ms: u64::try_from(waited_ms).unwrap_or(u64::MAX),
+                                limit: limit.to_owned(),
+                            });
                         }
                         let (limiter, taken) = (this.limiter.clone(), this.tokens);
                         return Poll::Ready(Ok(Permit { limiter, slot, taken }));
@@ -168,6 +177,7 @@ impl Future for QueuePlace {
                 drop(state);
                 return Poll::Ready(Err(this.refused(None)));
             }
+            this.awaited = Some(state.awaited);
             if let Some(queued) = state.queue.iter_mut().find(|queued| queued.id == id) {
                 queued.waker.clone_from(cx.waker());
             }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use super::{BoundBudgets, HeldBudgets};
 use crate::message::AssistantMessage;
-use crate::model::{Model, ModelError, ModelRequest};
+use crate::model::{Model, ModelError, ModelRequest, StepCx};
 use crate::tool::BoxFuture;
 
 /// The budgets of a reply that is being read.
@@ -23,12 +23,13 @@ enum GatePhase {
 impl BudgetGate {
     pub(in crate::runtime) fn new(
         bound: BoundBudgets,
-        step: String,
+        step: &StepCx,
         model: Arc<dyn Model>,
         mut request: ModelRequest,
     ) -> Self {
+        let step = step.clone();
         let reserve = Box::pin(async move {
-            let (held, limited) = bound.reserve(step, model, &request).await?;
+            let (held, limited) = bound.reserve(&step, model, &request).await?;
             if limited.is_some() {
                 request.max_tokens = limited;
             }

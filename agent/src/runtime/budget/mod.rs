@@ -5,8 +5,9 @@
 mod gate;
 mod window;
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) use gate::BudgetGate;
 use window::BudgetWindow;
@@ -15,7 +16,10 @@ use super::error::BuildError;
 use super::records::{StoreAccess, now};
 use crate::loop_core::{Limit, LimitReached};
 use crate::message::{AssistantMessage, Usage};
-use crate::model::{Model, ModelAttempt, ModelError, ModelErrorKind, ModelRequest, Thinking, TokenCounter};
+use crate::model::{
+    Model, ModelAttempt, ModelError, ModelErrorKind, ModelRequest, RequestNotice, StepCx, Thinking,
+    TokenCounter,
+};
 use crate::panics::catch;
 use crate::provider::{KnownPrices, Prices};
 use crate::store::{BudgetHold, BudgetUse, StoreError};
@@ -257,6 +261,7 @@ impl Budgets {
         self: &Arc<Self>,
         context: &ToolContext,
         run: &Arc<str>,
+        announced: &AnnouncedBudgets,
     ) -> Result<BoundBudgets, ModelError> {
         let at = now();
         let invalid = |text: String| ModelError::new(ModelErrorKind::InvalidRequest, text);
@@ -279,7 +284,7 @@ impl Budgets {
             let parts = [unit, &*budget.name, &*scope, &*bucket];
             keys.push(parts.map(|part| format!("{}:{part}", part.len())).join("/"));
         }
-        Ok(BoundBudgets { budgets: self.clone(), keys })
+        Ok(BoundBudgets { budgets: self.clone(), keys, announced: announced.clone() })
     }
 }
 
@@ -288,6 +293,22 @@ impl Budgets {
 pub(in crate::runtime) struct BoundBudgets {
     budgets: Arc<Budgets>,
     keys: Vec<String>,
+    announced: AnnouncedBudgets,
+}
+
+/// The keys of the budgets that a run has an event of, because they are nearly spent.
+#[derive(Clone, Debug, Default)]
+pub(in crate::runtime) struct AnnouncedBudgets(Arc<Mutex<BTreeSet<String>>>);
+
+impl AnnouncedBudgets {
+    fn keys(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a budget. Returns false if it was announced before.
+    pub(in crate::runtime) fn add(&self, key: String) -> bool {
+        self.keys().insert(key)
+    }
 }
 
 /// The estimates of a request.
@@ -332,7 +353,7 @@ impl BoundBudgets {
     /// Too little is left, or the store failed. The request must not be sent.
     pub(super) async fn reserve(
         self,
-        step: String,
+        step: &StepCx,
         model: Arc<dyn Model>,
         request: &ModelRequest,
     ) -> Result<(HeldBudgets, Option<u64>), ModelError> {
@@ -343,16 +364,17 @@ impl BoundBudgets {
             _ => 0,
         };
         let least = MIN_REPLY.saturating_add(thinking).min(output);
-        let id = super::new_id(&step);
+        let id = super::new_id(&step.key.as_ref().map(ToString::to_string).unwrap_or_default());
+        // The budgets that may be spent whole. Of the others, 80 % are asked for first, so that a budget that is nearly spent is noticed
+        // without another question to the store.
+        let mut whole = self.announced.keys().clone();
         let mut plan = RequestPlan { id, model, input: estimate.upper_bound(), output, least };
         // Other requests may take of what was left, but each try needs less.
         while plan.output >= plan.least {
             let holds = self.entries().map(|(budget, key)| {
-                BudgetHold::new(
-                    key,
-                    self.budgets.amount(budget, &plan.model, plan.input, plan.output),
-                    budget.limit,
-                )
+                let amount = self.budgets.amount(budget, &plan.model, plan.input, plan.output);
+                let limit = if whole.contains(key) { budget.limit } else { near(budget.limit) };
+                BudgetHold::new(key, amount, limit)
             });
             let at = now();
             let refused =
@@ -366,7 +388,16 @@ impl BoundBudgets {
                 return Ok((HeldBudgets { bound: self, plan }, limited));
             };
             let entry = self.entries().find(|(_, key)| **key == refused.budget);
-            let Some((budget, _)) = entry else { break };
+            let Some((budget, key)) = entry else { break };
+            if whole.insert(key.clone()) {
+                if refused.spent >= near(budget.limit) {
+                    #[expect(clippy::cast_precision_loss, reason = "a share")]
+                    let share = refused.spent as f64 / budget.limit as f64;
+                    let (key, budget) = (key.clone(), budget.name.to_string());
+                    step.notices.add(RequestNotice::BudgetNear { key, budget, share });
+                }
+                continue;
+            }
             match self.budgets.fitting(budget, &plan, &refused) {
                 Some(output) => plan.output = output,
                 None => return Err(self.budgets.refusal(budget, &plan, &refused)),
@@ -501,6 +532,11 @@ impl Budgets {
         reached.budget = Some(budget.name.clone());
         ModelError::aborted(text).with_code("budget").with_source(BudgetRefusal(reached))
     }
+}
+
+/// Returns the amount from which a budget is nearly spent: 80 %.
+fn near(limit: u64) -> u64 {
+    limit - limit / 5
 }
 
 /// Returns dollars in billionths, rounded up.

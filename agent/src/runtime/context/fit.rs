@@ -182,6 +182,9 @@ impl Performer {
         );
         let work = task.run(Some(key.clone()), self.cancel_token().child());
         let outcome = keeper.summarize(key, Box::pin(work.instrument(span.clone()))).await?;
+        for event in outcome.notices.iter().cloned().filter_map(|notice| self.notice_event(notice)) {
+            run.lock().record_event(event);
+        }
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
         let least = usable_in(&limits, &state.view) / MIN_EFFECT;
         let (error, tokens_after) = match self.apply_summary(&mut state.view, at, least, outcome) {
@@ -216,11 +219,9 @@ impl Performer {
         let usable = usable_in(limits, view);
         let draft = SummaryDraft { view, usable, writer, counter, secrets, focus };
         let session = self.context.session_id();
-        let budgets = self.config.budgets.as_ref();
         let task = |at: usize| {
             let mut task = draft.task(at, session);
-            task.budgets = budgets
-                .map(|budgets| budgets.bind(&self.config.registry.context(&self.context), &self.run_id));
+            task.budgets = self.bound_budgets();
             task
         };
         if draft.fits(at) {
@@ -244,15 +245,13 @@ impl Performer {
         outcome: SummaryOutcome,
     ) -> Result<ViewChange, String> {
         let before = self.estimate(view).tokens;
-        let mut compacted = view.clone();
-        let change =
-            compacted.compact_by(at, outcome.text?, outcome.usage).map_err(|error| error.to_string())?;
-        let saved = before.saturating_sub(self.estimate(&compacted).tokens);
-        if saved == 0 || saved < least {
-            return Err(format!("the summary saves about {saved} tokens, which is too little"));
-        }
-        *view = compacted;
-        Ok(change)
+        view.compact_if(at, outcome.text?, outcome.usage, |compacted| {
+            let saved = before.saturating_sub(self.estimate(compacted).tokens);
+            if saved == 0 || saved < least {
+                return Err(format!("the summary saves about {saved} tokens, which is too little"));
+            }
+            Ok(())
+        })
     }
 
     fn clear(

@@ -12,8 +12,11 @@ use tracing::Instrument as _;
 use super::SummaryWriter;
 use super::transcript::{shortened, transcript};
 use crate::args::{Plan, PlanOptions};
-use crate::message::{AssistantMessage, Conversation, ConversationView, Message, Usage};
-use crate::model::{ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, StepCx, TokenCounter};
+use crate::message::{AssistantMessage, Conversation, ConversationView, Message, MessageList, Usage};
+use crate::model::{
+    ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, RequestNotice, RequestNotices, StepCx,
+    TokenCounter,
+};
 use crate::panics::catch_future;
 use crate::runtime::budget::BoundBudgets;
 use crate::runtime::output::without_fence;
@@ -73,6 +76,9 @@ pub(crate) struct SummaryOutcome {
     pub(crate) usage: Usage,
     /// The model that was asked.
     pub(crate) model: String,
+    /// What happened to its requests before they were sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notices: Vec<RequestNotice>,
 }
 
 /// The inputs that all summaries of a view share.
@@ -90,8 +96,9 @@ pub(in crate::runtime) struct SummaryTask {
     writer: SummaryWriter,
     counter: Arc<dyn TokenCounter>,
     request: Result<ModelRequest, String>,
-    /// The ids of the calls in the transcript.
-    calls: HashSet<String>,
+    conversation: MessageList,
+    /// The number of messages that it replaces.
+    at: usize,
     /// The beginning of the first request of the user.
     first: String,
     max_summary: u64,
@@ -135,8 +142,6 @@ impl SummaryDraft<'_> {
         };
         let request = self.question(at).map(|question| request(writer, &question)).ok_or_else(too_long);
         let all = view.conversation().get(..at).unwrap_or_default();
-        let calls = all.iter().filter_map(|message| message.as_assistant());
-        let calls = calls.flat_map(|reply| reply.tool_calls().map(|call| call.id.clone())).collect();
         let first = all.iter().find(|message| matches!(&***message, Message::User(_)));
         // About four characters are a token.
         let quoted = usize::try_from(part_of(*usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
@@ -145,7 +150,8 @@ impl SummaryDraft<'_> {
             writer: writer.clone(),
             counter: counter.clone(),
             request,
-            calls,
+            conversation: view.conversation().clone(),
+            at,
             first,
             max_summary: part_of(*usable, SUMMARY_SHARE),
             session: session.map(str::to_owned),
@@ -162,8 +168,24 @@ impl SummaryTask {
 
     /// Asks for the summary. An answer that does not fit is sent back once, with the report.
     pub(in crate::runtime) async fn run(self, key: Option<StepKey>, cancel: CancelToken) -> SummaryOutcome {
-        let mut outcome =
-            SummaryOutcome { text: Err(String::new()), usage: Usage::default(), model: self.model() };
+        let notices = RequestNotices::default();
+        let mut outcome = self.ask_for_text(key, cancel, &notices).await;
+        outcome.notices = notices.take();
+        outcome
+    }
+
+    async fn ask_for_text(
+        self,
+        key: Option<StepKey>,
+        cancel: CancelToken,
+        notices: &RequestNotices,
+    ) -> SummaryOutcome {
+        let mut outcome = SummaryOutcome {
+            text: Err(String::new()),
+            usage: Usage::default(),
+            model: self.model(),
+            notices: Vec::new(),
+        };
         let mut request = match &self.request {
             Ok(request) => request.clone(),
             Err(reason) => {
@@ -174,7 +196,9 @@ impl SummaryTask {
         for is_last in [false, true] {
             // A second question under the same key would be answered like the first.
             let key = key.clone().filter(|_| !is_last);
-            let reply = match self.ask(key, cancel.clone(), &request).await {
+            let mut step = StepCx::new().with_cancel(cancel.clone());
+            (step.key, step.notices) = (key, notices.clone());
+            let reply = match self.ask(step, &request).await {
                 Ok(reply) => reply,
                 Err(error) => {
                     outcome.text = Err(error.to_string());
@@ -198,14 +222,7 @@ impl SummaryTask {
         outcome
     }
 
-    async fn ask(
-        &self,
-        key: Option<StepKey>,
-        cancel: CancelToken,
-        request: &ModelRequest,
-    ) -> Result<AssistantMessage, ModelError> {
-        let mut step = StepCx::new().with_cancel(cancel);
-        step.key = key;
+    async fn ask(&self, step: StepCx, request: &ModelRequest) -> Result<AssistantMessage, ModelError> {
         let model = &self.writer.model;
         let span = telemetry::request_span(model.info(), request, self.session.as_deref());
         let call = catch_future(|| Box::pin(self.call(step, request))).instrument(span.clone());
@@ -231,17 +248,31 @@ impl SummaryTask {
     async fn call(&self, step: StepCx, request: &ModelRequest) -> Result<AssistantMessage, ModelError> {
         let model = self.writer.model.clone();
         let Some(bound) = &self.budgets else { return model.call(&step, request).await };
-        let key = step.key.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (held, limited) = bound.clone()?.reserve(key, model.clone(), request).await?;
+        let (held, limited) = bound.clone()?.reserve(&step, model.clone(), request).await?;
         let mut request = request.clone();
         request.max_tokens = limited.or(request.max_tokens);
-        let reply = model.call(&step, &request).await;
-        match &reply {
-            Ok(answer) => held.settle(answer, None),
-            Err(error) => held.settle(&AssistantMessage::default(), Some(error)),
+        let mut stream = model.stream(&step, &request);
+        let mut failure = None;
+        while let Some(next) = stream.next().await {
+            failure = next.err();
         }
-        .await;
-        reply
+        held.settle(stream.partial(), failure.as_ref()).await;
+        failure.map_or_else(|| Ok(stream.into_message()), Err)
+    }
+
+    /// Returns those of these ids that no call has. The newest calls are looked at first, so that the work does not grow with the conversation
+    /// as long as the ids are of late.
+    fn unknown_calls<'a>(&self, mut ids: HashSet<&'a str>) -> HashSet<&'a str> {
+        for message in self.conversation.iter().take(self.at).rev() {
+            if ids.is_empty() {
+                break;
+            }
+            let calls = message.as_assistant().into_iter().flat_map(AssistantMessage::tool_calls);
+            for call in calls {
+                ids.remove(&*call.id);
+            }
+        }
+        ids
     }
 
     /// Returns the text that replaces the messages.
@@ -263,12 +294,11 @@ impl SummaryTask {
         if decisions.is_empty() && open.is_empty() && facts.is_empty() {
             return Err("`decisions`, `open` and `facts` are all empty".to_owned());
         }
-        let (named, unknown) =
-            facts.iter().flat_map(|fact| &fact.calls).fold((0, 0), |(named, unknown), id| {
-                (named + 1, unknown + usize::from(!self.calls.contains(id)))
-            });
-        if unknown * 2 > named {
-            return Err(format!("{unknown} of {named} ids in `calls` do not occur in the transcript"));
+        let named = || facts.iter().flat_map(|fact| &fact.calls).map(String::as_str);
+        let unknown = self.unknown_calls(named().collect());
+        let (count, wrong) = (named().count(), named().filter(|id| unknown.contains(id)).count());
+        if wrong * 2 > count {
+            return Err(format!("{wrong} of {count} ids in `calls` do not occur in the transcript"));
         }
         let mut text = format!("Goal: {goal}\n");
         if !self.first.is_empty() {
@@ -277,8 +307,7 @@ impl SummaryTask {
         add_list(&mut text, "Decisions", decisions.iter().cloned());
         add_list(&mut text, "Open", open.iter().cloned());
         let facts = facts.iter().map(|Fact { text, calls }| {
-            let known: Vec<_> =
-                calls.iter().filter(|id| self.calls.contains(*id)).map(String::as_str).collect();
+            let known: Vec<_> = calls.iter().map(String::as_str).filter(|id| !unknown.contains(id)).collect();
             if known.is_empty() { text.clone() } else { format!("{text} (calls: {})", known.join(", ")) }
         });
         add_list(&mut text, "Facts", facts);

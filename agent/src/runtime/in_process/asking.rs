@@ -9,7 +9,7 @@ use tracing::{Instrument as _, Span};
 use super::InProcessSteps;
 use crate::loop_core::{ModelReply, RecordError};
 use crate::message::{AssistantMessage, Message, MessageList, StopReason};
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, RequestNotice, StepCx};
 use crate::runtime::ask::is_update;
 use crate::runtime::assistant::AssistantState;
 use crate::runtime::context::{FitRequest, SummaryOutcome, ViewKeeper, window_full};
@@ -84,6 +84,7 @@ impl InProcessSteps {
         let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
         let is_started = reply.is_started;
         let mut reply = self.asking().finish(*reply, failure.as_ref());
+        self.announce_notices(std::mem::take(&mut reply.notices));
         if !is_started {
             self.announce_switch(&reply.message);
         }
@@ -125,6 +126,10 @@ impl InProcessSteps {
         };
         let begins = !std::mem::replace(&mut reply.is_started, true);
         let started = begins.then(|| Arc::new(Message::Assistant(reply.stream.without_parts())));
+        if begins {
+            let notices = reply.notices.take();
+            self.announce_notices(notices);
+        }
         if let Some(Message::Assistant(started)) = started.as_deref() {
             self.announce_switch(started);
         }
@@ -246,6 +251,7 @@ impl InProcessSteps {
             Some(RunError::Model(error))
                 if is_managed && error.is_context_too_long() && reply.message.content.is_empty() =>
             {
+                self.run.lock().record_refused_request();
                 Ok(Err(error))
             }
             other => {
@@ -257,6 +263,7 @@ impl InProcessSteps {
 
     /// Asks the model once more. A request that is refused as too long again is an error of the context.
     pub(in crate::runtime) async fn ask_again(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
+        self.run.lock().take_request().map_err(StepError::Limit)?;
         match self.ask_or_overflow(key).await? {
             Ok(reply) => Ok(reply),
             Err(overflow) => {
@@ -280,6 +287,13 @@ impl InProcessSteps {
         self.check_stop()?;
         self.asking = Some((key.turn, roomy));
         self.ask_again(key).await
+    }
+
+    /// Emits the events of what happened to a request before it was sent.
+    fn announce_notices(&self, notices: Vec<RequestNotice>) {
+        for event in notices.into_iter().filter_map(|notice| self.performer.notice_event(notice)) {
+            self.run.lock().record_event(event);
+        }
     }
 
     /// Emits an event if another model answers than that of the last reply.

@@ -151,6 +151,15 @@ pub(super) fn end_request(
     record_usage(span, &reply.usage);
     if let Some(error) = error {
         trace::fail(span, error);
+        // Without the message of the error, which may quote content.
+        span.in_scope(|| {
+            tracing::event!(
+                name: "gen_ai.client.operation.exception",
+                tracing::Level::WARN,
+                { exception.r#type = error },
+                "a request to a model failed"
+            );
+        });
     }
 }
 

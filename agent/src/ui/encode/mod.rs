@@ -304,6 +304,8 @@ impl UiEncoder {
             | EventKind::CompactionStart { .. }
             | EventKind::CompactionEnd { .. }
             | EventKind::ReplyContinued { .. }
+            | EventKind::RequestDelayed { .. }
+            | EventKind::BudgetNear { .. }
             | EventKind::ModelSwitched { .. } => {}
         }
     }

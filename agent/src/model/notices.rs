@@ -1,0 +1,29 @@
+//! What happens to a request before it is sent, for the events of its run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+/// Something that happened to a request before it was sent. Journals keep it with the reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "notice", rename_all = "snake_case")]
+pub(crate) enum RequestNotice {
+    /// The request waited for a limit, in milliseconds.
+    Delayed { waited_ms: u64, limit: String },
+    /// At least 80 % of a budget are spent.
+    BudgetNear { key: String, budget: String, share: f64 },
+}
+
+/// The notices of a request, shared by the models that pass it on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestNotices(Arc<Mutex<Vec<RequestNotice>>>);
+
+impl RequestNotices {
+    pub(crate) fn add(&self, notice: RequestNotice) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    }
+
+    pub(crate) fn take(&self) -> Vec<RequestNotice> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
