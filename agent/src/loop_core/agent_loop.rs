@@ -560,21 +560,6 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the limit that allows no further turn, if one does.
-    fn limit_of_next_turn(&self) -> Option<LimitReached> {
-        let max = self.config.max_turns.max(1);
-        let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
-        let own = || exceeded(&self.config.limits, self.requests, &self.usage);
-        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.exceeded());
-        turns.or_else(own).or_else(of_tree)
-    }
-
-    /// Returns whether a limit allows no further turn.
-    #[cfg(feature = "durable-restate")]
-    pub(crate) fn is_at_limit(&self) -> bool {
-        self.limit_of_next_turn().is_some()
-    }
-
     /// Returns whether the model must reply again even if both queues are empty.
     pub(super) fn is_reply_needed(&self) -> bool {
         !self.batch.is_settled

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::AgentLoop;
 use super::config::UsageLimits;
 use super::end::{Limit, LimitReached};
 use crate::message::Usage;
@@ -175,6 +176,23 @@ impl TreeBudget {
         let allowed = self.limits.tool_calls.unwrap_or(spent.tool_calls);
         let calls = allowed.saturating_sub(std::mem::replace(&mut spent.tool_calls, allowed));
         (calls, std::mem::take(&mut spent.usage))
+    }
+}
+
+impl AgentLoop {
+    /// Returns the limit that allows no further turn, if one does.
+    pub(super) fn limit_of_next_turn(&self) -> Option<LimitReached> {
+        let max = self.config.max_turns.max(1);
+        let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
+        let own = || exceeded(&self.config.limits, self.requests, &self.usage);
+        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.exceeded());
+        turns.or_else(own).or_else(of_tree)
+    }
+
+    /// Returns whether a limit allows no further turn.
+    #[cfg(feature = "durable-restate")]
+    pub(crate) fn is_at_limit(&self) -> bool {
+        self.limit_of_next_turn().is_some()
     }
 }
 
