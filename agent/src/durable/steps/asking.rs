@@ -65,9 +65,10 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             }
             asked => asked?,
         };
-        for event in std::mem::take(&mut reply.notices).into_iter() {
-            let event = self.performer.notice_event(event);
-            event.into_iter().for_each(|event| run.lock().record_event(event));
+        for notice in std::mem::take(&mut reply.notices) {
+            if let Some(event) = self.performer.notice_event(notice) {
+                run.lock().record_event(event);
+            }
         }
         Ok(reply)
     }
