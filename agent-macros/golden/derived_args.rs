@@ -143,11 +143,15 @@ const _: () = {
                 use ::agent::__private::NotRead as _;
                 <__Mirror>::deserialize(deserializer)
             }
-            fn check(&self, findings: &mut ::agent::__private::Findings) {
+            fn check(&self, findings: &mut ::agent::__private::FindingList) {
                 {
                     let value = &self.query;
                     findings
-                        .field(&[::agent::__private::Step::Name("query")], value, known);
+                        .field(
+                            &[::agent::__private::FindingStep::Name("query")],
+                            value,
+                            known,
+                        );
                 }
                 let whole = self;
                 findings.whole(whole, in_order);

@@ -247,7 +247,7 @@ async fn money_is_counted_in_billionths_at_the_prices_of_the_list() {
     let prices = [("acme/large-1", Prices::new(3.0, 15.0))];
     let assistant = |dollars: f64| {
         let budget = Budget::dollars(dollars).named("money").in_total();
-        builder(&answers(), &store).prices(prices.clone()).budget(budget).build().unwrap()
+        builder(&answers(), &store).prices(prices).budget(budget).build().unwrap()
     };
     assistant(0.01).prompt("Hi").await.unwrap();
     // 60 tokens at 3,000 billionths and 40 at 15,000.

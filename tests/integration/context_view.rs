@@ -152,7 +152,7 @@ fn recorded_conversations_fit_into_windows_of_a_part_of_their_length() {
                 match rules.fit(&mut changed, &request, &model) {
                     Ok(None) => break true,
                     Ok(Some(at)) => {
-                        changed.compact(at, "So far.").unwrap_or_else(|error| panic!("{what}: {error}"))
+                        changed.compact(at, "So far.").unwrap_or_else(|error| panic!("{what}: {error}"));
                     }
                     // The newest messages alone are too long: an error, and never a silent cut.
                     Err(ViewError::Full { .. }) => break false,

@@ -114,7 +114,7 @@ async fn hooks_see_the_reply_of_each_call() {
         Assistant::builder(model)
             .tools(tools![look_up, delete])
             .before_tool_call(move |call| {
-                let text = call.assistant().map(Message::text).unwrap_or_else(|| "no reply".to_owned());
+                let text = call.assistant().map_or_else(|| "no reply".to_owned(), Message::text);
                 seen.lock().unwrap().push(text);
                 async { Ok(BeforeCall::Continue) }
             })
@@ -145,7 +145,7 @@ async fn a_panic_about_one_request_denies_that_call_alone() {
     };
     let local = assistant();
     local.prompt("go").await.unwrap();
-    let local: Vec<String> = local.messages().iter().map(|message| message.text()).collect();
+    let local: Vec<String> = local.messages().iter().map(Message::text).collect();
     assert!(local[2].contains("the decision could not be made"), "{local:?}");
     assert_eq!(local[3], "2 paid");
     let outcome = rehearse(&assistant()).play().await.unwrap();

@@ -41,6 +41,7 @@ impl Chance<'_> {
         CallEnd::ran(self.outcome(), 1)
     }
 
+    #[expect(clippy::result_large_err, reason = "a short-lived value, one for each call")]
     fn prepared(&mut self) -> Result<Ready, CallEnd> {
         match self.below(6) {
             0 => Err(CallEnd::new(ToolOutcome::failed(OutcomeCode::INVALID_ARGUMENTS, "no"))),

@@ -29,6 +29,7 @@ use crate::tool::output::Control;
 /// [events](Self::take_event) before you store the loop, because they are not part of the stored form.
 #[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct AgentLoop {
     #[serde(deserialize_with = "deserialize_version")]
     pub(super) version: u32,
