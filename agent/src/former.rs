@@ -16,7 +16,6 @@ moved! {
     ParseError = args::ParseError, "write `agent::args::ParseError`";
     Lint = lint::Lint, "write `agent::lint::Lint`";
     LintFinding = lint::LintFinding, "write `agent::lint::LintFinding`";
-    NotExpressible = lint::NotExpressible, "write `agent::lint::NotExpressible`";
     ToolManifest = lint::ToolManifest, "write `agent::lint::ToolManifest`";
     SteeringPolicy = run::SteeringPolicy, "write `agent::run::SteeringPolicy`";
     RecordedTurn = run::RecordedTurn, "write `agent::run::RecordedTurn`";

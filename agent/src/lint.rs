@@ -21,6 +21,5 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use crate::tool::dialect::NotExpressible;
 pub use crate::tool::lint::{Lint, LintFinding};
 pub use crate::tool::manifest::ToolManifest;

@@ -30,6 +30,6 @@ pub use crate::loop_core::step::{ApprovalRequest, PendingCall, Queue, TurnSummar
 pub use crate::run_path::{PathCall, RunPath};
 #[cfg(feature = "runtime")]
 pub use crate::runtime::{
-    Budget, BuildError, ChildTool, Compaction, ContextError, Delivery, InvokeError, Metric, Prompt, Receipt,
-    ResultCache, ResumeError, Run, RunHandle, Subscription,
+    Budget, BuildError, ChildTool, Compaction, Delivery, InvokeError, Metric, Prompt, Receipt, ResultCache,
+    ResumeError, Run, RunHandle, Subscription,
 };

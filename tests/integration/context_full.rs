@@ -82,7 +82,7 @@ async fn a_window_that_is_full_again_is_an_error_of_the_context() {
         .collect();
     let assistant = builder(model.clone()).manage_context(rules()).conversation(long).build().unwrap();
     let error = assistant.prompt("And now?").await.unwrap_err();
-    let RunError::Context(error) = error else { panic!("{error}") };
+    assert!(matches!(error, RunError::Context { .. }), "{error}");
     assert!(error.to_string().contains("the context window was full"), "{error}");
     assert_sound(&assistant);
 }

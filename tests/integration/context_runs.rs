@@ -233,8 +233,7 @@ async fn pins_that_leave_no_room_are_an_error() {
     let assistant = builder(reader(1)).manage_context(rules()).build().unwrap();
     let contract = UserMessage::from("clause ".repeat(4_000)).pinned();
     let error = assistant.prompt(contract).await.unwrap_err();
-    let RunError::Context(error) = error else { panic!("{error}") };
-    assert!(error.pins_are_too_large, "{error}");
+    assert!(matches!(error, RunError::Context { pins_are_too_large: true, .. }), "{error}");
     assert!(error.to_string().contains("unpin"), "{error}");
 }
 
@@ -342,8 +341,8 @@ async fn what_does_not_fit_at_all_is_an_error_that_names_both_reasons() {
     assert_eq!(error.code(), "context");
     let text = error.to_string();
     assert!(text.contains("of 10,000 tokens, and compaction failed: overloaded: no capacity"), "{text}");
-    let RunError::Context(error) = error else { panic!("{error}") };
-    assert!(error.summary.is_some() && error.needed > WINDOW, "{error}");
+    let RunError::Context { summary, needed, .. } = error else { panic!("{error}") };
+    assert!(summary.is_some() && needed > WINDOW, "{summary:?}");
     // Nothing is lost, and another model could continue.
     assert_eq!(assistant.messages().len(), 61);
     assert_sound(&assistant);

@@ -25,7 +25,8 @@ fn strict(tools: Vec<Tool>) -> Vec<bool> {
     for tool in tools {
         registry.register(tool).unwrap();
     }
-    let report = registry.check_dialect(Dialect::AnthropicStrict).unwrap();
+    registry.check_dialect(Dialect::AnthropicStrict).unwrap();
+    let report = registry.in_dialect(Dialect::AnthropicStrict);
     for tool in &report {
         assert_eq!(tool.is_strict(), tool.dialect == Dialect::AnthropicStrict);
         assert_eq!(tool.is_strict(), tool.over_budget.is_none());
@@ -53,8 +54,9 @@ fn one_tool_beyond_the_budget_can_never_be_strict() {
     let registry =
         Registry::new(tools![{ tool("a", 25, 0) }, { tool("b", 0, 17) }, { tool("c", 24, 16) }]).unwrap();
     let error = registry.check_dialect(Dialect::AnthropicStrict).unwrap_err();
+    let tools = registry.in_dialect(Dialect::AnthropicStrict);
     let strict: Vec<(&str, bool)> =
-        error.tools().iter().map(|tool| (&*tool.tool, tool.is_expressible() && tool.is_strict())).collect();
+        tools.iter().map(|tool| (&*tool.tool, tool.is_expressible() && tool.is_strict())).collect();
     assert_eq!(strict, [("a", false), ("b", false), ("c", true)]);
     assert!(error.to_string().contains("25 optional properties, where 24 are allowed"), "{error}");
 }
@@ -67,7 +69,8 @@ fn other_dialects_have_no_budget() {
         registry.register(tool).unwrap();
     }
     for dialect in Dialect::ALL {
-        let report = registry.check_dialect(dialect).unwrap();
+        registry.check_dialect(dialect).unwrap();
+        let report = registry.in_dialect(dialect);
         let strict = report.iter().filter(|tool| tool.is_strict()).count();
         let want = match dialect {
             Dialect::OpenAiStrict => 30,
@@ -86,10 +89,11 @@ fn the_report_reads() {
         tool("wide", 24, 0)
     }])
     .unwrap();
-    let error = registry.check_dialect(Dialect::AnthropicStrict).unwrap_err();
-    assert_eq!(error.tools()[2].over_budget.as_deref(), Some("24 optional parameters"));
+    assert!(registry.check_dialect(Dialect::AnthropicStrict).is_err());
+    let tools = registry.in_dialect(Dialect::AnthropicStrict);
+    assert_eq!(tools[2].over_budget.as_deref(), Some("24 optional parameters"));
     assert_eq!(
-        error.tools().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        tools.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
             "`bounded` in `anthropic-strict`\n- /properties/n: `maximum` is said in the description",
             "`map` in `plain`\n\

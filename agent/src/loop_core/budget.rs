@@ -95,6 +95,7 @@ impl TreeBudget {
     }
 
     /// Adds the use of a run that began in an earlier process, or of a request that was not for a reply.
+    #[cfg(feature = "runtime")]
     pub(crate) fn add(&self, spent: &Spent) {
         self.spent().add(spent);
     }

@@ -25,7 +25,6 @@ impl Signature {
 
     /// Returns the lower half of the hash, for uses where 64 bits suffice.
     #[expect(clippy::cast_possible_truncation, reason = "only the lower half is returned")]
-    #[cfg(feature = "runtime")]
     pub(crate) fn short(self) -> u64 {
         self.0 as u64
     }

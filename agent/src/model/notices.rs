@@ -23,6 +23,7 @@ impl RequestNotices {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
     }
 
+    #[cfg(feature = "runtime")]
     pub(crate) fn take(&self) -> Vec<RequestNotice> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -259,6 +259,7 @@ fn is_of(model: &str, family: &str) -> bool {
 }
 
 /// Returns the prices of `provider/model`.
+#[cfg(feature = "runtime")]
 pub(super) fn known_prices(name: &str) -> Option<Prices> {
     let (provider, model) = name.split_once('/')?;
     let (.., prices) = row(provider, model)?;

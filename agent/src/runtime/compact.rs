@@ -89,7 +89,7 @@ impl Assistant {
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
         let usable = limits.usable;
         let change = performer.apply_summary(&mut view, at, 1, outcome).map_err(|failure| {
-            RunError::Context(ContextError {
+            RunError::from(ContextError {
                 pins_are_too_large: false,
                 needed: tokens_before,
                 usable,

@@ -1,6 +1,6 @@
 //! Errors of runs and sessions.
 
-use super::context::ContextError;
+use super::context::sentence;
 use super::run_output::RunOutput;
 use super::suspended::SuspendedRun;
 use crate::args::SchemaError;
@@ -116,8 +116,36 @@ pub enum RunError {
     },
     /// The conversation does not fit into the window of the model, and nothing more of it can be
     /// [replaced](super::AssistantBuilder::manage_context). It is complete, and no message was cut.
-    #[error("{0}")]
-    Context(#[source] ContextError),
+    ///
+    /// ```
+    /// use agent::model::ContextRules;
+    /// use agent::{Assistant, RunError, ScriptedModel};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let rules = ContextRules::new().window(1_000);
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).manage_context(rules).build()?;
+    /// let error = assistant.prompt("word ".repeat(4_000)).await.unwrap_err();
+    /// assert!(error.to_string().starts_with("the conversation needs about 5,112 of 500 tokens"), "{error}");
+    /// assert!(matches!(error, RunError::Context { usable: 500, pins_are_too_large: false, .. }));
+    /// # Ok(()) }
+    /// ```
+    #[error("{}", sentence(*pins_are_too_large, *needed, *usable, summary.as_deref(), provider.as_ref()))]
+    #[non_exhaustive]
+    Context {
+        /// Whether the pinned messages alone need more than half of the window.
+        pins_are_too_large: bool,
+        /// The tokens that the request needs, as an estimate.
+        needed: u64,
+        /// The tokens that it may have.
+        usable: u64,
+        /// The number of changes of the view so far.
+        generation: u32,
+        /// Why the last summary failed.
+        summary: Option<String>,
+        /// The error of the provider, if it refused the request as too long.
+        #[source]
+        provider: Option<ModelError>,
+    },
 }
 
 crate::error_text::debug_is_the_sentence!(RunError);
@@ -283,7 +311,7 @@ impl RunError {
             Self::PromptTools(_) => "prompt_tools",
             Self::NoRuntime => "no_runtime",
             Self::Store { .. } => "store",
-            Self::Context(_) => "context",
+            Self::Context { .. } => "context",
         }
     }
 }

@@ -57,10 +57,8 @@ pub use assistant::Assistant;
 pub use budget::Budget;
 pub use builder::AssistantBuilder;
 pub use cache::ResultCache;
-#[cfg(feature = "mcp-server")]
 pub use child::ChildTool;
 pub use compact::Compaction;
-pub use context::ContextError;
 pub use error::{BuildError, ResumeError, RunError};
 pub use handle::RunHandle;
 pub use hooks::{AfterCall, BeforeCall, HookError, Hooks, ToolCallInfo};

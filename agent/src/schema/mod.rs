@@ -105,7 +105,7 @@ pub struct Rendered {
     /// The differences of the schema from the plan, in the order of the schema, and those that the requested dialect cannot express.
     pub changes: Vec<Change>,
     /// The limit of a request that the tool would exceed beside the others, such as `20 strict tools`; it is then sent without `strict`, in
-    /// [`Dialect::Plain`]. Only [`Registry::check_dialect`](crate::Registry::check_dialect) knows the other tools.
+    /// [`Dialect::Plain`]. Only [`Registry::in_dialect`](crate::Registry::in_dialect) knows the other tools.
     pub over_budget: Option<String>,
 }
 

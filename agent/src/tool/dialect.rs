@@ -1,62 +1,19 @@
 //! All tools in the schema dialect of a provider: losses, tools that cannot be expressed, and the limits of strict tools.
 
 use super::definition::ToolDefinition;
+use super::problem::{RegistryError, RegistryProblem};
 use super::registry::Registry;
 #[cfg(feature = "http")]
 use super::written::WrittenTool;
-use crate::schema::{ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Dialect, Rendered, Size, render};
+use crate::schema::{
+    ANTHROPIC_OPTIONAL, ANTHROPIC_TOOLS, ANTHROPIC_UNIONS, Change, Dialect, Rendered, Size, render,
+};
 #[cfg(feature = "http")]
 use std::sync::Arc;
 
-/// The error for tools that a dialect cannot express; its text lists each place.
-///
-/// ```
-/// use agent::{Registry, schema::Dialect, tool, tools};
-/// use std::collections::BTreeMap;
-///
-/// /// Adds labels.
-/// #[tool]
-/// fn label(labels: BTreeMap<String, String>) {}
-///
-/// let error = Registry::new(tools![label])?.check_dialect(Dialect::OpenAiStrict).unwrap_err();
-/// let label = &error.tools()[0];
-/// assert_eq!((label.tool.as_str(), label.changes[0].path.as_str()), ("label", "/properties/labels"));
-/// # Ok::<(), agent::tool::RegistryError>(())
-/// ```
-#[derive(Clone, thiserror::Error)]
-#[error("{} of {} cannot be expressed in `{dialect}`:{}", counted(refused(tools).count()), tools.len(), listed(tools))]
-pub struct NotExpressible {
-    dialect: Dialect,
-    tools: Vec<Rendered>,
-}
-
-crate::error_text::debug_is_the_sentence!(NotExpressible);
-
-impl NotExpressible {
-    /// Returns all tools in the dialect, in the order of registration: those that it [can express](Rendered::is_expressible), and those
-    /// that it cannot.
-    pub fn tools(&self) -> &[Rendered] {
-        &self.tools
-    }
-}
-
-fn refused(tools: &[Rendered]) -> impl Iterator<Item = &Rendered> {
-    tools.iter().filter(|tool| !tool.is_expressible())
-}
-
-fn counted(tools: usize) -> String {
-    if tools == 1 { "1 tool".into() } else { format!("{tools} tools") }
-}
-
-fn listed(tools: &[Rendered]) -> String {
-    let lines = |tool: &Rendered| -> Vec<String> {
-        tool.not_expressible().map(|change| format!("\n- `{}` {change}", tool.tool)).collect()
-    };
-    refused(tools).flat_map(lines).collect()
-}
-
 impl Registry {
-    /// Returns the tools in a dialect, in the order of registration, for a test that fails when a provider could not accept one of them.
+    /// Returns the tools in a dialect, in the order of registration: those that it [can express](Rendered::is_expressible), and those that it
+    /// cannot.
     ///
     /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It is assigned
     /// in the order of registration: a tool that fits into the rest is strict, and one that does not is sent without `strict`,
@@ -72,28 +29,49 @@ impl Registry {
     ///     format!("{labels:?}")
     /// }
     ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let registry = Registry::new(tools![label])?;
-    /// let rendered = registry.check_dialect(Dialect::GeminiJsonSchema)?;
+    /// let rendered = registry.in_dialect(Dialect::GeminiJsonSchema);
     /// assert_eq!(rendered[0].to_string(), "`label` in `gemini-json-schema`");       // and what its schema cannot say
+    /// # Ok::<(), agent::tool::RegistryError>(())
+    /// ```
+    pub fn in_dialect(&self, dialect: Dialect) -> Vec<Rendered> {
+        tools_in_dialect(&self.definitions(), dialect)
+    }
+
+    /// Checks that a dialect can express what each tool accepts, or a superset of it, for a test that fails when a provider could not accept
+    /// one of them.
+    ///
+    /// ```
+    /// use agent::{Registry, schema::Dialect, tool, tools};
+    /// use std::collections::BTreeMap;
+    ///
+    /// /// Adds labels.
+    /// #[tool]
+    /// fn label(labels: BTreeMap<String, String>) -> String {
+    ///     format!("{labels:?}")
+    /// }
+    ///
+    /// let registry = Registry::new(tools![label])?;
+    /// registry.check_dialect(Dialect::GeminiJsonSchema)?;
     /// let error = registry.check_dialect(Dialect::OpenAiStrict).unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "1 tool of 1 cannot be expressed in `openai-strict`:\n- `label` /properties/labels: \
-    ///      `additionalProperties` cannot be expressed: a map: keys that are not known beforehand"
+    ///     "tool `label` in `openai-strict`: /properties/labels: `additionalProperties` cannot be expressed: a map: keys that are not \
+    ///      known beforehand"
     /// );
-    /// # Ok(()) }
+    /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     ///
     /// # Errors
-    /// Fails if the dialect cannot express what a tool accepts, or a superset of it. The error has all tools, too.
-    pub fn check_dialect(&self, dialect: Dialect) -> Result<Vec<Rendered>, NotExpressible> {
-        let tools = tools_in_dialect(&self.definitions(), dialect);
-        if tools.iter().all(Rendered::is_expressible) {
-            Ok(tools)
-        } else {
-            Err(NotExpressible { dialect, tools })
-        }
+    /// Fails with each place that cannot be expressed.
+    pub fn check_dialect(&self, dialect: Dialect) -> Result<(), RegistryError> {
+        let problems = self.in_dialect(dialect).into_iter().flat_map(|Rendered { tool, changes, .. }| {
+            changes
+                .into_iter()
+                .filter(Change::is_not_expressible)
+                .map(move |change| RegistryProblem::NotExpressible { tool: tool.clone(), dialect, change })
+        });
+        RegistryError::none_of(problems.collect())
     }
 }
 

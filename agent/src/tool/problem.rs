@@ -4,6 +4,7 @@ use super::call_error::CallError;
 use super::definition_error::DefinitionError;
 use super::state::StateKey;
 use crate::args::{InvalidArguments, Issue};
+use crate::schema::{Change, Dialect};
 use std::fmt::{self, Write};
 
 /// Maximum number of tools that the text about an unknown one lists.
@@ -213,6 +214,16 @@ pub enum RegistryProblem {
     NoClock {
         /// The name of the tool.
         tool: String,
+    },
+    /// A dialect cannot express what a tool accepts.
+    #[error("tool `{tool}` in `{dialect}`: {change}")]
+    NotExpressible {
+        /// The name of the tool.
+        tool: String,
+        /// The dialect.
+        dialect: Dialect,
+        /// The place in the schema, and the reason.
+        change: Change,
     },
     /// There is no such tool.
     #[error("{text}")]

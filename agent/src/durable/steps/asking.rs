@@ -4,7 +4,7 @@ use crate::durable::journal::{RetryPolicy, RunJournal, Transient};
 use crate::loop_core::ModelReply;
 use crate::message::{MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind};
-use crate::runtime::{FitRequest, Performer, SummaryOutcome, ViewKeeper};
+use crate::runtime::{FitRequest, Performer, RunError, SummaryOutcome, ViewKeeper};
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError};
 use crate::tool::{BoxFuture, combine::shown_after};
@@ -112,14 +112,14 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         let request = FitRequest { key: key.clone(), overflow };
         let fitted = performer.fit_context(&mut context, run, request, self).await;
         self.context = context;
-        fitted?.map_err(|error| StepError::failed(error.to_string()))
+        fitted?.map_err(|error| StepError::failed(RunError::from(error).to_string()))
     }
 
     /// Fails if a request was too long although it was changed.
     pub(super) fn refuse_overflow(&self, reply: &mut ModelReply, run: &SharedLoop) -> Result<(), StepError> {
         let Some(overflow) = overflow_of(reply, run)? else { return Ok(()) };
         let error = self.asking().still_too_long(&self.context, overflow);
-        Err(StepError::failed(error.to_string()))
+        Err(StepError::failed(RunError::from(error).to_string()))
     }
 
     /// Emits an event if another model answered than that of the last reply.

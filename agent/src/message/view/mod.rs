@@ -18,6 +18,7 @@ use super::conversation::Conversation;
 use super::list::MessageList;
 use super::part::Part;
 use super::roles::ToolResultMessage;
+#[cfg(feature = "runtime")]
 use super::usage::Usage;
 use super::words::StopReason;
 

@@ -10,7 +10,8 @@ mod transcript;
 
 use std::sync::Arc;
 
-pub use error::ContextError;
+pub(crate) use error::ContextError;
+pub(super) use error::sentence;
 pub(super) use fit::MAX_RESERVED;
 pub(crate) use fit::{FitRequest, ViewKeeper, window_full};
 pub(crate) use summary::SummaryOutcome;

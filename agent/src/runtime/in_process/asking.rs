@@ -227,8 +227,9 @@ impl InProcessSteps {
         let fitted = performer.fit_context(&mut context, &run, request, self).await;
         self.assistant.state().context = context;
         fitted?.map_err(|error| {
+            let error = RunError::from(error);
             let message = error.to_string();
-            self.error = Some(RunError::Context(error));
+            self.error = Some(error);
             StepError::failed(message)
         })
     }
@@ -268,8 +269,9 @@ impl InProcessSteps {
             Ok(reply) => Ok(reply),
             Err(overflow) => {
                 let error = self.asking().still_too_long(&self.assistant.state().context, overflow);
+                let error = RunError::from(error);
                 let message = error.to_string();
-                self.error = Some(RunError::Context(error));
+                self.error = Some(error);
                 Err(StepError::failed(message))
             }
         }
