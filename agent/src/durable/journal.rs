@@ -117,7 +117,7 @@ pub(super) struct ToolRequest {
     /// The inputs to the questions of its tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// How often its body was started again for that.
+    /// The number of restarts of its body after a question.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) restart: u32,
     /// The place of the run in its tree.

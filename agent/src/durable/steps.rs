@@ -114,7 +114,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Takes a step in this process. Whether the run was cancelled by then is remembered with it.
+    /// Takes a step in this process. The journal also remembers whether the run was cancelled by its end.
     async fn step<T: Recordable>(
         &mut self,
         name: impl fmt::Display,

@@ -55,7 +55,7 @@ pub struct ModelStream {
     on_end: Option<OnStreamEnd>,
 }
 
-/// A function that is told how a reply ended: with an error, or whole.
+/// A function that is called at the end of a reply, with its error if it is not whole.
 #[cfg(feature = "studio")]
 type OnStreamEnd = Box<dyn FnOnce(&AssistantMessage, Option<&ModelError>) + Send>;
 
@@ -88,7 +88,7 @@ impl ModelStream {
         }
     }
 
-    /// Sets a function of this library that is told how the reply ended.
+    /// Sets a function of this library that is called at the end of the reply.
     #[cfg(feature = "studio")]
     pub(crate) fn with_on_end(
         mut self,

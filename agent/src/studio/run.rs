@@ -17,7 +17,7 @@ use super::waiting::{PageDecision, WaitingRun};
 use crate::runtime::{Run, RunError, RunHandle, SuspendedRun};
 use crate::serve::{Lifecycle, ShutdownPhase};
 
-/// Time between two signs of life to a reader.
+/// Time between two keep-alive comments to a reader.
 const PING: Duration = Duration::from_secs(10);
 /// Maximum number of decisions in one request.
 const MAX_DECISIONS: usize = 1000;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cut::{MAX_TEXT, beginning, cut_texts};
 use crate::loop_core::Event;
 
-/// Beyond these bytes, long texts of further events are cut more.
+/// The size of a log, in bytes, from which texts are cut shorter.
 const MAX_BYTES: usize = 16 << 20;
 /// Maximum bytes of a text then.
 const SHORT_TEXT: usize = 2 << 10;

@@ -114,7 +114,7 @@ enum Purpose {
     Exact,
     /// Only coerces: no records, no checks, and sets may have repeated items.
     Silent,
-    /// The same for canonical arguments: integers beyond 64 bits are texts, and accepted as such whatever the policy says.
+    /// The same for canonical arguments: integers beyond 64 bits are read as texts, whatever the policy accepts.
     Canonical,
     /// Only collects what the checks of typed values find, within their scope.
     Checks,
@@ -150,7 +150,7 @@ struct RareState {
 const FLOATS: u8 = 1;
 /// There are floats that may also be rounded because of their exponent.
 const EXPONENTS: u8 = 1 << 1;
-/// A float is such that its digits have to be looked at.
+/// A float may have lost digits.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -187,7 +187,7 @@ impl<'c> Context<'c> {
         matches!(self.purpose, Purpose::Silent | Purpose::Canonical)
     }
 
-    /// Whether integers beyond 64 bits are texts.
+    /// Whether integers beyond 64 bits are read as texts.
     #[inline]
     pub(super) fn is_canonical(&self) -> bool {
         self.purpose == Purpose::Canonical

@@ -248,7 +248,7 @@ impl Correction<'_> {
         (is_taken && self.is_taken(id, inner, false)).then(|| canonical(inner).into_owned())
     }
 
-    /// Returns the word that stands as the key of an object without content: `{"Newest": {}}`.
+    /// Returns the word that was sent as the key of an object without content: `{"Newest": {}}`.
     fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (key, inner) = only_entry(doc)?;
         let is_bare = match &inner.shape {

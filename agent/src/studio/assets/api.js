@@ -5,7 +5,7 @@ import { h, notice } from "./dom.js";
 const LIMIT = 20_000;
 /** Pause between two questions whether the studio is there, and the time that it has to answer. */
 const HEARTBEAT = 5_000;
-/** Time limit between two signs of life of a stream; there is one at least every 10 s. */
+/** Time limit between two events or keep-alive comments of a stream; there is one at least every 10 s. */
 const SILENCE = 25_000;
 /** Pause before another attempt. */
 const PAUSE = 1_000;

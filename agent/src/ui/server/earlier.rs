@@ -97,7 +97,7 @@ impl EarlierEvents<'_> {
         let code = message.code.as_deref().unwrap_or_default();
         let was_denied = code == OutcomeCode::DENIED.as_str();
         if was_denied || message.edited_args.is_some() {
-            // The id of the request is not known any more, and counts no more.
+            // The id of the request is lost, and has no further effect.
             let args = message.edited_args.clone().unwrap_or_default();
             let request_id = format!("decided/{call_id}");
             self.push(EventKind::ApprovalRequired {

@@ -81,7 +81,7 @@ pub struct UiServer {
 /// The time that a run of an earlier process has to come to its question, before the answer is rejected.
 const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 
-/// Stands before the name of a caller: one without a name is not the single user of a server.
+/// The prefix of named callers, so that an empty name is not the single user of a server.
 const CALLER: &str = "caller ";
 
 /// Threads by scope and id.

@@ -56,7 +56,7 @@ pub(super) struct ThreadState {
     labels: HashMap<usize, MessageLabel>,
     /// Readers that left while they were sent an event.
     left: Vec<u64>,
-    /// Why readers are disconnected that were sent an event at that moment.
+    /// The reason to disconnect readers that were sent an event at that moment.
     closing: Option<String>,
     last_used: Instant,
 }
@@ -112,7 +112,7 @@ impl LiveReader {
     }
 }
 
-/// What a reader does that has read everything so far.
+/// The next step of a reader at the end of the log.
 pub(super) enum AttachStep {
     Live,
     /// More events arrived.
