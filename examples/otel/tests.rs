@@ -66,7 +66,7 @@ fn the_trace_of_a_run_arrives_at_a_collector_with_nothing_secret_in_it() {
 
     let bodies: Vec<String> = bodies.try_iter().collect();
     let text = bodies.concat();
-    for secret in ["tulip", "4111", "Astoria"] {
+    for secret in ["tulip", "4111-1111", "Astoria"] {
         assert!(!text.contains(secret), "{secret} is in the trace: {text}");
     }
     let mut spans: Vec<Value> = Vec::new();
