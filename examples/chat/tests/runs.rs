@@ -237,7 +237,7 @@ fn secret_arguments_are_neither_on_the_screen_nor_in_the_log() {
     let home = Folder::new();
     let log = home.0.join("traffic.jsonl");
     let chat = Terminal::at_prompt(Start::new(&home, &["--log", log.to_str().unwrap(), "--session", "s"]));
-    chat.say("unlock door Garage, 47114711");
+    chat.say("unlock door Garage, 4711");
     chat.wait_for("always ›");
     assert!(chat.screen().contains(r#""code": "[secret]""#), "{}", chat.screen());
     chat.say("edit");
@@ -246,12 +246,12 @@ fn secret_arguments_are_neither_on_the_screen_nor_in_the_log() {
     // The door alone is another one.
     chat.send("\x15");
     chat.say(r#"{"door":"Cellar","code":"[secret]"}"#);
-    chat.wait_for("✓ Cellar is open (not really), by a code whose digits add up to 26");
+    chat.wait_for("✓ Cellar is open (not really), by a code whose digits add up to 13");
     chat.wait_for_prompt();
     let ran = r#"⚙ unlock {"door":"Cellar","code":"[secret]"} (as you changed it)"#;
     assert!(chat.screen().contains(ran), "{}", chat.screen());
     // The person said it, once.
-    assert_eq!(chat.screen().matches("47114711").count(), 1, "{}", chat.screen());
+    assert_eq!(chat.screen().matches("4711").count(), 1, "{}", chat.screen());
     chat.ask("think");
     chat.quit();
 
@@ -262,11 +262,12 @@ fn secret_arguments_are_neither_on_the_screen_nor_in_the_log() {
     // The reply that calls is left out; one that does not is not.
     assert!(log.contains("it calls a tool that has secret arguments"), "{log}");
     assert!(log.contains("\"update\":\"text_delta\""), "{log}");
-    let said = "unlock door Garage, 47114711";
-    assert_eq!(log.matches("47114711").count(), log.matches(said).count(), "{log}");
+    // As a number of its own: times in the log may have the same digits.
+    let numbers = log.split(|c: char| !c.is_ascii_digit()).filter(|number| *number == "4711");
+    assert_eq!(numbers.count(), log.matches("unlock door Garage, 4711").count(), "{log}");
     // The session has what the model needs to go on, and only its owner can read it.
     let session = home.0.join("sessions/s.jsonl");
-    assert!(std::fs::read_to_string(&session).unwrap().contains(r#""code":"47114711""#));
+    assert!(std::fs::read_to_string(&session).unwrap().contains(r#""code":"4711""#));
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(session).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
 }
