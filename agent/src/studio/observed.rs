@@ -142,8 +142,8 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. It is withheld if a call in it may have secret arguments: these arrive in pieces that
-    /// nobody can recognise.
+    /// Returns the last response as it was received. It is withheld if a call in it may have secret arguments: these arrive in pieces, which
+    /// cannot be recognised.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {
