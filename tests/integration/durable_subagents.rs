@@ -196,7 +196,8 @@ async fn a_cancelled_run_ends_after_its_children() {
         .filter(|event| matches!(event.kind, EventKind::AgentEnd { .. }))
         .map(|event| event.path.calls().len())
         .collect();
-    assert_eq!(ends, [1, 2, 1, 0]);
+    // The run that only looks may end before or after the cancellation.
+    assert!(matches!(*ends, [1, 2, 1, 0] | [2, 1, 1, 0]), "{ends:?}");
     assert_eq!(texts(&outcome).len(), 4);
 
     // A cancel that comes before a child begins prevents it.

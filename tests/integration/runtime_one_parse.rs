@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use agent::model::reply;
 use agent::store::MemoryStore;
-use agent::{
-    Assistant, BeforeCall, Decision, ScriptedModel, ToolArgs, Value, hooks::AfterCall, json, tool, tools,
-};
+use agent::{Assistant, BeforeCall, Decision, ScriptedModel, ToolArgs, hooks::AfterCall, json, tool, tools};
 use serde::{Deserialize, Deserializer};
 
 /// How often an amount was read in this process. Only the test below reads amounts.
@@ -27,9 +25,9 @@ struct Payment {
     amount: u32,
 }
 
-/// Whether a person has to be asked. It reads the arguments as JSON.
-fn is_large(arguments: &Value) -> bool {
-    arguments["amount"].as_u64().is_none_or(|amount| amount > 10)
+/// Whether a person has to be asked.
+fn is_large(payment: &Payment) -> bool {
+    payment.amount > 10
 }
 
 /// Pays.

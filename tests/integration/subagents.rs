@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent::message::{Message, Usage};
 use agent::model::{ModelRequest, reply};
 use agent::run::{Limit, PendingCall, ResumeError};
+use agent::store::MemoryStore;
 use agent::{
     Assistant, AssistantBuilder, CancelToken, Decision, Decisions, Event, EventKind, RunError, RunStop,
     ScriptedModel, SuspendedRun, ToolContext, ToolOutcome, ToolOutput, UsageLimits, Value, json, tool, tools,
@@ -541,7 +542,7 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
 
 #[tokio::test]
 async fn requests_at_the_same_time_are_limited_in_the_whole_tree() {
-    for allowed in [1, 3] {
+    for (allowed, has_store) in [(1, false), (1, true), (3, false)] {
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (asks, peak) = (now.clone(), most.clone());
         let model = ScriptedModel::from_async_fn(move |request| {
@@ -558,10 +559,14 @@ async fn requests_at_the_same_time_are_limited_in_the_whole_tree() {
                 }
             }
         });
-        let leaf = Assistant::builder(model.clone()).build().unwrap();
-        let middle =
-            Assistant::builder(model.clone()).tools(leaf.as_tool("leaf", "Thinks.")).build().unwrap();
-        let root = Assistant::builder(model.clone()).tools(middle.as_tool("middle", "Thinks."));
+        // With a store, and with requests that may be made again.
+        let builder = || match has_store {
+            true => Assistant::builder(model.clone()).store(MemoryStore::new()).continue_length(1),
+            false => Assistant::builder(model.clone()),
+        };
+        let leaf = builder().build().unwrap();
+        let middle = builder().tools(leaf.as_tool("leaf", "Thinks.")).build().unwrap();
+        let root = builder().tools(middle.as_tool("middle", "Thinks."));
         let root = root.max_concurrency(8).max_requests_in_flight(allowed).build().unwrap();
         assert_eq!(root.prompt("go").await.unwrap().text(), "done");
         assert_eq!((model.requests().len(), most.load(Ordering::SeqCst)), (2 + 8 + 16, allowed));

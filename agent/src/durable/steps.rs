@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use self::asking::overflow_of;
 use super::PendingAsk;
 use super::deadline::SharedDeadline;
 use super::journal::{
@@ -25,7 +24,7 @@ use crate::loop_core::{
 use crate::message::{Message, MessageList, ToolCall};
 use crate::run_path::RunPath;
 use crate::runtime::Decision;
-use crate::runtime::{CheckedAgain, ChildReport, ContextState, Performer};
+use crate::runtime::{CheckedAgain, ChildReport, ContextState, Performer, TurnChoices, next_reply};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
@@ -51,12 +50,9 @@ pub(super) struct JournalSteps<'r, J> {
     now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
-    /// Makes the requests of a turn, if another model than the assistant's was chosen.
-    asking: Option<(u32, Performer)>,
+    choices: TurnChoices,
     /// The view of the conversation, if the context is managed.
     context: ContextState,
-    /// The tools of a turn, if the application chooses them.
-    chosen: Option<(u32, Arc<[ToolDefinition]>)>,
     /// The number of messages that the inbox had left when it was last read.
     left: QueueLengths,
     /// The number of steering messages that the turn has left to the next one.
@@ -99,9 +95,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             limits,
             now: None,
             reply: None,
-            asking: None,
+            choices: TurnChoices::default(),
             context: ContextState::default(),
-            chosen: None,
             left: QueueLengths::default(),
             left_to_next_turn: 0,
             has_mail: false,
@@ -144,6 +139,17 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     /// Returns the time limit, if it was reached by the end of the last step.
     fn reached_limit(&self) -> Option<LimitReached> {
         self.time_limit?.reached(self.now?)
+    }
+
+    /// Returns the error of a run that was stopped. The runs that it started are stopped, too.
+    async fn check_stop(&mut self) -> Result<(), StepError> {
+        let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
+            (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
+            (None, Some(reason)) => (reason.clone(), StepError::cancelled(&*reason)),
+            (None, None) => return Ok(()),
+        };
+        self.stop_children(reason).await?;
+        Err(error)
     }
 
     /// Waits until all answers from outside arrive, or the timeout passes.
@@ -247,34 +253,9 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(is_steered)
     }
 
-    /// Returns the tools that the model has in this turn, or `None` if it has all of them.
-    async fn turn_tools(
-        &mut self,
-        turn: u32,
-        messages: &MessageList,
-        run: &SharedLoop,
-    ) -> Result<Result<Option<Arc<[ToolDefinition]>>, String>, StepError> {
-        if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
-            return Ok(Ok(Some(tools.clone())));
-        }
-        let so_far = (turn, messages.clone(), run.lock().usage().clone());
-        if !self.performer.chooses_tools(so_far.clone()) {
-            return Ok(Ok(None));
-        }
-        let performer = self.performer.clone();
-        let name = format!("{}/{turn}/tools", self.performer.run_id());
-        let work = Box::pin(async move { Ok(performer.chosen_names(so_far).await) });
-        let names: Result<Vec<String>, String> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
-        Ok(names.map(|names| {
-            let tools = self.served.assistant.definitions(&names);
-            self.chosen = Some((turn, tools.clone()));
-            Some(tools)
-        }))
-    }
-
     /// Returns the tools that were chosen for this turn.
     fn chosen_tools(&self) -> Option<Arc<[ToolDefinition]>> {
-        self.chosen.as_ref().map(|(_, tools)| tools.clone())
+        self.choices.tools(self.run.lock().turn())
     }
 
     /// Returns the decisions of the application's function, or `Later` for each request if there is none.
@@ -344,40 +325,17 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
 impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
-        let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
-            (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
-            (None, Some(reason)) => (reason.clone(), StepError::cancelled(&*reason)),
-            (None, None) => return Ok(()),
-        };
-        self.stop_children(reason).await?;
-        Err(error)
+        self.check_stop().await
     }
 
     async fn model(
         &mut self,
         key: StepKey,
-        messages: MessageList,
+        _: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
         self.reserve_request().await?;
-        self.select_model(&key, run).await?;
-        self.fit_context(&key, run, None).await?;
-        let mut reply = self.ask(key.clone(), key.to_string(), messages.clone(), run).await?;
-        if let Some(overflow) = overflow_of(&mut reply, run)? {
-            self.fit_context(&key, run, Some(overflow)).await?;
-            run.lock().take_request().map_err(StepError::Limit)?;
-            let name = format!("{key}/again");
-            reply = self.ask(key.clone(), name, messages.clone(), run).await?;
-            self.refuse_overflow(&mut reply, run)?;
-        }
-        if let Some(roomy) = self.asking().with_more_room(&reply) {
-            run.lock().record_replaced_reply(reply.message)?;
-            run.lock().take_request().map_err(StepError::Limit)?;
-            self.asking = Some((key.turn, roomy));
-            let name = format!("{key}/room");
-            reply = self.ask(key, name, messages, run).await?;
-            self.refuse_overflow(&mut reply, run)?;
-        }
+        let reply = next_reply(self, key, run).await?;
         self.announce_switch(run, &reply);
         self.reply = Some(Arc::new(reply.message.clone().into()));
         Ok(reply)

@@ -5,22 +5,21 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::batch::{Batch, with_unique_ids};
-use super::budget::{SharedBudget, Spent, exceeded};
+use super::batch::Batch;
+use super::budget::{SharedBudget, Spent};
 use super::config::is_zero;
 use super::guard::Repeats;
 use super::inputs::CallCoercions;
 use super::retries::ToolRetries;
 use super::secrets::{EventSecrets, RunSecrets, StreamedCalls};
 use super::state::RunState;
-use super::{End, Event, EventKind, Limit, LimitReached, LoopConfig, ModelReply, Queue, Step, TurnSummary};
+use super::{End, Event, EventKind, LimitReached, LoopConfig, Queue, Step, TurnSummary};
 use crate::args::Coercion;
 use crate::message::{Conversation, Message, StopReason, Usage};
 #[cfg(feature = "runtime")]
 use crate::message::{OutcomeKind, ToolArguments, ToolResultMessage};
 use crate::run_path::RunPath;
 use crate::step_key::{StepKey, StepKind};
-use crate::tool::output::Control;
 
 /// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation, with the secret
 /// arguments of calls, because they are needed to continue: keep it where you keep passwords.
@@ -411,176 +410,6 @@ impl AgentLoop {
                 shown,
             });
         }
-    }
-
-    fn begin_turn(&mut self, messages: Vec<Arc<Message>>) {
-        self.turn = self.turn.saturating_add(1);
-        self.batch = Batch::default();
-        self.stop_reason = None;
-        self.turn_usage = Usage::default();
-        self.emit(|_| EventKind::TurnStart);
-        self.inject(messages);
-    }
-
-    pub(super) fn next_turn(&mut self, messages: Vec<Arc<Message>>) {
-        self.begin_turn(messages);
-        self.enter_request();
-    }
-
-    pub(super) fn inject(&mut self, messages: Vec<Arc<Message>>) {
-        for message in messages {
-            if matches!(*message, Message::User(_)) {
-                self.repeats.clear();
-            }
-            self.add(message);
-        }
-    }
-
-    /// Adds a message that arrives whole.
-    pub(super) fn add(&mut self, message: Arc<Message>) {
-        self.emit(|_| EventKind::MessageStart { message: message.clone() });
-        self.keep(message);
-    }
-
-    fn keep(&mut self, message: Arc<Message>) {
-        self.conversation.push(message.clone());
-        self.emit(|_| {
-            let queued_id = match &*message {
-                Message::User(user) => user.id.clone(),
-                _ => None,
-            };
-            EventKind::MessageEnd { message, queued_id }
-        });
-    }
-
-    pub(super) fn keep_reply(&mut self, message: Arc<Message>) {
-        if self.streaming.take().is_none() {
-            self.emit(|_| EventKind::MessageStart { message: message.clone() });
-        }
-        if let Some(reply) = message.as_assistant() {
-            self.stop_reason = Some(reply.stop_reason.clone());
-        }
-        self.keep(message);
-    }
-
-    pub(super) fn enter_request(&mut self) {
-        match self.take_request() {
-            Ok(()) => self.phase = Phase::CallModel,
-            Err(reached) => {
-                self.end_turn();
-                self.phase = Phase::Ending(End::Limit(reached));
-            }
-        }
-    }
-
-    /// Takes the place of a request in the limits of the run and its tree.
-    ///
-    /// # Errors
-    /// Returns the limit that admits no other request.
-    pub(crate) fn take_request(&mut self) -> Result<(), LimitReached> {
-        let reached = exceeded(&self.config.limits, self.requests, &self.usage);
-        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
-        reached.or_else(of_tree).map_or(Ok(()), Err)
-    }
-
-    pub(super) fn take_reply(&mut self, ModelReply { message, is_cut, limit, .. }: ModelReply) {
-        self.count_request(&message.usage);
-        let is_cut = is_cut || message.stop_reason.is_cut();
-        let message = with_unique_ids(message.into());
-        let Some(reply) = message.as_assistant() else { return };
-        let end = match reply.stop_reason {
-            StopReason::Error => {
-                Some(End::error(reply.error.as_deref().unwrap_or("the model gave no reason")))
-            }
-            StopReason::Aborted if limit.is_some() => limit.map(End::Limit),
-            StopReason::Aborted => Some(End::aborted(reply.error.as_deref().unwrap_or("cancelled"))),
-            _ => None,
-        };
-        if let Some(end) = end {
-            self.keep_reply(message);
-            self.end_turn();
-            self.finish(end);
-            return;
-        }
-        self.batch = Batch::new(reply.tool_calls(), is_cut, &self.config);
-        self.count_continuation(reply);
-        self.keep_reply(message);
-        if self.batch.slots.is_empty() {
-            self.close_turn();
-        } else {
-            self.enter_segment();
-        }
-    }
-
-    pub(super) fn count_request(&mut self, usage: &Usage) {
-        self.requests += 1;
-        self.turn_usage += usage;
-        self.usage += usage;
-        if let Some(budget) = &self.budget.0 {
-            budget.add_usage(usage);
-        }
-    }
-
-    /// Ends a turn whose calls all have their results in the conversation.
-    pub(super) fn close_turn(&mut self) {
-        self.end_turn();
-        #[expect(clippy::cast_precision_loss, reason = "for a text")]
-        let reached = self.reached.take().map(|reached| match reached.limit {
-            // Calls that were counted when the limit was reached may not have run since.
-            Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
-            _ => reached,
-        });
-        // The end follows in a later step: a listener of the end of the turn may still abort the run, which takes precedence.
-        self.phase = match (self.batch.control(), reached) {
-            (Control::EndIfAll | Control::EndNow, _) => Phase::Ending(End::Terminated),
-            (Control::Continue, Some(reached)) => Phase::Ending(End::Limit(reached)),
-            (Control::Continue, None) => Phase::TurnEnd,
-        };
-    }
-
-    pub(super) fn end_turn(&mut self) {
-        self.emit(|this| EventKind::TurnEnd {
-            assistant: this.stop_reason.clone(),
-            tool_results: this.call_ids(),
-            usage: this.turn_usage.clone(),
-        });
-    }
-
-    pub(super) fn take_turn_decision(&mut self, decision: Option<bool>) {
-        let is_expected = std::mem::take(&mut self.expects_messages);
-        let continues = self.is_reply_needed() || is_expected || decision == Some(true);
-        if decision == Some(false) {
-            let end = if continues { End::Terminated } else { End::Completed };
-            return self.finish(end);
-        }
-        match self.limit_of_next_turn() {
-            Some(reached) if continues => self.finish(End::Limit(reached)),
-            // A message that arrived since is ignored, because the limit allows no request that would answer it.
-            Some(_) => self.finish(End::Completed),
-            None => self.phase = Phase::PollSteering(decision == Some(true)),
-        }
-    }
-
-    /// Returns whether the model must reply again even if both queues are empty.
-    pub(super) fn is_reply_needed(&self) -> bool {
-        !self.batch.is_settled
-            && (!self.batch.slots.is_empty()
-                || self.stop_reason == Some(StopReason::Pause)
-                || self.continues_text())
-    }
-
-    pub(super) fn finish(&mut self, end: End) {
-        self.emit(|this| EventKind::AgentEnd {
-            stop: end.stop(),
-            detail: end.detail().map(str::to_owned),
-            messages: this.added().to_vec(),
-            usage: this.usage.clone(),
-        });
-        self.phase = Phase::Done(end);
-    }
-
-    fn call_ids(&self) -> Vec<String> {
-        self.batch.slots.iter().map(|slot| slot.call.id.clone()).collect()
     }
 }
 

@@ -17,7 +17,6 @@ use tracing::Span;
 
 use super::budget::{BudgetGate, budget_limit};
 use super::config::Config;
-#[cfg(feature = "durable-restate")]
 use super::context::window_full;
 use super::hooks::HookError;
 use super::observe::{Metric, RequestTiming};
@@ -313,18 +312,26 @@ impl Performer {
             Some(ModelError::new(ModelErrorKind::Timeout, text))
         });
         let mut reply = self.finish(reply, failure.as_ref());
-        if self.config.context.is_some() {
-            let is_empty = reply.message.content.is_empty();
-            reply.too_long =
-                failure.as_ref().filter(|error| is_empty && error.is_context_too_long()).map(text_of);
-            if reply.message.stop_reason == StopReason::ContextFull {
-                reply.too_long = Some(text_of(&window_full()));
-            }
-        }
+        reply.too_long =
+            self.overflow(&reply.message, failure.as_ref()).map(|error| error.message().to_owned());
         match failure {
             Some(error) if error.is_retryable() && !self.context.is_cancelled() => Err(error),
             _ => Ok(reply),
         }
+    }
+
+    /// Returns the error of a request that was too long, if the context is managed: the provider refused it, or the window ended within the
+    /// reply.
+    pub(super) fn overflow(
+        &self,
+        reply: &AssistantMessage,
+        failure: Option<&ModelError>,
+    ) -> Option<ModelError> {
+        self.config.context.as_ref()?;
+        if reply.stop_reason == StopReason::ContextFull {
+            return Some(window_full());
+        }
+        failure.filter(|error| reply.content.is_empty() && error.is_context_too_long()).cloned()
     }
 
     /// Returns the reply for a request that a hook refused.
@@ -424,11 +431,6 @@ impl Config {
         }
         Arc::new(custom.into())
     }
-}
-
-#[cfg(feature = "durable-restate")]
-fn text_of(error: &ModelError) -> String {
-    error.message().to_owned()
 }
 
 fn panicked(text: &str) -> ModelError {

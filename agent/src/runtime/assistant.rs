@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::cache::ResultCache;
 use super::config::Config;
 use super::context::ContextState;
-use super::growing::Growing;
+use super::growing::GrowingReply;
 use super::listener::{Listener, Listeners, Subscription};
 use super::queue::{MessageQueue, QueuedMessage, Receipt};
 use super::records::{SessionState, UnrecordedEnds};
@@ -42,7 +42,7 @@ use crate::tool::registry::Registry;
 #[doc = include_str!("../docs/assistant.md")]
 #[derive(Clone)]
 pub struct Assistant {
-    shared: Arc<Shared>,
+    shared: Arc<SharedAssistant>,
 }
 
 tokio::task_local! {
@@ -50,7 +50,7 @@ tokio::task_local! {
     static RUNS: Vec<usize>;
 }
 
-struct Shared {
+struct SharedAssistant {
     config: Arc<Config>,
     cache: ResultCache,
     state: Mutex<AssistantState>,
@@ -66,7 +66,7 @@ pub(super) struct AssistantState {
     pub(super) is_suspect: bool,
     /// Whether the last run was suspended for decisions. Its open calls have not begun.
     pub(super) is_undecided: bool,
-    pub(super) active: Option<Active>,
+    pub(super) active: Option<ActiveRun>,
     pub(super) steering: MessageQueue,
     pub(super) follow_ups: MessageQueue,
     pub(super) listeners: Listeners,
@@ -83,11 +83,11 @@ pub(super) struct AssistantState {
     pub(super) debts: UnrecordedEnds,
 }
 
-pub(super) struct Active {
+pub(super) struct ActiveRun {
     pub(super) run: SharedLoop,
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
-    pub(super) growing: Option<Growing>,
+    pub(super) growing: Option<GrowingReply>,
     /// Copies the run with those within it, once it is driven.
     pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
@@ -117,7 +117,13 @@ impl Assistant {
         let state = Mutex::new(state);
         let cache = config.shared_cache.clone().unwrap_or_default();
         Self {
-            shared: Arc::new(Shared { config, cache, state, idle: Notify::new(), steered: Notify::new() }),
+            shared: Arc::new(SharedAssistant {
+                config,
+                cache,
+                state,
+                idle: Notify::new(),
+                steered: Notify::new(),
+            }),
         }
     }
 
@@ -206,7 +212,7 @@ impl Assistant {
     /// # Ok(()) }
     /// ```
     pub fn streaming_message(&self) -> Option<AssistantMessage> {
-        self.state().active.as_ref()?.growing.as_ref().map(Growing::message)
+        self.state().active.as_ref()?.growing.as_ref().map(GrowingReply::message)
     }
 
     /// Returns the calls of the current run that have begun and not ended, each as id and tool name, in call order.

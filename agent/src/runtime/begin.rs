@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::approval::{self, Decisions, Resumption};
-use super::assistant::{Active, Assistant, AssistantState};
+use super::assistant::{ActiveRun, Assistant, AssistantState};
 use super::config::Config;
 use super::error::{ResumeError, RunError};
-use super::growing::Growing;
+use super::growing::GrowingReply;
 use super::queue::QueuedMessage;
 use super::records::{InterruptedTurn, RestoredRun, SessionState};
 use super::suspended::SuspendedRun;
@@ -218,7 +218,7 @@ impl Assistant {
         let mut state = self.state();
         let Some(active) = &mut state.active else { return };
         if let Some(message) = started {
-            active.growing = Some(Growing::new(message.clone()));
+            active.growing = Some(GrowingReply::new(message.clone()));
         }
         if let Some(growing) = &mut active.growing {
             growing.grow(event);
@@ -267,7 +267,7 @@ impl AssistantState {
     fn activate(&mut self, core: AgentLoop, cancel: CancelToken) -> SharedLoop {
         let run = SharedLoop::new(core);
         self.last_error = None;
-        self.active = Some(Active { run: run.clone(), cancel, growing: None, copy_tree: None });
+        self.active = Some(ActiveRun { run: run.clone(), cancel, growing: None, copy_tree: None });
         run
     }
 }

@@ -31,14 +31,29 @@ pub(super) struct CallBody {
     pub(super) begun: Instant,
 }
 
-/// Returns how often the body of a call may run.
-pub(super) fn max_attempts(config: &Config, tool: &str) -> u32 {
-    let policy = config.registry.get(tool).map(Tool::policy);
-    let policy = policy.filter(|policy| policy.effect != Effect::Once);
+/// Returns how often the body of a call may run. A run of its own is not begun anew.
+fn max_attempts(config: &Config, tool: &str) -> u32 {
+    let tool = config.registry.get(tool).filter(|tool| !tool.is_of_assistant());
+    let policy = tool.map(Tool::policy).filter(|policy| policy.effect != Effect::Once);
     policy.and_then(|policy| policy.max_attempts).unwrap_or(1).max(1)
 }
 
 impl CallBody {
+    /// Creates the first attempt of a call, whose time begins now.
+    pub(super) fn new(
+        config: &Arc<Config>,
+        key: StepKey,
+        call: ToolCall,
+        context: ToolContext,
+        reply: Option<Arc<Message>>,
+        checked: Option<Arc<CheckedArguments>>,
+    ) -> Self {
+        let (config, max_attempts) = (config.clone(), max_attempts(config, &call.name));
+        let context = context.with_idempotency_key(key.to_string()).with_attempt(1, max_attempts);
+        let reply = reply.filter(|_| !config.hooks.is_empty());
+        Self { config, key, call, context, max_attempts, reply, checked, begun: Instant::now() }
+    }
+
     /// Checks the arguments, unless they were checked when the call was prepared. Without hooks, only the body needs them if `is_read` is
     /// not set, and reads them itself.
     pub(super) fn check(&mut self, is_read: bool) {

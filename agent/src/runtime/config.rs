@@ -24,6 +24,7 @@ use crate::model::{Model, ModelRequest, TokenCounter, ToolChoice};
 use crate::tool::asking::Answerer;
 use crate::tool::capture::Capture;
 use crate::tool::context::ToolContext;
+use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
@@ -191,6 +192,16 @@ impl Config {
             config.context = ContextLimits::new(&limits.rules, model, &self.models, &self.request).ok();
         }
         Some(Arc::new(config))
+    }
+
+    /// Returns the tools of these names, as far as they exist.
+    pub(super) fn definitions_of(&self, names: &[String]) -> Arc<[ToolDefinition]> {
+        let tools = &self.request.tools;
+        if names.len() == tools.len() {
+            // Names are unique, and a shared list keeps its text.
+            return tools.clone();
+        }
+        tools.iter().filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
     }
 
     /// Whether hooks may choose the model of a turn.

@@ -6,14 +6,14 @@ use crate::message::{AssistantMessage, Content, Message, Part, ToolCall};
 use crate::model::ModelEvent;
 
 /// The reply so far.
-pub(super) struct Growing {
+pub(super) struct GrowingReply {
     /// Everything but its parts.
     message: Arc<Message>,
     /// The parts in order of first appearance, each with its index.
     parts: Vec<(usize, Part)>,
 }
 
-impl Growing {
+impl GrowingReply {
     /// Creates the state of a reply without parts.
     pub(super) fn new(message: Arc<Message>) -> Self {
         // Most replies have one part, and parts are large.

@@ -19,9 +19,9 @@ use super::perform::Performer;
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
 use super::records::{InterruptedCall, RunRecords};
+use super::requests::{TurnChoices, next_reply, turn_tools};
 use super::stop::StopSignal;
 use super::telemetry;
-use super::turn_start::before_reply;
 use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready,
     SteeringPolicy, TurnSummary, steered,
@@ -29,7 +29,6 @@ use crate::loop_core::{
 use crate::message::{Message, MessageList, ToolCall};
 use crate::model::ModelError;
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
-use crate::tool::definition::ToolDefinition;
 
 /// Performs the steps of one run of an assistant. Closes open calls and replies when it is dropped, so the conversation is sound at any time.
 pub(super) struct InProcessSteps {
@@ -43,10 +42,7 @@ pub(super) struct InProcessSteps {
     pub(super) reader: Option<EventSlot>,
     /// The reply that streams now.
     reply: Option<Box<ReplyStream>>,
-    /// Makes the requests of a turn, if another model than the assistant's was chosen.
-    asking: Option<(u32, Performer)>,
-    /// The tools of a turn, if the application chooses them.
-    chosen: Option<(u32, Arc<[ToolDefinition]>)>,
+    choices: TurnChoices,
     /// The span of a turn.
     turn: Option<(u32, Span)>,
     /// Queued messages that were taken, and whose events are not emitted yet.
@@ -117,28 +113,17 @@ impl Steps for InProcessSteps {
         &mut self,
         key: StepKey,
         messages: MessageList,
-        _: &SharedLoop,
+        run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
         // Dropped, so that the lists have one owner and grow in place.
         drop(messages);
         let _place = self.request_place().await?;
         let span = self.turn_span();
         if !self.performer.config.prepares_requests() {
-            return self.ask(key).instrument(span).await;
+            let tools = self.performer.config.request.tools.clone();
+            return Ok(self.ask_model(key, &tools).instrument(span).await?.0);
         }
-        let asking = async {
-            self.select_model(&key).await?;
-            self.fit_context(&key, None).await?;
-            let reply = match self.ask_or_overflow(key.clone()).await? {
-                Ok(reply) => reply,
-                Err(overflow) => {
-                    self.fit_context(&key, Some(overflow)).await?;
-                    self.ask_again(key.clone()).await?
-                }
-            };
-            self.ask_with_room(key, reply).await
-        };
-        Box::pin(asking).instrument(span).await
+        Box::pin(next_reply(self, key, run)).instrument(span).await
     }
 
     async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, _: &SharedLoop) -> Result<(), StepError> {
@@ -218,8 +203,7 @@ impl InProcessSteps {
             updates: None,
             reader: None,
             reply: None,
-            asking: None,
-            chosen: None,
+            choices: TurnChoices::default(),
             turn: None,
             delivering: Vec::new(),
             error: None,
@@ -332,27 +316,6 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the tools that the model has in this turn. Returns `None` if the run is stopped first.
-    async fn turn_tools(&mut self, has_replied: bool) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
-        if self.performer.config.choosers.is_empty() {
-            return Some(Ok(self.performer.config.request.tools.clone()));
-        }
-        let (turn, messages, usage) = {
-            let run = self.run.lock();
-            (run.turn(), run.conversation().list(), run.usage().clone())
-        };
-        if let Some((_, tools)) = self.chosen.as_ref().filter(|(chosen, _)| *chosen == turn) {
-            return Some(Ok(tools.clone()));
-        }
-        let messages = if has_replied { before_reply(&messages) } else { messages };
-        let tools = match Box::pin(self.performer.choose_tools((turn, messages, usage))).await? {
-            Ok(tools) => tools,
-            Err(error) => return Some(Err(error)),
-        };
-        self.chosen = Some((turn, tools.clone()));
-        Some(Ok(tools))
-    }
-
     /// Prepares each call of a segment, in call order.
     async fn prepare_calls(&mut self, first: u32, calls: Vec<ToolCall>) -> Result<(), StepError> {
         for (ord, call) in (first..).zip(calls) {
@@ -408,12 +371,11 @@ impl InProcessSteps {
         let chosen = if self.performer.config.choosers.is_empty() {
             None
         } else {
-            match self.turn_tools(true).await? {
-                Ok(tools) => Some(tools),
-                Err(error) => {
-                    let failed = hook_error(&error.to_string());
-                    return Some(Prepared::Ended(CallEnd::new(failed)));
-                }
+            let run = self.run.clone();
+            let turn = run.lock().turn();
+            match Box::pin(turn_tools(self, turn, true, &run)).await.ok()? {
+                Ok(tools) => tools,
+                Err(error) => return Some(Prepared::Ended(CallEnd::new(hook_error(&error)))),
             }
         };
         let reply = self.last_reply();

@@ -40,6 +40,7 @@ mod progress;
 mod prompt;
 mod queue;
 mod records;
+mod requests;
 mod run_output;
 mod segment;
 #[cfg(feature = "durable-restate")]
@@ -76,12 +77,14 @@ pub use turn_start::TurnStart;
 pub(crate) use approval::CheckedAgain;
 pub(crate) use clock::TokioClock;
 #[cfg(feature = "durable-restate")]
-pub(crate) use context::{ContextState, FitRequest, SummaryOutcome, ViewKeeper};
+pub(crate) use context::ContextState;
 #[cfg(feature = "durable-restate")]
 pub(crate) use engine_child::{ChildReport, is_child_handle, too_many_children, waiting_child};
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
+#[cfg(feature = "durable-restate")]
+pub(crate) use requests::{RequestSteps, TurnChoices, next_reply};
 #[cfg(feature = "durable-restate")]
 pub(crate) use segment::{JournaledCall, mark_steered};
 #[cfg(feature = "durable-restate")]

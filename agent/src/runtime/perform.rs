@@ -110,18 +110,15 @@ impl Performer {
     }
 
     /// Whether a hook chooses the tools of this turn.
-    #[cfg(feature = "durable-restate")]
-    pub(crate) fn chooses_tools(&self, so_far: SoFar) -> bool {
+    pub(super) fn chooses_tools(&self, so_far: SoFar) -> bool {
         self.is_chosen(so_far, |hook, turn| hook.prepare_tools(turn).is_some())
     }
 
     /// Whether a hook chooses the model of this turn.
-    #[cfg(feature = "durable-restate")]
-    pub(crate) fn chooses_model(&self, so_far: SoFar) -> bool {
+    pub(super) fn chooses_model(&self, so_far: SoFar) -> bool {
         self.config.selects_model() && self.is_chosen(so_far, |hook, turn| hook.select_model(turn).is_some())
     }
 
-    #[cfg(feature = "durable-restate")]
     fn is_chosen(&self, so_far: SoFar, chooses: impl Fn(&dyn Hooks, &TurnStart) -> bool) -> bool {
         if self.config.choosers.is_empty() {
             return false;
@@ -131,11 +128,20 @@ impl Performer {
         self.config.choosers.iter().any(|hook| catch(|| chooses(&**hook, &turn)).unwrap_or(true))
     }
 
+    /// Returns the names of the tools that the model has in a turn.
+    ///
+    /// # Errors
+    /// Returns the message of a hook that failed, or the reason why the run was stopped.
+    pub(super) async fn chosen_names(&self, so_far: SoFar) -> Result<Vec<String>, String> {
+        match self.choose_tools(so_far).await {
+            Some(Ok(tools)) => Ok(tools.iter().map(|tool| tool.name().to_owned()).collect()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(self.stop_reason().to_string()),
+        }
+    }
+
     /// Returns the tools that the model has in a turn. Returns `None` if the run is stopped first.
-    pub(super) async fn choose_tools(
-        &self,
-        so_far: SoFar,
-    ) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
+    async fn choose_tools(&self, so_far: SoFar) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
         let mut turn = self.turn_start(so_far);
         for hook in &self.config.choosers {
             match self.choice(|| hook.prepare_tools(&turn)).await? {
@@ -149,7 +155,7 @@ impl Performer {
 
     /// Returns the name of the model that the application chooses for a turn; `None` for the assistant's own. Returns `None` if the run is
     /// stopped first.
-    pub(crate) async fn select_model(&self, so_far: SoFar) -> Option<Result<Option<String>, HookError>> {
+    pub(super) async fn select_model(&self, so_far: SoFar) -> Option<Result<Option<String>, HookError>> {
         let (turn, mut name) = (self.turn_start(so_far), None);
         for hook in &self.config.choosers {
             match self.choice(|| hook.select_model(&turn)).await? {
@@ -170,7 +176,7 @@ impl Performer {
     ///
     /// # Errors
     /// There is no such model.
-    pub(crate) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
+    pub(super) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
         if let Some(config) = self.config.with_model(name) {
             return Ok(Self { config, ..self.clone() });
         }
@@ -179,7 +185,7 @@ impl Performer {
     }
 
     /// Returns the performer of the same request with more room for the reply, if that is what this reply needs.
-    pub(crate) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
+    pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })
     }

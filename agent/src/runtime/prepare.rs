@@ -76,7 +76,7 @@ impl Performer {
                 }
             }
         }
-        let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.is_needed(valid.plan(), valid.text())));
+        let needed = catch_unwind(AssertUnwindSafe(|| policy.approval.applies(valid.accepted())));
         must_ask |= needed.map_err(|payload| {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
@@ -110,7 +110,6 @@ impl Performer {
     }
 }
 
-/// The result of preparing a call, and its checked arguments if it may run.
 impl Performer {
     /// Records a call that was refused in the trace.
     pub(super) fn record_refusal(&self, call: &ToolCall, prepared: &Prepared) {
@@ -127,4 +126,5 @@ impl Performer {
     }
 }
 
+/// The result of preparing a call, and its checked arguments if it may run.
 pub(super) type PreparedCall = (Prepared, Option<Arc<CheckedArguments>>);

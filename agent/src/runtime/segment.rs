@@ -5,10 +5,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use tokio::time::Instant;
-
 use super::assistant::Assistant;
-use super::body::{CallBody, max_attempts};
+use super::body::CallBody;
 use super::cache::CallKey;
 use super::config::Config;
 use super::in_process::InProcessSteps;
@@ -208,10 +206,8 @@ impl InProcessSteps {
         let child = is_child.then(|| self.child_call(key, &call));
         let config = &self.performer.config;
         let tool = config.registry.get(&call.name);
-        // A run of its own is not begun anew.
-        let max_attempts = if is_child { 1 } else { max_attempts(config, &call.name) };
         let run_context = &self.performer.context;
-        let context = run_context.clone().with_idempotency_key(key.to_string()).with_cancel(token.clone());
+        let context = run_context.clone().with_cancel(token.clone());
         let keeps_results = config.spill.is_some() || config.context.is_some();
         let reads_results = keeps_results && call.name == READ_RESULT;
         let context = if reads_results {
@@ -226,17 +222,14 @@ impl InProcessSteps {
             }
             None => context,
         };
-        let context = context.with_ask_rules(self.ask_rules(key.ord)).with_attempt(1, max_attempts);
+        let context = context.with_ask_rules(self.ask_rules(key.ord));
         let reply = self.last_reply();
         let caches = tool.is_some_and(|tool| !is_child && config.can_cache(tool, run_context));
         let keeper = (caches || config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let text = || reply.as_deref().filter(|_| key.ord == 0).map(Message::text).unwrap_or_default();
         let records = self.records.clone().map(|records| (records, text()));
-        let reply = reply.filter(|_| !config.hooks.is_empty());
-        let (config, key) = (config.clone(), key.clone());
+        let body = CallBody::new(config, key.clone(), call, context, reply, checked);
         let ord = key.ord;
-        let begun = Instant::now();
-        let body = CallBody { config, key, call, context, max_attempts, reply, checked, begun };
         SegmentCall { ord, body: Box::pin(run(body, keeper, records)), child, is_begun: false, end: None }
     }
 
@@ -298,18 +291,14 @@ impl Performer {
                 None => CallEnd::new(ToolOutcome::lost()),
             };
         }
-        let max_attempts = max_attempts(config, &call.name);
         let answerer = config.answerer.clone();
         let rules = AskRules { answerer, suspends: true, inputs: inputs.into(), path, notify: None };
-        let context = self.context.clone().with_idempotency_key(key.to_string()).with_ask_rules(rules);
-        let context = context.with_attempt(1, max_attempts);
+        let context = self.context.clone().with_ask_rules(rules);
         let context = match child {
             Some(outcome) => context.adding_state(Arc::new(EngineChild::Ended(outcome))),
             None => context,
         };
-        let reply = reply.filter(|_| !config.hooks.is_empty());
-        let (config, begun) = (config.clone(), Instant::now());
-        let body = CallBody { config, key, call, context, max_attempts, reply, checked: None, begun };
+        let body = CallBody::new(config, key, call, context, reply, None);
         run(body, None, records.map(|records| (records, text))).await
     }
 }

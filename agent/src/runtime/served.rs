@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::approval::{CheckedAgain, Decision, checked_again};
+use super::approval::{CheckedAgain, Decision};
 use super::assistant::Assistant;
 use super::child::ChildSpec;
 use super::config::Config;
 use super::output::AnswerReader;
-use super::perform::{Performer, SoFar};
+use super::perform::Performer;
+use super::prepare::PreparedCall;
 use super::spill::{READ_RESULT, part_of_text, result_text};
 use super::state_types::{StateType, StateTypes};
 use crate::loop_core::{
@@ -310,36 +311,9 @@ impl ServedAssistant {
         let text = result_text(conversation, args["handle"].as_str()?)?;
         Some(CallEnd::ran(ToolOutcome::Completed(part_of_text(&text, &args)), 0))
     }
-
-    /// Returns the tools of these names, as far as they exist.
-    pub(crate) fn definitions(&self, names: &[String]) -> Arc<[ToolDefinition]> {
-        let tools = self.config.request.tools.iter();
-        tools.filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
-    }
-
-    /// Returns the tools that the model has in every turn.
-    pub(crate) fn all_definitions(&self) -> Arc<[ToolDefinition]> {
-        self.config.request.tools.clone()
-    }
 }
 
 impl Performer {
-    pub(crate) fn run_id(&self) -> &Arc<str> {
-        &self.run_id
-    }
-
-    /// Returns the names of the tools that the model has in a turn.
-    ///
-    /// # Errors
-    /// Returns the message of a hook that failed, or the reason why the run was stopped.
-    pub(crate) async fn chosen_names(&self, so_far: SoFar) -> Result<Vec<String>, String> {
-        match self.choose_tools(so_far).await {
-            Some(Ok(tools)) => Ok(tools.iter().map(|tool| tool.name().to_owned()).collect()),
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err(self.stop_reason().to_string()),
-        }
-    }
-
     /// Prepares each call of a segment, in call order.
     pub(crate) async fn prepare_all(
         &self,
@@ -349,7 +323,7 @@ impl Performer {
     ) -> Vec<Prepared> {
         let mut prepared = Vec::with_capacity(calls.len());
         for call in calls {
-            let one = self.prepared(&call, reply.as_ref(), tools).await;
+            let (one, _) = self.prepared(&call, reply.as_ref(), tools).await;
             self.record_refusal(&call, &one);
             prepared.push(one);
         }
@@ -362,11 +336,9 @@ impl Performer {
         call: &ToolCall,
         reply: Option<&Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
-    ) -> Prepared {
-        match self.prepare_call(call, reply, tools, None).await {
-            Some((prepared, _)) => prepared,
-            None => Prepared::Ended(self.stopped()),
-        }
+    ) -> PreparedCall {
+        let prepared = self.prepare_call(call, reply, tools, None).await;
+        prepared.unwrap_or_else(|| (Prepared::Ended(self.stopped()), None))
     }
 
     /// Checks calls again that waited for decisions: the rules of the application may have changed meanwhile.
@@ -380,7 +352,7 @@ impl Performer {
         for (ready, call) in calls {
             let asked = ready.call_for_hooks(&call);
             let prepared = self.prepared(asked, reply.as_ref(), tools).await;
-            all.push(checked_again(&self.config, &self.context, &ready, &call, asked, prepared));
+            all.push(self.checked_again(&ready, &call, asked, prepared));
         }
         all
     }

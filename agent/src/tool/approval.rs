@@ -2,6 +2,7 @@
 
 use super::arguments::Argument;
 use crate::args::Plan;
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -46,11 +47,19 @@ impl Approval {
     /// Requires approval where `rule` returns `true`. The rule gets the arguments as the argument type of the tool, or as a
     /// [`Value`](crate::Value). Arguments that cannot be parsed as an `A` require approval.
     pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
-        // Arguments that cannot be read are never waved through.
-        Self::of(move |plan, arguments| plan.parse::<A>(arguments).map_or(true, |parsed| rule(&parsed.value)))
+        Self::of(move |arguments| {
+            let mut needed = None;
+            arguments.offer(&mut |parsed| {
+                needed = parsed.downcast_ref::<A>().map(&rule);
+                needed.is_some()
+            });
+            // Arguments that cannot be read are never waved through.
+            let parse = || arguments.plan().parse::<A>(arguments.text());
+            needed.unwrap_or_else(|| parse().map_or(true, |parsed| rule(&parsed.value)))
+        })
     }
 
-    fn of(rule: impl Fn(&Plan, &str) -> bool + Send + Sync + 'static) -> Self {
+    fn of(rule: impl Fn(&dyn RuleArguments) -> bool + Send + Sync + 'static) -> Self {
         Self(Rule::When(RuleFunction(Arc::new(rule))))
     }
 
@@ -73,9 +82,7 @@ impl Approval {
         match (&self.0, &other.0) {
             (Rule::Never, _) | (_, Rule::Always) => other,
             (_, Rule::Never) | (Rule::Always, _) => self,
-            _ => Self::of(move |plan, arguments| {
-                self.is_needed(plan, arguments) || other.is_needed(plan, arguments)
-            }),
+            _ => Self::of(move |arguments| self.applies(arguments) || other.applies(arguments)),
         }
     }
 
@@ -87,27 +94,61 @@ impl Approval {
         whole: impl Fn(&Plan, &str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         let Self(Rule::When(rule)) = self else { return self };
-        Self::of(move |shown, arguments| {
-            whole(shown, arguments).is_none_or(|arguments| (rule.0)(&plan, &arguments))
+        Self::of(move |arguments| {
+            let whole = whole(arguments.plan(), arguments.text());
+            whole.is_none_or(|text| (rule.0)(&ArgumentText { plan: &plan, text: &text }))
         })
     }
 
     /// Whether a call with these arguments has to be approved. They are JSON text that fits `plan`, the plan of the tool; text
     /// that does not fit requires approval.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
+        self.applies(&ArgumentText { plan, text: arguments })
+    }
+
+    /// Whether a call with these arguments has to be approved.
+    pub(crate) fn applies(&self, arguments: &dyn RuleArguments) -> bool {
         match &self.0 {
             Rule::Never => false,
             Rule::Always => true,
-            Rule::When(rule) => (rule.0)(plan, arguments),
+            Rule::When(rule) => (rule.0)(arguments),
         }
     }
+}
+
+/// The arguments that a rule reads.
+pub(crate) trait RuleArguments {
+    fn plan(&self) -> &Plan;
+
+    fn text(&self) -> &str;
+
+    /// Offers each value that was parsed of them before, until `take` returns true.
+    fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool);
+}
+
+/// Arguments that were not parsed before.
+struct ArgumentText<'a> {
+    plan: &'a Plan,
+    text: &'a str,
+}
+
+impl RuleArguments for ArgumentText<'_> {
+    fn plan(&self) -> &Plan {
+        self.plan
+    }
+
+    fn text(&self) -> &str {
+        self.text
+    }
+
+    fn offer(&self, _: &mut dyn FnMut(&dyn Any) -> bool) {}
 }
 
 /// Two rules are equal if one is a clone of the other.
 #[derive(Clone)]
 struct RuleFunction(Arc<DynRule>);
 
-type DynRule = dyn Fn(&Plan, &str) -> bool + Send + Sync;
+type DynRule = dyn Fn(&dyn RuleArguments) -> bool + Send + Sync;
 
 impl PartialEq for RuleFunction {
     fn eq(&self, other: &Self) -> bool {

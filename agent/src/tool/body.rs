@@ -1,12 +1,13 @@
 //! The bodies of tools, and the arguments that they get.
 
 use super::BoxFuture;
+use super::approval::RuleArguments;
 use super::arguments::Argument;
 use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::outcome::ToolOutcome;
 use super::state::StateKey;
-use crate::args::{Coercion, InvalidArguments};
+use crate::args::{Coercion, InvalidArguments, Plan};
 use serde_json::Value;
 use std::any::Any;
 use std::fmt;
@@ -218,6 +219,26 @@ impl AcceptedArguments {
         match parsed.map(<Box<dyn Any + Send>>::downcast::<A>) {
             Some(Ok(parsed)) => Ok(*parsed),
             _ => self.definition.plan().parse::<A>(&self.text).map(|parsed| parsed.value),
+        }
+    }
+}
+
+impl RuleArguments for AcceptedArguments {
+    fn plan(&self) -> &Plan {
+        self.definition.plan()
+    }
+
+    fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool) {
+        // Not under the lock, because the rule is the application's.
+        let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let is_taken = parsed.as_deref().is_some_and(|parsed| take(parsed));
+        *self.parsed.lock().unwrap_or_else(PoisonError::into_inner) = parsed;
+        if !is_taken && let Some(value) = self.value.get() {
+            take(value);
         }
     }
 }

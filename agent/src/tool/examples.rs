@@ -56,11 +56,11 @@ pub(super) fn refused_examples(tool: &Tool) -> Vec<RegistryProblem> {
 struct ExamplePath {
     path: String,
     /// The surrounding containers, from the outside in.
-    around: Vec<Around>,
+    around: Vec<EnclosingValue>,
 }
 
 #[derive(Clone)]
-enum Around {
+enum EnclosingValue {
     /// A key of an object, with the properties that select the object among its alternatives.
     Key(String, Map<String, Value>),
     Item,
@@ -69,12 +69,12 @@ enum Around {
 impl ExamplePath {
     fn with(&self, value: &Value) -> Value {
         self.around.iter().rev().fold(value.clone(), |value, around| match around {
-            Around::Key(key, constants) => {
+            EnclosingValue::Key(key, constants) => {
                 let mut object = constants.clone();
                 object.insert(key.clone(), value);
                 Value::Object(object)
             }
-            Around::Item => json!([value]),
+            EnclosingValue::Item => json!([value]),
         })
     }
 }
@@ -138,14 +138,14 @@ fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'
         for (key, property) in properties {
             let mut inner = place.clone();
             inner.path = format!("{}/{}", place.path, key.replace('~', "~0").replace('/', "~1"));
-            inner.around.push(Around::Key(key.clone(), constants.clone()));
+            inner.around.push(EnclosingValue::Key(key.clone(), constants.clone()));
             found.push((property, inner));
         }
     }
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
         let mut inner = place.clone();
         inner.path.push_str("/0");
-        inner.around.push(Around::Item);
+        inner.around.push(EnclosingValue::Item);
         found.push((items, inner));
     }
     for keyword in ["anyOf", "oneOf", "allOf"] {

@@ -83,7 +83,7 @@ impl Stop {
 struct Finder;
 
 /// The content of a value.
-struct Inside {
+struct FiniteWalk {
     variant: Option<&'static str>,
     index: usize,
     key: String,
@@ -91,10 +91,10 @@ struct Inside {
 
 type Walked = Result<(), Stop>;
 
-impl Inside {
+impl FiniteWalk {
     /// `variant`: the one that the value is, which is a key in JSON.
-    fn of(variant: Option<&'static str>) -> Inside {
-        Inside { variant, index: 0, key: String::new() }
+    fn of(variant: Option<&'static str>) -> FiniteWalk {
+        FiniteWalk { variant, index: 0, key: String::new() }
     }
 
     fn item<T: Serialize + ?Sized>(&mut self, value: &T) -> Walked {
@@ -124,13 +124,13 @@ macro_rules! nothing {
 impl Serializer for Finder {
     type Ok = ();
     type Error = Stop;
-    type SerializeSeq = Inside;
-    type SerializeTuple = Inside;
-    type SerializeTupleStruct = Inside;
-    type SerializeTupleVariant = Inside;
-    type SerializeMap = Inside;
-    type SerializeStruct = Inside;
-    type SerializeStructVariant = Inside;
+    type SerializeSeq = FiniteWalk;
+    type SerializeTuple = FiniteWalk;
+    type SerializeTupleStruct = FiniteWalk;
+    type SerializeTupleVariant = FiniteWalk;
+    type SerializeMap = FiniteWalk;
+    type SerializeStruct = FiniteWalk;
+    type SerializeStructVariant = FiniteWalk;
 
     nothing! {
         serialize_bool: bool, serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64,
@@ -177,16 +177,16 @@ impl Serializer for Finder {
         value.serialize(Finder).map_err(|stop| stop.below(variant))
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Inside, Stop> {
-        Ok(Inside::of(None))
+    fn serialize_seq(self, _: Option<usize>) -> Result<FiniteWalk, Stop> {
+        Ok(FiniteWalk::of(None))
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Inside, Stop> {
-        Ok(Inside::of(None))
+    fn serialize_tuple(self, _: usize) -> Result<FiniteWalk, Stop> {
+        Ok(FiniteWalk::of(None))
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Inside, Stop> {
-        Ok(Inside::of(None))
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<FiniteWalk, Stop> {
+        Ok(FiniteWalk::of(None))
     }
 
     fn serialize_tuple_variant(
@@ -195,16 +195,16 @@ impl Serializer for Finder {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Inside, Stop> {
-        Ok(Inside::of(Some(variant)))
+    ) -> Result<FiniteWalk, Stop> {
+        Ok(FiniteWalk::of(Some(variant)))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Inside, Stop> {
-        Ok(Inside::of(None))
+    fn serialize_map(self, _: Option<usize>) -> Result<FiniteWalk, Stop> {
+        Ok(FiniteWalk::of(None))
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Inside, Stop> {
-        Ok(Inside::of(None))
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<FiniteWalk, Stop> {
+        Ok(FiniteWalk::of(None))
     }
 
     fn serialize_struct_variant(
@@ -213,14 +213,14 @@ impl Serializer for Finder {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Inside, Stop> {
-        Ok(Inside::of(Some(variant)))
+    ) -> Result<FiniteWalk, Stop> {
+        Ok(FiniteWalk::of(Some(variant)))
     }
 }
 
 macro_rules! items {
     ($($name:ident $method:ident),* $(,)?) => {$(
-        impl ser::$name for Inside {
+        impl ser::$name for FiniteWalk {
             type Ok = ();
             type Error = Stop;
 
@@ -242,7 +242,7 @@ items! {
 
 macro_rules! fields {
     ($($name:ident),* $(,)?) => {$(
-        impl ser::$name for Inside {
+        impl ser::$name for FiniteWalk {
             type Ok = ();
             type Error = Stop;
 
@@ -259,7 +259,7 @@ macro_rules! fields {
 
 fields! { SerializeStruct, SerializeStructVariant }
 
-impl ser::SerializeMap for Inside {
+impl ser::SerializeMap for FiniteWalk {
     type Ok = ();
     type Error = Stop;
 

@@ -134,7 +134,7 @@ pub(super) fn join(
     if !refused.is_empty() {
         return Err(Box::new(InvalidArguments::new(shown, refused, 0, None)));
     }
-    let raw = Raw::of(arguments);
+    let raw = RawEntries::of(arguments);
     let mut text = String::from("{");
     let mut push = |key: &str, value: &str| {
         if text.len() > 1 {
@@ -169,9 +169,9 @@ fn unknown(key: &str) -> Issue {
 }
 
 /// The values of an object as they were written; empty if the text is not an object.
-struct Raw<'t>(Vec<(String, &'t RawValue)>);
+struct RawEntries<'t>(Vec<(String, &'t RawValue)>);
 
-impl<'t> Raw<'t> {
+impl<'t> RawEntries<'t> {
     fn of(text: &'t str) -> Self {
         serde_json::from_str(text).unwrap_or(Self(Vec::new()))
     }
@@ -181,22 +181,22 @@ impl<'t> Raw<'t> {
     }
 }
 
-impl<'de> Deserialize<'de> for Raw<'de> {
+impl<'de> Deserialize<'de> for RawEntries<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
         impl<'de> Visitor<'de> for Entries {
-            type Value = Raw<'de>;
+            type Value = RawEntries<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawEntries<'de>, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Raw(entries))
+                Ok(RawEntries(entries))
             }
         }
         deserializer.deserialize_map(Entries)

@@ -82,9 +82,9 @@ struct NoticeReceiver<'c> {
 
 /// Checks whether a future of the engine is ready, without its value. `select!` awaits the future that is ready, which completes this
 /// wrapper and leaves the value in place.
-struct Peek<'f, F>(&'f mut F);
+struct UnmovedFuture<'f, F>(&'f mut F);
 
-impl<F> Deref for Peek<'_, F> {
+impl<F> Deref for UnmovedFuture<'_, F> {
     type Target = F;
 
     fn deref(&self) -> &F {
@@ -92,7 +92,7 @@ impl<F> Deref for Peek<'_, F> {
     }
 }
 
-impl<F> Future for Peek<'_, F> {
+impl<F> Future for UnmovedFuture<'_, F> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut TaskContext<'_>) -> Poll<()> {
@@ -104,8 +104,8 @@ impl<'c> NoticeReceiver<'c> {
     /// Returns whether the current slot holds a notice, without waiting.
     async fn is_filled(&mut self) -> Result<bool, TerminalError> {
         Ok(restate_sdk::select! {
-            () = Peek(&mut self.notice) => true,
-            () = Peek(&mut self.always_ready) => false,
+            () = UnmovedFuture(&mut self.notice) => true,
+            () = UnmovedFuture(&mut self.always_ready) => false,
         })
     }
 

@@ -1,48 +1,68 @@
-//! Requests of a run on an engine: the model that was chosen, summaries and replies are remembered.
+//! Requests of a run on an engine: the choices of the application, summaries and replies are remembered.
 
-use crate::durable::journal::{RetryPolicy, RunJournal, Transient};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::durable::journal::{Recordable, RetryPolicy, RunJournal, Transient};
 use crate::loop_core::ModelReply;
-use crate::message::{MessageList, StopReason};
+use crate::message::StopReason;
 use crate::model::{ModelError, ModelErrorKind};
-use crate::runtime::{FitRequest, Performer, RunError, SummaryOutcome, ViewKeeper};
-use crate::step_key::{StepKey, StepKind};
+use crate::runtime::{ContextState, Performer, RequestSteps, RunError, TurnChoices};
+use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError};
-use crate::tool::{BoxFuture, combine::shown_after};
+use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
 
 use super::JournalSteps;
-
-/// Takes the error of a request that was too long from its reply. A reply that began stays in the conversation as one that failed.
-pub(super) fn overflow_of(reply: &mut ModelReply, run: &SharedLoop) -> Result<Option<ModelError>, StepError> {
-    let Some(text) = reply.too_long.take() else { return Ok(None) };
-    if reply.message.stop_reason == StopReason::ContextFull {
-        run.lock().record_replaced_reply(std::mem::take(&mut reply.message))?;
-    } else {
-        run.lock().record_refused_request();
-    }
-    Ok(Some(ModelError::new(ModelErrorKind::ContextTooLong, text)))
-}
 
 impl<J: RunJournal> JournalSteps<'_, J> {
     /// Returns the performer of the requests of this turn.
     pub(super) fn asking(&self) -> &Performer {
-        self.asking.as_ref().map_or(&self.performer, |(_, performer)| performer)
+        self.choices.performer(&self.performer)
     }
 
-    /// Asks the model, in a step of this name.
-    pub(super) async fn ask(
+    /// Emits an event if another model answered than that of the last reply.
+    pub(super) fn announce_switch(&self, run: &SharedLoop, reply: &ModelReply) {
+        let mut run = run.lock();
+        let event =
+            self.asking().switch_event(run.conversation(), self.context.view.messages(), &reply.message);
+        if let Some(event) = event {
+            run.record_event(event);
+        }
+    }
+}
+
+/// Each request, choice and summary is a step.
+impl<J: RunJournal> RequestSteps for JournalSteps<'_, J> {
+    const REMEMBERS: bool = true;
+
+    fn parts(&mut self) -> (&Performer, &mut TurnChoices) {
+        (&self.performer, &mut self.choices)
+    }
+
+    fn replace_context(&mut self, context: ContextState) -> ContextState {
+        std::mem::replace(&mut self.context, context)
+    }
+
+    async fn perform<T: Recordable>(
         &mut self,
-        key: StepKey,
-        name: String,
-        messages: MessageList,
-        run: &SharedLoop,
-    ) -> Result<ModelReply, StepError> {
-        let tools = match self.turn_tools(key.turn, &messages, run).await? {
-            Ok(tools) => tools.unwrap_or_else(|| self.served.assistant.all_definitions()),
-            Err(error) => {
-                let error = ModelError::new(ModelErrorKind::InvalidRequest, error);
-                return Ok(self.performer.no_reply(&error));
-            }
-        };
+        name: impl fmt::Display + Send,
+        work: BoxFuture<'static, T>,
+    ) -> Result<T, StepError> {
+        let work = Box::pin(async move { Ok(work.await) });
+        let result = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
+        // A run that was stopped meanwhile ends for that reason.
+        self.check_stop().await?;
+        Ok(result)
+    }
+
+    async fn ask(
+        &mut self,
+        key: &StepKey,
+        attempt: &'static str,
+        tools: Arc<[ToolDefinition]>,
+    ) -> Result<(ModelReply, Option<ModelError>), StepError> {
+        let (run, name) = (self.run.clone(), format!("{key}{attempt}"));
+        let (key, messages) = (key.clone(), run.lock().conversation().list());
         // Computed before the view leaves messages out, so that a tool that was found stays available.
         let tools = shown_after(&tools, messages.iter().map(|message| &**message));
         let messages =
@@ -70,81 +90,11 @@ impl<J: RunJournal> JournalSteps<'_, J> {
                 run.lock().record_event(event);
             }
         }
-        Ok(reply)
+        let too_long = reply.too_long.take();
+        Ok((reply, too_long.map(|text| ModelError::new(ModelErrorKind::ContextTooLong, text))))
     }
 
-    /// Has the application choose the model of the turn. The name is remembered.
-    pub(super) async fn select_model(&mut self, key: &StepKey, run: &SharedLoop) -> Result<(), StepError> {
-        self.asking.take_if(|(turn, _)| *turn != key.turn);
-        let (turn, so_far) = {
-            let run = run.lock();
-            (key.turn, (key.turn, run.conversation().list(), run.usage().clone()))
-        };
-        if !self.performer.chooses_model(so_far.clone()) {
-            return Ok(());
-        }
-        let performer = self.performer.clone();
-        let work = Box::pin(async move {
-            Ok(match performer.select_model(so_far).await {
-                Some(chosen) => chosen.map_err(|error| error.to_string()),
-                None => Err(performer.stop_reason().to_string()),
-            })
-        });
-        let name = StepKey::new(key.run.clone(), turn, StepKind::Select, 0);
-        let chosen: Result<Option<String>, String> = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
-        let chosen = chosen.map_err(StepError::failed)?;
-        let performer = self.performer.with_model(chosen.as_deref());
-        self.asking = Some((turn, performer.map_err(|error| StepError::failed(error.to_string()))?));
-        Ok(())
-    }
-
-    /// Changes the view of the conversation until the next request fits.
-    pub(super) async fn fit_context(
-        &mut self,
-        key: &StepKey,
-        run: &SharedLoop,
-        overflow: Option<ModelError>,
-    ) -> Result<(), StepError> {
-        if !self.performer.manages_context() {
-            return Ok(());
-        }
-        let (performer, mut context) = (self.asking().clone(), std::mem::take(&mut self.context));
-        let request = FitRequest { key: key.clone(), overflow };
-        let fitted = performer.fit_context(&mut context, run, request, self).await;
-        self.context = context;
-        fitted?.map_err(|error| StepError::failed(RunError::from(error).to_string()))
-    }
-
-    /// Fails if a request was too long although it was changed.
-    pub(super) fn refuse_overflow(&self, reply: &mut ModelReply, run: &SharedLoop) -> Result<(), StepError> {
-        let Some(overflow) = overflow_of(reply, run)? else { return Ok(()) };
-        let error = self.asking().still_too_long(&self.context, overflow);
-        Err(StepError::failed(RunError::from(error).to_string()))
-    }
-
-    /// Emits an event if another model answered than that of the last reply.
-    pub(super) fn announce_switch(&self, run: &SharedLoop, reply: &ModelReply) {
-        let mut run = run.lock();
-        let event =
-            self.asking().switch_event(run.conversation(), self.context.view.messages(), &reply.message);
-        if let Some(event) = event {
-            run.record_event(event);
-        }
-    }
-}
-
-impl<J: RunJournal> ViewKeeper for JournalSteps<'_, J> {
-    async fn summarize(
-        &mut self,
-        key: StepKey,
-        work: BoxFuture<'static, SummaryOutcome>,
-    ) -> Result<SummaryOutcome, StepError> {
-        let work = Box::pin(async move { Ok(work.await) });
-        self.step(key, RetryPolicy::ONE_ATTEMPT, work).await
-    }
-
-    async fn notify(&mut self) -> Result<(), StepError> {
-        // The driver emits the events after the step.
-        Ok(())
+    fn failed(&mut self, error: RunError) -> StepError {
+        StepError::failed(error.to_string())
     }
 }

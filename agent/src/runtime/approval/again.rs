@@ -1,17 +1,19 @@
 //! Calls that were checked before their run was suspended are checked again when it is resumed.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::canonical::canonical;
 use crate::loop_core::{AgentLoop, CallEnd, Prepared, ReadyCall, RecordError, Step};
 use crate::message::{ToolArguments, ToolCall};
-use crate::runtime::config::Config;
+use crate::runtime::checked::CheckedArguments;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
+use crate::runtime::prepare::PreparedCall;
 use crate::runtime::telemetry;
 use crate::step_key::StepKey;
 use crate::steps::StepError;
-use crate::tool::context::ToolContext;
 
 /// The result of checking a call again that was checked before.
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,8 +47,8 @@ impl InProcessSteps {
             let asked = ready.call_for_hooks(&call).clone();
             let prepared =
                 Box::pin(self.prepare_call(key.ord, &asked)).await.ok_or_else(|| self.stopped())?;
-            let Performer { config, context, .. } = &self.performer;
-            let checked = checked_again(config, context, &ready, &call, &asked, prepared);
+            let valid = self.checked.get(&key.ord).cloned();
+            let checked = self.performer.checked_again(&ready, &call, &asked, (prepared, valid));
             if let CheckedAgain::Asks { args, checked } = checked {
                 asks.push((key.ord, args, checked));
             } else {
@@ -80,42 +82,43 @@ impl CheckedAgain {
     }
 }
 
-/// Compares the current rules with the decision. `call` is the call as it would run, `asked` what the rules were asked about.
-pub(in crate::runtime) fn checked_again(
-    config: &Config,
-    context: &ToolContext,
-    ready: &ReadyCall,
-    call: &ToolCall,
-    asked: &ToolCall,
-    prepared: Prepared,
-) -> CheckedAgain {
-    let tool = config.registry.get(&call.name);
-    let mut end = match prepared {
-        Prepared::Ended(end) => end,
-        Prepared::Ready(now) => {
-            let args = now.args.unwrap_or_else(|| asked.args.clone());
-            let checked = |args: &ToolArguments| {
-                let call = ToolCall::new(&*call.id, &*call.name, args.clone());
-                let checked = config.checked(&call, context);
-                checked.map(|checked| checked.value().clone()).unwrap_or_default()
-            };
-            let now_checked = checked(&args);
-            let is_same = canonical(&now_checked) == canonical(&checked(&call.args));
-            return match (ready.is_approved, now.approval.is_some(), is_same) {
-                (true, _, true) | (false, false, true) => CheckedAgain::Runs,
-                (false, false, false) => CheckedAgain::RunsWith(args),
-                // A decision counts for the arguments that it was made on.
-                (true, _, false) | (false, true, _) => {
-                    CheckedAgain::Asks { args, checked: ToolArguments::from(now_checked) }
-                }
-            };
+impl Performer {
+    /// Compares the current rules with the decision. `call` is the call as it would run, `asked` what the rules were asked about, and
+    /// `prepared` their answer.
+    pub(in crate::runtime) fn checked_again(
+        &self,
+        ready: &ReadyCall,
+        call: &ToolCall,
+        asked: &ToolCall,
+        (prepared, valid): PreparedCall,
+    ) -> CheckedAgain {
+        let mut end = match prepared {
+            Prepared::Ended(end) => end,
+            Prepared::Ready(now) => {
+                let args = now.args.unwrap_or_else(|| asked.args.clone());
+                let value = |valid: &Option<Arc<CheckedArguments>>| {
+                    valid.as_ref().map(|valid| valid.value().clone()).unwrap_or_default()
+                };
+                let is_same = args == call.args
+                    || canonical(&value(&valid))
+                        == canonical(&value(&self.config.checked(call, &self.context)));
+                return match (ready.is_approved, now.approval.is_some(), is_same) {
+                    (true, _, true) | (false, false, true) => CheckedAgain::Runs,
+                    (false, false, false) => CheckedAgain::RunsWith(args),
+                    // A decision counts for the arguments that it was made on.
+                    (true, _, false) | (false, true, _) => {
+                        CheckedAgain::Asks { args, checked: ToolArguments::from(value(&valid)) }
+                    }
+                };
+            }
+        };
+        if end.outcome.is_error() {
+            let tool = self.config.registry.get(&call.name);
+            telemetry::record_refusal(tool, call, &end.outcome, &self.context);
         }
-    };
-    if end.outcome.is_error() {
-        telemetry::record_refusal(tool, call, &end.outcome, context);
+        if ready.is_edited {
+            end.edited_args = Some(call.args.clone());
+        }
+        CheckedAgain::Ends(Box::new(end))
     }
-    if ready.is_edited {
-        end.edited_args = Some(call.args.clone());
-    }
-    CheckedAgain::Ends(Box::new(end))
 }

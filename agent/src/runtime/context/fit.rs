@@ -9,9 +9,9 @@ use crate::loop_core::EventKind;
 use crate::message::{ClearedResult, ConversationView, ViewChange};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
 use crate::runtime::perform::Performer;
+use crate::runtime::requests::RequestSteps;
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError};
-use crate::tool::BoxFuture;
 use crate::tool::policy::Effect;
 
 /// The tokens of a window that are kept free for a reply of unknown length.
@@ -25,27 +25,6 @@ const MAX_COMPACTIONS: u32 = 4;
 /// grown by as much.
 const MIN_EFFECT: u64 = 10;
 
-/// The part of a driver: it asks for summaries, and receives events.
-pub(crate) trait ViewKeeper: Send {
-    /// Performs the work of a summary, or returns what an engine remembers of it.
-    fn summarize(
-        &mut self,
-        key: StepKey,
-        work: BoxFuture<'static, SummaryOutcome>,
-    ) -> impl Future<Output = Result<SummaryOutcome, StepError>> + Send;
-
-    /// Is called when the run has events.
-    fn notify(&mut self) -> impl Future<Output = Result<(), StepError>> + Send;
-}
-
-/// A request that has to fit.
-pub(crate) struct FitRequest {
-    /// The key of the request.
-    pub(crate) key: StepKey,
-    /// The error with which the provider refused the request as too long.
-    pub(crate) overflow: Option<ModelError>,
-}
-
 /// The changes before one request.
 #[derive(Default)]
 struct FitPass {
@@ -57,20 +36,21 @@ struct FitPass {
 }
 
 impl Performer {
-    /// Changes the view until the next request probably fits, or nothing is left to be replaced. The changes depend on the conversation,
+    /// Changes the view until the next request probably fits, or nothing is left to be replaced. `overflow` is the error with which the
+    /// provider refused the request. The changes depend on the conversation,
     /// the configuration and the results of summaries alone, so it is the same on every replay.
     ///
     /// # Errors
     /// The inner error says that the conversation does not fit.
-    pub(crate) async fn fit_context<K: ViewKeeper>(
+    pub(in crate::runtime) async fn fit_context<S: RequestSteps>(
         &self,
         state: &mut ContextState,
         run: &SharedLoop,
-        request: FitRequest,
-        keeper: &mut K,
+        key: &StepKey,
+        overflow: Option<ModelError>,
+        steps: &mut S,
     ) -> Result<Result<(), ContextError>, StepError> {
         let Some(limits) = &self.config.context else { return Ok(Ok(())) };
-        let FitRequest { key, overflow } = request;
         let mut pass = FitPass::default();
         state.update(run.lock().conversation());
         if let Some(window) = overflow.as_ref().and_then(named_window)
@@ -106,13 +86,13 @@ impl Performer {
                     pass.clears += 1;
                     self.clear(state, run, results, estimate);
                     pass.is_changed = true;
-                    keeper.notify().await?;
+                    steps.notify().await?;
                 }
                 ViewDecision::Shorten { index, bytes } => {
                     let Ok(change) = state.view.shorten(index, bytes) else { return Ok(Ok(())) };
                     self.record_clear(state, run, change, 1, estimate);
                     pass.is_changed = true;
-                    keeper.notify().await?;
+                    steps.notify().await?;
                 }
                 ViewDecision::Compact { at } => {
                     let reason = if overflow.is_some() { "too_long" } else { "size" };
@@ -120,14 +100,14 @@ impl Performer {
                     let key =
                         StepKey::new(key.run.clone(), key.turn, StepKind::Compact, before + pass.compactions);
                     pass.compactions += 1;
-                    match Box::pin(self.compact(state, run, key, at, reason, keeper)).await? {
+                    match Box::pin(self.compact(state, run, key, at, reason, steps)).await? {
                         Ok(()) => pass.is_changed = true,
                         Err(failure) => {
                             state.failed_at = Some(used);
                             pass.failure = Some(failure);
                         }
                     }
-                    keeper.notify().await?;
+                    steps.notify().await?;
                 }
                 ViewDecision::Full { .. } | ViewDecision::Clear { .. } | ViewDecision::Fits => {
                     let is_full = overflow.is_some() && !pass.is_changed;
@@ -140,7 +120,7 @@ impl Performer {
                     let is_near = used > usable - usable / 10;
                     if is_near && !state.is_near {
                         run.lock().record_event(EventKind::ContextNear { used, usable });
-                        keeper.notify().await?;
+                        steps.notify().await?;
                     }
                     state.is_near = is_near;
                     return Ok(Ok(()));
@@ -150,7 +130,11 @@ impl Performer {
     }
 
     /// Returns the error of a request that the provider refused again after the view was changed.
-    pub(crate) fn still_too_long(&self, state: &ContextState, provider: ModelError) -> ContextError {
+    pub(in crate::runtime) fn still_too_long(
+        &self,
+        state: &ContextState,
+        provider: ModelError,
+    ) -> ContextError {
         let view = &state.view;
         let usable = self.config.context.as_ref().map_or(0, |limits| usable_in(limits, view));
         full(view, self.estimate(view), usable, None, Some(provider))
@@ -160,28 +144,28 @@ impl Performer {
     ///
     /// # Errors
     /// The inner error says why there is no summary.
-    async fn compact<K: ViewKeeper>(
+    async fn compact<S: RequestSteps>(
         &self,
         state: &mut ContextState,
         run: &SharedLoop,
         key: StepKey,
         at: usize,
         reason: &'static str,
-        keeper: &mut K,
+        steps: &mut S,
     ) -> Result<Result<(), String>, StepError> {
         let Some(limits) = self.config.context.clone() else { return Ok(Ok(())) };
         let Some((at, task)) = self.summary_task(&limits, &state.view, at, None) else { return Ok(Ok(())) };
         let tokens_before = self.estimate(&state.view).tokens;
         let messages = at.saturating_sub(state.view.summarized());
         run.lock().record_event(EventKind::CompactionStart { reason, messages, tokens: tokens_before });
-        keeper.notify().await?;
+        steps.notify().await?;
         let span = tracing::info_span!(
             "agent.compact",
             agent.compact.tokens_before = i64::try_from(tokens_before).unwrap_or(i64::MAX),
             agent.compact.tokens_after = tracing::field::Empty,
         );
         let work = task.run(Some(key.clone()), self.cancel_token().child());
-        let outcome = keeper.summarize(key, Box::pin(work.instrument(span.clone()))).await?;
+        let outcome = steps.perform(key, Box::pin(work.instrument(span.clone()))).await?;
         for event in outcome.notices.iter().cloned().filter_map(|notice| self.notice_event(notice)) {
             run.lock().record_event(event);
         }

@@ -13,8 +13,7 @@ use std::sync::Arc;
 pub(crate) use error::ContextError;
 pub(super) use error::sentence;
 pub(super) use fit::MAX_RESERVED;
-pub(crate) use fit::{FitRequest, ViewKeeper, window_full};
-pub(crate) use summary::SummaryOutcome;
+pub(super) use fit::window_full;
 
 use super::error::BuildError;
 use crate::message::{Conversation, ConversationView};

@@ -1,5 +1,6 @@
-//! Requests of a run in this process: the view is made to fit, the model is chosen, the request is made, and its reply is read.
+//! Requests of a run in this process: the request is made, and its reply is read while listeners are notified.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -12,10 +13,11 @@ use crate::message::{AssistantMessage, Message, MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, RequestNotice, StepCx};
 use crate::runtime::ask::is_update;
 use crate::runtime::assistant::AssistantState;
-use crate::runtime::context::{FitRequest, SummaryOutcome, ViewKeeper, window_full};
+use crate::runtime::context::ContextState;
 use crate::runtime::error::RunError;
 use crate::runtime::hooks::HookError;
 use crate::runtime::perform::Performer;
+use crate::runtime::requests::{RequestSteps, TurnChoices};
 use crate::steps::{SharedLoop, StepError, StepKey};
 use crate::tool::BoxFuture;
 use crate::tool::combine::shown_after;
@@ -31,15 +33,16 @@ enum ReplyProgress {
 }
 
 impl InProcessSteps {
-    /// Returns one reply of the model.
-    pub(super) async fn ask(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
-        let request = match self.turn_tools(false).await.ok_or_else(|| self.stopped())? {
-            Ok(tools) => self.next_request(&tools).await.ok_or_else(|| self.stopped())?,
-            Err(error) => Err(error),
-        };
+    /// Makes one request, and returns its reply, and the error of a request that was too long.
+    pub(super) async fn ask_model(
+        &mut self,
+        key: StepKey,
+        tools: &Arc<[ToolDefinition]>,
+    ) -> Result<(ModelReply, Option<ModelError>), StepError> {
+        let request = self.next_request(tools).await.ok_or_else(|| self.stopped())?;
         let span = match self.send(key, request) {
             Ok(span) => span,
-            Err(reply) => return Ok(*reply),
+            Err(reply) => return Ok((*reply, None)),
         };
         let failure = self.read().instrument(span).await;
         self.end_reply(failure)
@@ -79,7 +82,10 @@ impl InProcessSteps {
     }
 
     /// Returns the reply at its end, complete or as far as it arrived.
-    fn end_reply(&mut self, failure: Option<ModelError>) -> Result<ModelReply, StepError> {
+    fn end_reply(
+        &mut self,
+        failure: Option<ModelError>,
+    ) -> Result<(ModelReply, Option<ModelError>), StepError> {
         self.assistant.end_growth();
         let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
         let is_started = reply.is_started;
@@ -88,13 +94,14 @@ impl InProcessSteps {
         if !is_started {
             self.announce_switch(&reply.message);
         }
-        if reply.message.stop_reason == StopReason::Error {
+        let overflow = self.asking().overflow(&reply.message, failure.as_ref());
+        if reply.message.stop_reason == StopReason::Error && overflow.is_none() {
             let text = || reply.message.error.clone().unwrap_or_default();
             let error = failure.unwrap_or_else(|| ModelError::new(ModelErrorKind::Other, text()));
             self.error = Some(RunError::Model(error));
         }
         reply.limit = reply.limit.or_else(|| self.stop.limit());
-        Ok(reply)
+        Ok((reply, overflow))
     }
 
     /// Reads the reply to its end, while listeners are notified of its pieces.
@@ -152,7 +159,7 @@ impl InProcessSteps {
             let request = self.asking().request(messages, tools);
             return Some(Box::pin(request).await?.map(|request| self.assistant.share_kept_text(request)));
         }
-        let recipient = self.asking.as_ref().map(|(_, performer)| performer.recipient());
+        let recipient = self.performer.config.selects_model().then(|| self.asking().recipient());
         let is_managed = self.performer.config.context.is_some();
         let mut state = self.assistant.state();
         let AssistantState { hand_off, context, .. } = &mut *state;
@@ -188,107 +195,7 @@ impl InProcessSteps {
 
     /// Returns the performer of the requests of this turn.
     pub(super) fn asking(&self) -> &Performer {
-        self.asking.as_ref().map_or(&self.performer, |(_, performer)| performer)
-    }
-
-    /// Has the application choose the model of the turn.
-    pub(in crate::runtime) async fn select_model(&mut self, key: &StepKey) -> Result<(), StepError> {
-        self.asking.take_if(|(turn, _)| *turn != key.turn);
-        if !self.performer.config.selects_model()
-            || self.asking.as_ref().is_some_and(|(turn, _)| *turn == key.turn)
-        {
-            return Ok(());
-        }
-        let (messages, usage) = {
-            let run = self.run.lock();
-            (run.conversation().list(), run.usage().clone())
-        };
-        let chosen = self.performer.select_model((key.turn, messages, usage)).await;
-        let chosen = chosen.ok_or_else(|| self.stopped())?;
-        match chosen.and_then(|choice| self.performer.with_model(choice.as_deref())) {
-            Ok(performer) => self.asking = Some((key.turn, performer)),
-            Err(error) => return Err(self.failed(&error)),
-        }
-        Ok(())
-    }
-
-    /// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused it.
-    pub(in crate::runtime) async fn fit_context(
-        &mut self,
-        key: &StepKey,
-        overflow: Option<ModelError>,
-    ) -> Result<(), StepError> {
-        if self.performer.config.context.is_none() {
-            return Ok(());
-        }
-        let (performer, run) = (self.asking().clone(), self.run.clone());
-        let mut context = std::mem::take(&mut self.assistant.state().context);
-        let request = FitRequest { key: key.clone(), overflow };
-        let fitted = performer.fit_context(&mut context, &run, request, self).await;
-        self.assistant.state().context = context;
-        fitted?.map_err(|error| {
-            let error = RunError::from(error);
-            let message = error.to_string();
-            self.error = Some(error);
-            StepError::failed(message)
-        })
-    }
-
-    /// Asks the model. The inner error says that the request is too long, by the provider's refusal or because the window ended within the
-    /// reply. It is sent again once the view was changed.
-    pub(in crate::runtime) async fn ask_or_overflow(
-        &mut self,
-        key: StepKey,
-    ) -> Result<Result<ModelReply, ModelError>, StepError> {
-        let reply = self.ask(key).await?;
-        let is_managed = self.performer.config.context.is_some();
-        if is_managed && reply.message.stop_reason == StopReason::ContextFull {
-            self.run.lock().record_replaced_reply(reply.message)?;
-            self.emit().await;
-            self.check_stop()?;
-            return Ok(Err(window_full()));
-        }
-        match self.error.take() {
-            Some(RunError::Model(error))
-                if is_managed && error.is_context_too_long() && reply.message.content.is_empty() =>
-            {
-                self.run.lock().record_refused_request();
-                Ok(Err(error))
-            }
-            other => {
-                self.error = other;
-                Ok(Ok(reply))
-            }
-        }
-    }
-
-    /// Asks the model once more. A request that is refused as too long again is an error of the context.
-    pub(in crate::runtime) async fn ask_again(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
-        self.run.lock().take_request().map_err(StepError::Limit)?;
-        match self.ask_or_overflow(key).await? {
-            Ok(reply) => Ok(reply),
-            Err(overflow) => {
-                let error = self.asking().still_too_long(&self.assistant.state().context, overflow);
-                let error = RunError::from(error);
-                let message = error.to_string();
-                self.error = Some(error);
-                Err(StepError::failed(message))
-            }
-        }
-    }
-
-    /// Makes the request of a reply once more that was cut within a call, within structured output, or before its text.
-    pub(in crate::runtime) async fn ask_with_room(
-        &mut self,
-        key: StepKey,
-        reply: ModelReply,
-    ) -> Result<ModelReply, StepError> {
-        let Some(roomy) = self.asking().with_more_room(&reply) else { return Ok(reply) };
-        self.run.lock().record_replaced_reply(reply.message)?;
-        self.emit().await;
-        self.check_stop()?;
-        self.asking = Some((key.turn, roomy));
-        self.ask_again(key).await
+        self.choices.performer(&self.performer)
     }
 
     /// Emits the events of what happened to a request before it was sent.
@@ -311,19 +218,44 @@ impl InProcessSteps {
     }
 }
 
-impl ViewKeeper for InProcessSteps {
-    async fn summarize(
+impl RequestSteps for InProcessSteps {
+    const REMEMBERS: bool = false;
+
+    fn parts(&mut self) -> (&Performer, &mut TurnChoices) {
+        (&self.performer, &mut self.choices)
+    }
+
+    fn replace_context(&mut self, context: ContextState) -> ContextState {
+        std::mem::replace(&mut self.assistant.state().context, context)
+    }
+
+    async fn perform<T: Send + 'static>(
         &mut self,
-        _: StepKey,
-        work: BoxFuture<'static, SummaryOutcome>,
-    ) -> Result<SummaryOutcome, StepError> {
+        _: impl fmt::Display + Send,
+        work: BoxFuture<'static, T>,
+    ) -> Result<T, StepError> {
         let done = self.performer.clone().until_stopped(work).await;
         done.ok_or_else(|| self.stopped())
+    }
+
+    async fn ask(
+        &mut self,
+        key: &StepKey,
+        _: &'static str,
+        tools: Arc<[ToolDefinition]>,
+    ) -> Result<(ModelReply, Option<ModelError>), StepError> {
+        self.ask_model(key.clone(), &tools).await
     }
 
     async fn notify(&mut self) -> Result<(), StepError> {
         self.emit().await;
         self.check_stop()
+    }
+
+    fn failed(&mut self, error: RunError) -> StepError {
+        let message = error.to_string();
+        self.error = Some(error);
+        StepError::failed(message)
     }
 }
 

@@ -1,7 +1,9 @@
 //! The messages of a run, written to the store of its assistant as they become final.
 
+use std::fmt;
 use std::sync::Arc;
 
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::Instrument as _;
@@ -14,12 +16,18 @@ use crate::loop_core::{
     AgentLoop, ApprovalRequest, CallDecision, Event, ModelReply, Queue, TurnSummary, outcome_of,
 };
 use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, UserMessage, ViewChange};
+use crate::model::ModelError;
 use crate::runtime::assistant::Assistant;
+use crate::runtime::context::ContextState;
+use crate::runtime::error::RunError;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
+use crate::runtime::requests::{RequestSteps, TurnChoices, next_reply};
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::store::{EntryKind, InvocationRecord, SessionEntry, StoreError, StoreErrorKind};
+use crate::tool::BoxFuture;
+use crate::tool::definition::ToolDefinition;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
 
@@ -112,7 +120,9 @@ impl Steps for RecordingSteps {
             return self.inner.model(key, messages, run).await;
         }
         drop(messages);
-        Box::pin(self.ask(key)).await
+        let _place = self.inner.request_place().await?;
+        let span = self.inner.turn_span();
+        Box::pin(next_reply(self, key, run)).instrument(span).await
     }
 
     async fn prepare(
@@ -164,29 +174,40 @@ impl Steps for RecordingSteps {
     }
 }
 
-impl RecordingSteps {
-    /// Asks the model. A change of the view is stored before the request that uses it.
-    async fn ask(&mut self, key: StepKey) -> Result<ModelReply, StepError> {
-        let span = self.inner.turn_span();
-        let asking = async {
-            self.inner.select_model(&key).await?;
-            self.inner.fit_context(&key, None).await?;
-            self.write_view().await?;
-            let reply = match self.inner.ask_or_overflow(key.clone()).await? {
-                Ok(reply) => reply,
-                Err(overflow) => {
-                    self.inner.fit_context(&key, Some(overflow)).await?;
-                    self.write_view().await?;
-                    self.inner.ask_again(key.clone()).await?
-                }
-            };
-            self.inner.ask_with_room(key, reply).await
-        };
-        asking.instrument(span).await
+/// The inner performer makes the requests. A change of the view is stored before the request that uses it.
+impl RequestSteps for RecordingSteps {
+    const REMEMBERS: bool = InProcessSteps::REMEMBERS;
+
+    fn parts(&mut self) -> (&Performer, &mut TurnChoices) {
+        self.inner.parts()
     }
 
-    /// Writes changes of the view.
-    async fn write_view(&mut self) -> Result<(), StepError> {
+    fn replace_context(&mut self, context: ContextState) -> ContextState {
+        self.inner.replace_context(context)
+    }
+
+    async fn perform<T: Serialize + DeserializeOwned + Send + 'static>(
+        &mut self,
+        name: impl fmt::Display + Send,
+        work: BoxFuture<'static, T>,
+    ) -> Result<T, StepError> {
+        self.inner.perform(name, work).await
+    }
+
+    async fn ask(
+        &mut self,
+        key: &StepKey,
+        attempt: &'static str,
+        tools: Arc<[ToolDefinition]>,
+    ) -> Result<(ModelReply, Option<ModelError>), StepError> {
+        self.inner.ask(key, attempt, tools).await
+    }
+
+    async fn notify(&mut self) -> Result<(), StepError> {
+        RequestSteps::notify(&mut *self.inner).await
+    }
+
+    async fn store_view(&mut self) -> Result<(), StepError> {
         let changes = self.inner.run.lock().conversation().view_changes().len();
         let stored = self.inner.assistant.state().session.as_ref().map(SessionState::stored_changes);
         if stored.is_none_or(|stored| stored == changes) {
@@ -198,6 +219,10 @@ impl RecordingSteps {
             self.error = Some(error);
             StepError::failed(message)
         })
+    }
+
+    fn failed(&mut self, error: RunError) -> StepError {
+        RequestSteps::failed(&mut *self.inner, error)
     }
 }
 

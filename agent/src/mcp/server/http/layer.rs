@@ -43,21 +43,21 @@ impl HttpLayer {
 }
 
 impl<S> Layer<S> for HttpLayer {
-    type Service = Mounted<S>;
+    type Service = McpMount<S>;
 
-    fn layer(&self, inner: S) -> Mounted<S> {
-        Mounted { own: self.clone(), inner }
+    fn layer(&self, inner: S) -> McpMount<S> {
+        McpMount { own: self.clone(), inner }
     }
 }
 
 /// An application with an MCP server at one of its paths.
 #[derive(Clone, Debug)]
-pub(crate) struct Mounted<S> {
+pub(crate) struct McpMount<S> {
     own: HttpLayer,
     inner: S,
 }
 
-impl<S> Mounted<S> {
+impl<S> McpMount<S> {
     fn is_for_server<B>(&self, request: &Request<B>) -> bool {
         let path = request.uri().path();
         let metadata = self.own.service.shared.metadata.as_ref();
@@ -65,7 +65,7 @@ impl<S> Mounted<S> {
     }
 }
 
-impl<S, B, R> Service<Request<B>> for Mounted<S>
+impl<S, B, R> Service<Request<B>> for McpMount<S>
 where
     S: Service<Request<B>, Response = Response<R>>,
     S::Future: Send + 'static,

@@ -1,0 +1,257 @@
+//! The requests of one turn: the model and the tools are chosen, the view is made to fit, and a request is made again if it was too long or left
+//! its reply too little room. All drivers make their requests by [`next_reply`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::context::ContextState;
+use super::error::RunError;
+use super::perform::{Performer, SoFar};
+use super::turn_start::before_reply;
+use crate::loop_core::ModelReply;
+use crate::message::StopReason;
+use crate::model::{ModelError, ModelErrorKind};
+use crate::step_key::{StepKey, StepKind};
+use crate::steps::{SharedLoop, StepError};
+use crate::tool::{BoxFuture, definition::ToolDefinition};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+/// The part of a driver in the requests of its run.
+pub(crate) trait RequestSteps: Send {
+    /// Whether work is remembered under its name, so that only work with a result is worth a step.
+    const REMEMBERS: bool;
+
+    /// Returns the performer of the run, and what was chosen for the turn.
+    fn parts(&mut self) -> (&Performer, &mut TurnChoices);
+
+    /// Replaces the view of the conversation.
+    fn replace_context(&mut self, context: ContextState) -> ContextState;
+
+    /// Performs work of the application, or returns what is remembered of it.
+    fn perform<T: Serialize + DeserializeOwned + Send + 'static>(
+        &mut self,
+        name: impl fmt::Display + Send,
+        work: BoxFuture<'static, T>,
+    ) -> impl Future<Output = Result<T, StepError>> + Send;
+
+    /// Makes one request with these tools, and returns its reply, and the error of a request that was [too long](Performer::overflow).
+    /// `attempt` follows the key in the name of the step.
+    fn ask(
+        &mut self,
+        key: &StepKey,
+        attempt: &'static str,
+        tools: Arc<[ToolDefinition]>,
+    ) -> impl Future<Output = Result<(ModelReply, Option<ModelError>), StepError>> + Send;
+
+    /// Is called when the run has events.
+    fn notify(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Is called when the view is as the next request uses it.
+    fn store_view(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Returns the error that ends the run.
+    fn failed(&mut self, error: RunError) -> StepError;
+}
+
+/// The choices for the requests of a turn.
+#[derive(Default)]
+pub(crate) struct TurnChoices {
+    turn: u32,
+    /// Makes the requests if they are not those of the run: to another model, or with more room for the reply.
+    performer: Option<Performer>,
+    has_model: bool,
+    /// The tools, if the application chooses them.
+    tools: Option<Arc<[ToolDefinition]>>,
+}
+
+impl TurnChoices {
+    /// Returns the performer of the turn's requests; `own` is that of the run.
+    pub(crate) fn performer<'p>(&'p self, own: &'p Performer) -> &'p Performer {
+        self.performer.as_ref().unwrap_or(own)
+    }
+
+    /// Returns the tools that were chosen for this turn.
+    pub(crate) fn tools(&self, turn: u32) -> Option<Arc<[ToolDefinition]>> {
+        self.tools.clone().filter(|_| self.turn == turn)
+    }
+
+    /// Forgets the choices of another turn.
+    fn begin(&mut self, turn: u32) {
+        if self.turn != turn {
+            *self = Self { turn, ..Self::default() };
+        }
+    }
+}
+
+/// Returns the reply of a turn. A request that was too long is made again with fewer messages, and a reply that was cut within a call, within
+/// structured output or before its text with more room.
+pub(crate) async fn next_reply<S: RequestSteps>(
+    steps: &mut S,
+    key: StepKey,
+    run: &SharedLoop,
+) -> Result<ModelReply, StepError> {
+    steps.parts().1.begin(key.turn);
+    select_model(steps, key.turn, run).await?;
+    fit_context(steps, &key, None, run).await?;
+    let (mut reply, overflow) = ask(steps, &key, "", run).await?;
+    if let Some(overflow) = overflow {
+        replace(steps, reply, run).await?;
+        fit_context(steps, &key, Some(overflow), run).await?;
+        reply = ask_again(steps, &key, "/again", run).await?;
+    }
+    let (own, choices) = steps.parts();
+    if let Some(roomy) = choices.performer(own).with_more_room(&reply) {
+        choices.performer = Some(roomy);
+        replace(steps, reply, run).await?;
+        reply = ask_again(steps, &key, "/room", run).await?;
+    }
+    Ok(reply)
+}
+
+/// Returns the tools that the model has in a turn; `None` if the application does not choose them. The inner error is that of a hook.
+/// `has_replied` says whether the conversation contains the reply of the turn.
+pub(super) async fn turn_tools<S: RequestSteps>(
+    steps: &mut S,
+    turn: u32,
+    has_replied: bool,
+    run: &SharedLoop,
+) -> Result<Result<Option<Arc<[ToolDefinition]>>, String>, StepError> {
+    let (own, choices) = steps.parts();
+    if own.config.choosers.is_empty() {
+        return Ok(Ok(None));
+    }
+    if let Some(tools) = choices.tools(turn) {
+        return Ok(Ok(Some(tools)));
+    }
+    let (_, messages, usage) = so_far(turn, run);
+    let so_far = (turn, if has_replied { before_reply(&messages) } else { messages }, usage);
+    if S::REMEMBERS && !own.chooses_tools(so_far.clone()) {
+        return Ok(Ok(None));
+    }
+    let (performer, name) = (own.clone(), format!("{}/{turn}/tools", own.run_id));
+    let names: Result<Vec<String>, String> =
+        steps.perform(name, Box::pin(async move { performer.chosen_names(so_far).await })).await?;
+    let (own, choices) = steps.parts();
+    choices.begin(turn);
+    choices.tools = names.as_ref().ok().map(|names| own.config.definitions_of(names));
+    Ok(names.map(|_| choices.tools.clone()))
+}
+
+/// Has the application choose the model of the turn.
+async fn select_model<S: RequestSteps>(steps: &mut S, turn: u32, run: &SharedLoop) -> Result<(), StepError> {
+    let (own, choices) = steps.parts();
+    if !own.config.selects_model() || choices.has_model {
+        return Ok(());
+    }
+    let so_far = so_far(turn, run);
+    if S::REMEMBERS && !own.chooses_model(so_far.clone()) {
+        return Ok(());
+    }
+    let (performer, name) = (own.clone(), StepKey::new(own.run_id.clone(), turn, StepKind::Select, 0));
+    let work = Box::pin(async move {
+        match performer.select_model(so_far).await {
+            Some(chosen) => chosen.map_err(|error| error.to_string()),
+            None => Err(performer.stop_reason().to_string()),
+        }
+    });
+    let chosen: Result<Option<String>, String> = steps.perform(name, work).await?;
+    let (own, choices) = steps.parts();
+    choices.has_model = true;
+    // The assistant's own model needs no other performer.
+    let performer = chosen.and_then(|name| {
+        let performer = name.map(|name| own.with_model(Some(&name))).transpose();
+        performer.map_err(|error| error.to_string())
+    });
+    match performer {
+        Ok(performer) => choices.performer = performer,
+        Err(message) => return Err(steps.failed(RunError::Request { message })),
+    }
+    Ok(())
+}
+
+/// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused it.
+async fn fit_context<S: RequestSteps>(
+    steps: &mut S,
+    key: &StepKey,
+    overflow: Option<ModelError>,
+    run: &SharedLoop,
+) -> Result<(), StepError> {
+    let (own, choices) = steps.parts();
+    if own.config.context.is_none() {
+        return Ok(());
+    }
+    let performer = choices.performer(own).clone();
+    let mut context = steps.replace_context(ContextState::default());
+    let fitted = performer.fit_context(&mut context, run, key, overflow, steps).await;
+    steps.replace_context(context);
+    match fitted? {
+        Ok(()) => steps.store_view().await,
+        Err(error) => Err(steps.failed(error.into())),
+    }
+}
+
+/// Makes one request with the tools of the turn.
+async fn ask<S: RequestSteps>(
+    steps: &mut S,
+    key: &StepKey,
+    attempt: &'static str,
+    run: &SharedLoop,
+) -> Result<(ModelReply, Option<ModelError>), StepError> {
+    match turn_tools(steps, key.turn, false, run).await? {
+        Ok(tools) => {
+            let all = || steps.parts().0.config.request.tools.clone();
+            let tools = tools.unwrap_or_else(all);
+            steps.ask(key, attempt, tools).await
+        }
+        Err(message) => {
+            let (own, choices) = steps.parts();
+            let refused = ModelError::new(ModelErrorKind::InvalidRequest, &*message);
+            let reply = choices.performer(own).no_reply(&refused);
+            steps.failed(RunError::Request { message });
+            Ok((reply, None))
+        }
+    }
+}
+
+/// Makes the request once more, which counts. One that is refused as too long again is an error of the context.
+async fn ask_again<S: RequestSteps>(
+    steps: &mut S,
+    key: &StepKey,
+    attempt: &'static str,
+    run: &SharedLoop,
+) -> Result<ModelReply, StepError> {
+    run.lock().take_request().map_err(StepError::Limit)?;
+    let (reply, overflow) = ask(steps, key, attempt, run).await?;
+    let Some(overflow) = overflow else { return Ok(reply) };
+    replace(steps, reply, run).await?;
+    let context = steps.replace_context(ContextState::default());
+    let (own, choices) = steps.parts();
+    let error = choices.performer(own).still_too_long(&context, overflow);
+    steps.replace_context(context);
+    Err(steps.failed(error.into()))
+}
+
+/// Records a reply whose request is made again. One that began stays in the conversation as one that failed.
+async fn replace<S: RequestSteps>(
+    steps: &mut S,
+    reply: ModelReply,
+    run: &SharedLoop,
+) -> Result<(), StepError> {
+    if reply.message.stop_reason == StopReason::Error {
+        run.lock().record_refused_request();
+    } else {
+        run.lock().record_replaced_reply(reply.message)?;
+    }
+    steps.notify().await
+}
+
+/// Returns the conversation before a turn, and what the run used.
+fn so_far(turn: u32, run: &SharedLoop) -> SoFar {
+    let run = run.lock();
+    (turn, run.conversation().list(), run.usage().clone())
+}
