@@ -66,7 +66,7 @@ pub(super) struct AssistantState {
     pub(super) is_suspect: bool,
     /// Whether the last run was suspended for decisions. Its open calls have not begun.
     pub(super) is_undecided: bool,
-    pub(super) active: Option<ActiveRun>,
+    pub(super) active: Option<AssistantRun>,
     pub(super) steering: MessageQueue,
     pub(super) follow_ups: MessageQueue,
     pub(super) listeners: Listeners,
@@ -83,7 +83,7 @@ pub(super) struct AssistantState {
     pub(super) debts: UnrecordedEnds,
 }
 
-pub(super) struct ActiveRun {
+pub(super) struct AssistantRun {
     pub(super) run: SharedLoop,
     pub(super) cancel: CancelToken,
     /// The reply while it streams.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::approval::{self, Decisions, Resumption};
-use super::assistant::{ActiveRun, Assistant, AssistantState};
+use super::assistant::{Assistant, AssistantRun, AssistantState};
 use super::config::Config;
 use super::error::{ResumeError, RunError};
 use super::growing::GrowingReply;
@@ -267,7 +267,7 @@ impl AssistantState {
     fn activate(&mut self, core: AgentLoop, cancel: CancelToken) -> SharedLoop {
         let run = SharedLoop::new(core);
         self.last_error = None;
-        self.active = Some(ActiveRun { run: run.clone(), cancel, growing: None, copy_tree: None });
+        self.active = Some(AssistantRun { run: run.clone(), cancel, growing: None, copy_tree: None });
         run
     }
 }
