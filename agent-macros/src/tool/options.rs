@@ -300,3 +300,24 @@ fn timeout(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ROWS;
+
+    #[test]
+    fn each_option_has_a_row_in_the_documentation() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../agent/src/docs/tool.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let (_, table) = page.split_once("| option | meaning |").unwrap();
+        let rows: Vec<&str> = table.lines().filter_map(|line| line.strip_prefix("| ")).collect();
+        let is_described = |key: &str| {
+            let (alone, set) = (format!("`{key}`"), format!("`{key} = "));
+            let first = |row: &&str| row.split(" | ").next().unwrap_or_default().to_owned();
+            let called = format!("`{key}(");
+            rows.iter().any(|row| [&alone, &set, &called].iter().any(|form| first(row).contains(&**form)))
+        };
+        let missing: Vec<&str> = ROWS.iter().map(|row| row.key).filter(|key| !is_described(key)).collect();
+        assert_eq!(missing, [""; 0]);
+    }
+}

@@ -235,6 +235,8 @@ impl RequestSteps for InProcessSteps {
         work: BoxFuture<'static, T>,
     ) -> Result<T, StepError> {
         let done = self.performer.clone().until_stopped(work).await;
+        // A run that was stopped meanwhile ends for that reason, whatever the work says of it.
+        self.check_stop()?;
         done.ok_or_else(|| self.stopped())
     }
 
