@@ -65,37 +65,51 @@ async fn a_hook_that_ends_a_run_before_a_queued_message_terminates_it() {
     assert_eq!(ends, [RunStop::Terminated; 2]);
 }
 
+type Stop = Arc<dyn Fn() + Send + Sync>;
+
+/// Sets a hook that stops the run and never decides.
+type SetHook = fn(AssistantBuilder, Stop) -> AssistantBuilder;
+
 #[tokio::test]
-async fn a_run_that_is_cancelled_while_a_hook_decides_on_its_turn_is_aborted() {
-    let stop: Arc<OnceLock<Box<dyn Fn() + Send + Sync>>> = Arc::default();
-    let assistant = || {
-        let stop = stop.clone();
-        Assistant::builder(ScriptedModel::new(["One."]))
-            .on_turn_end(move |_| {
-                stop.get().unwrap()();
+async fn a_run_that_is_cancelled_while_the_application_decides_is_aborted() {
+    let moments: [(&str, SetHook); 3] = [
+        ("on_turn_end", |builder, stop| {
+            builder.on_turn_end(move |_| {
+                stop();
                 pending()
             })
-            .build()
-            .unwrap()
-    };
-    let run = Arc::new(rehearse(&assistant()));
-    let cancelled = run.clone();
-    assert!(stop.set(Box::new(move || cancelled.cancel("enough"))).is_ok());
-    let outcome = run.play().await.unwrap();
-    assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Aborted, Some("enough")));
-    assert_eq!(run.play().await.unwrap(), outcome, "the same when it is played again");
+        }),
+        ("select_model", |builder, stop| {
+            builder.select_model(move |_| {
+                stop();
+                pending()
+            })
+        }),
+        ("prepare_tools", |builder, stop| {
+            builder.prepare_tools(move |_| {
+                stop();
+                pending()
+            })
+        }),
+    ];
+    for (moment, set) in moments {
+        let build = |stop| set(Assistant::builder(ScriptedModel::new(["One."])), stop).build().unwrap();
+        let slot: Arc<OnceLock<Stop>> = Arc::default();
+        let later = slot.clone();
+        let run = Arc::new(rehearse(&build(Arc::new(move || later.get().unwrap()()))));
+        let cancelled = run.clone();
+        assert!(slot.set(Arc::new(move || cancelled.cancel("enough"))).is_ok());
+        let outcome = run.play().await.unwrap();
+        let end = (outcome.stop, outcome.detail.as_deref());
+        assert_eq!(end, (RunStop::Aborted, Some("enough")), "{moment}");
+        assert_eq!(run.play().await.unwrap(), outcome, "the same when it is played again");
 
-    let token = CancelToken::new();
-    let cancelled = token.clone();
-    let assistant = Assistant::builder(ScriptedModel::new(["One."]))
-        .on_turn_end(move |_| {
-            cancelled.cancel("enough");
-            pending()
-        })
-        .build()
-        .unwrap();
-    let error = assistant.prompt("go").cancel(token).await.unwrap_err();
-    assert!(matches!(error, RunError::Aborted { .. }), "{error}");
+        let token = CancelToken::new();
+        let cancelled = token.clone();
+        let assistant = build(Arc::new(move || cancelled.cancel("enough")));
+        let ended = assistant.prompt("go").cancel(token).await;
+        assert!(matches!(ended, Err(RunError::Aborted { reason }) if reason == "enough"), "{moment}");
+    }
 }
 
 #[tokio::test]
