@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::durable::{Outcome, Rehearsal, RunRequest, Service, ServiceError};
-use agent::message::Usage;
+use agent::message::{Cost, Usage};
 use agent::model::reply;
 use agent::run::BuildError;
 use agent::store::MemoryStore;
@@ -369,4 +369,65 @@ async fn limits_of_the_root_hold_for_all_runs_side_by_side() {
     let refused =
         texts(&outcome).into_iter().filter(|text| text.contains("the run has started 5, the limit"));
     assert_eq!(refused.count(), width - 5 + 1);
+}
+
+#[tokio::test]
+async fn tokens_and_cost_of_all_runs_count_against_the_limits_of_the_root() {
+    // Four calls one after the other, each a run with one reply. Every reply has 110 tokens and costs 1.
+    let model = ScriptedModel::from_fn(|request| {
+        let results = request.messages.iter().filter(|message| message.as_tool_result().is_some()).count();
+        let said = match request.messages[0].text().as_str() {
+            "go" if results < 4 => reply().tool_call("ask", json!({"task": results.to_string()}).to_string()),
+            "all" if results == 0 => (0..32)
+                .fold(reply(), |said, at| said.tool_call("ask", json!({"task": at.to_string()}).to_string())),
+            _ => reply().text("done"),
+        };
+        let (mut usage, mut cost) = (Usage::new(100, 10), Cost::default());
+        cost.total = 1.0;
+        usage.cost = Some(cost);
+        said.usage(usage)
+    });
+    let root = |limits| {
+        let middle = Assistant::builder(model.clone()).build().unwrap();
+        let root = Assistant::builder(model.clone()).tools(middle.as_tool("ask", "Thinks."));
+        root.limits(limits).build().unwrap()
+    };
+    let none = UsageLimits::default;
+    for (limits, name, replies) in [
+        (UsageLimits { input_tokens: Some(300), ..none() }, "input_tokens", 3),
+        (UsageLimits { output_tokens: Some(31), ..none() }, "output_tokens", 4),
+        (UsageLimits { total_tokens: Some(440), ..none() }, "total_tokens", 4),
+        (UsageLimits { cost: Some(4.5), ..none() }, "cost", 5),
+        (UsageLimits { cost: Some(8.5), ..none() }, "", 9),
+    ] {
+        let rehearsal = |limits: &UsageLimits| {
+            Rehearsal::new(Service::new(&root(limits.clone())).unwrap(), RunRequest::new("r", "go"))
+        };
+        let before = model.requests().len();
+        let undisturbed = rehearsal(&limits);
+        let whole = undisturbed.play().await.unwrap();
+        assert_eq!(model.requests().len() - before, replies, "{name}");
+        assert_eq!(whole.detail.as_deref().unwrap_or_default(), name);
+        assert_eq!(whole.usage.total, 110 * replies as u64, "{name}");
+        // In this process it is the same.
+        let output = root(limits.clone()).prompt("go").await;
+        let reached = output.as_ref().err().and_then(|error| error.as_limit());
+        assert_eq!(reached.map(|reached| reached.limit.as_str()).unwrap_or_default(), name);
+        assert_eq!(model.requests().len() - before, 2 * replies, "{name}");
+        // And so it is wherever the process dies: what was used before counts.
+        for step in 0..undisturbed.steps().len() {
+            let rehearsal = rehearsal(&limits);
+            assert!(rehearsal.crash_before_step(step).await.unwrap().is_none());
+            let outcome = rehearsal.play().await.unwrap();
+            assert_eq!(texts(&outcome), texts(&whole), "{name}, killed before step {step}");
+            assert_eq!((outcome.detail, outcome.usage), (whole.detail.clone(), whole.usage.clone()));
+        }
+    }
+    // Side by side: no request is made once the limit is reached.
+    let root = root(UsageLimits { total_tokens: Some(221), ..none() });
+    let rehearsal = Rehearsal::new(Service::new(&root).unwrap(), RunRequest::new("r", "all"));
+    let outcome = rehearsal.play().await.unwrap();
+    assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Limit, Some("total_tokens")));
+    let asked = rehearsal.steps().iter().filter(|step| step.contains("/model/")).count();
+    assert_eq!((asked, outcome.usage.total), (3, 330));
 }
