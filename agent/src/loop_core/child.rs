@@ -3,6 +3,9 @@
 #[cfg(feature = "runtime")]
 use std::sync::Arc;
 
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
 use super::AgentLoop;
 #[cfg(feature = "runtime")]
 use super::RecordError;
@@ -21,6 +24,9 @@ pub(crate) const MAX_DEPTH: usize = 8;
 /// The handle under which the record of a call waits whose child waits.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
+
+/// The name under which the metadata of a result has what its child used. A run that continues in another process counts it.
+pub(crate) const SPENT: &str = "spent";
 
 /// What a call of an assistant leaves behind.
 #[cfg(feature = "runtime")]
@@ -67,6 +73,12 @@ impl AgentLoop {
         spent.usage = Usage::default();
         spent.runs = spent.runs.saturating_add(1);
         self.children.get_or_insert_default().add(&spent);
+    }
+
+    /// Returns what the child of a call used that ended in an earlier process.
+    pub(super) fn spent_of(&self, tool: &str, metadata: &Map<String, Value>) -> Option<Spent> {
+        let is_child = self.config.tools.get(tool).is_some_and(|tool| tool.of_assistant);
+        Spent::deserialize(metadata.get(SPENT).filter(|_| is_child)?).ok()
     }
 
     /// Ends a child that waits, whose call ends. Its events come before the end of the call.

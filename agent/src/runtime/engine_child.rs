@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::child::{answer, failed, failure, too_deep, too_many};
+use super::child::{answer, did_fail, failure, too_deep, too_many};
 use super::error::RunError;
 use super::parent::EngineChild;
 use super::perform::Performer;
@@ -77,14 +77,10 @@ impl ServedAssistant {
         let outcome = match run.end() {
             Some(End::Limit(reached)) => failure(RunError::Limit(reached.clone())),
             Some(End::Aborted { reason }) => ToolOutcome::aborted(reason),
-            Some(End::Error { message }) => {
-                failed("child_failed", format!("The sub-agent failed: {message}."))
-            }
+            Some(End::Error { message }) => did_fail(message),
             _ => match value {
-                Err(error) => failed("child_failed", format!("The sub-agent failed: {error}.")),
-                Ok(None) if self.is_typed => {
-                    failed("child_failed", "The sub-agent ended without the answer that it was asked for.")
-                }
+                Err(error) => did_fail(error),
+                Ok(None) if self.is_typed => did_fail("it ended without the answer that it was asked for"),
                 Ok(value) => {
                     let value = value.as_ref().filter(|_| self.is_typed);
                     answer(value, run.run_id(), run.turn(), run.usage(), run.added())
