@@ -4,8 +4,8 @@ use agent::message::{Message, Usage};
 use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
 use agent::store::{EntryKind, MemoryStore, Store};
 use agent::{
-    Assistant, AssistantBuilder, RunError, RunOutput, RunStop, ScriptedModel, ToolArgs, UsageLimits,
-    tool, tools,
+    Assistant, AssistantBuilder, RunError, RunOutput, RunStop, ScriptedModel, ToolArgs, UsageLimits, tool,
+    tools,
 };
 
 use crate::store_support::{Fault, Faulty};
@@ -83,7 +83,9 @@ async fn ends(store: &MemoryStore) -> Vec<String> {
     for session in store.list_sessions("", None, 100).await.unwrap() {
         let entries = store.load(&session.session, 0, 100).await.unwrap();
         let end = entries.iter().filter_map(|(_, entry)| match &entry.kind {
-            EntryKind::RunEnd { stop, detail, .. } => Some(format!("{stop} {}", detail.as_deref().unwrap_or("-"))),
+            EntryKind::RunEnd { stop, detail, .. } => {
+                Some(format!("{stop} {}", detail.as_deref().unwrap_or("-")))
+            }
             _ => None,
         });
         ends.push(end.collect::<Vec<_>>().join(", "));
@@ -129,9 +131,15 @@ async fn each_end_of_a_child_is_the_same_wherever_the_process_dies() {
             assert_eq!(texts(&next), wanted, "{at} {fault:?}");
             match output {
                 Ok(output) => {
-                    assert_eq!((output.stop, output.usage.total), (RunStop::Completed, whole.usage.total), "{at} {fault:?}");
+                    assert_eq!(
+                        (output.stop, output.usage.total),
+                        (RunStop::Completed, whole.usage.total),
+                        "{at} {fault:?}"
+                    );
                 }
-                Err(error) => assert!(matches!(error, RunError::LastMessageIsAssistant), "{at} {fault:?}: {error}"),
+                Err(error) => {
+                    assert!(matches!(error, RunError::LastMessageIsAssistant), "{at} {fault:?}: {error}")
+                }
             }
             assert_eq!(ends(&store).await, how, "{at} {fault:?}");
         }
