@@ -542,3 +542,24 @@ async fn the_time_limit_of_a_tool_counts_the_work_of_its_run() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_of_the_root_ends_the_runs_within_it() {
+    let log = Arc::new(Log::default());
+    let build = || {
+        let model = || Assistant::builder(obedient()).shared_state(log.clone());
+        let last = model().tools(tools![wait]).build().unwrap();
+        let middle = model().tools(last.as_tool("second", "Waits.")).build().unwrap();
+        let limits = UsageLimits { wall_time: Some(Duration::from_secs(60)), ..UsageLimits::default() };
+        model().tools(middle.as_tool("first", "Knows things.")).limits(limits).build().unwrap()
+    };
+    let prompt = one("first", one("second", one("look", "a"))).to_string();
+    let error = build().prompt(&*prompt).await.unwrap_err();
+    assert_eq!(error.as_limit().unwrap().limit.as_str(), "wall_time");
+    assert_eq!(log.lines(), ["stops a", "waits a"]);
+
+    let rehearsal = Rehearsal::new(Service::new(&build()).unwrap(), RunRequest::new("r", prompt));
+    let outcome = rehearsal.play().await.unwrap();
+    assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Limit, Some("wall_time")));
+    assert_eq!(log.lines(), ["stops a", "stops a", "waits a", "waits a"]);
+}

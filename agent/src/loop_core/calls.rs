@@ -115,7 +115,7 @@ impl AgentLoop {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         let is_deferred = || {
             let slot = self.batch.slots.get(at);
-            slot.is_some_and(|slot| matches!(slot.state, SlotState::Deferred(_)))
+            slot.is_some_and(|slot| matches!(slot.state, SlotState::Deferred(_) | SlotState::Child(_)))
         };
         let is_awaited = match self.phase {
             Phase::CallTools => true,

@@ -17,6 +17,8 @@ use super::budget::Spent;
 use super::budget::{SharedBudget, TreeBudget};
 use crate::message::Usage;
 use crate::run_path::RunPath;
+#[cfg(feature = "runtime")]
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 
 /// The maximum number of runs within one another in a stored run.
 #[cfg(feature = "runtime")]
@@ -106,8 +108,21 @@ impl AgentLoop {
     }
 }
 
+/// Returns the outcome of a call whose child does not fit the assistant any more.
+#[cfg(feature = "runtime")]
+pub(crate) fn gone_child() -> ToolOutcome {
+    let text = "The sub-agent was interrupted, and is not what it was. Call it again.";
+    ToolOutcome::failed(OutcomeCode::new("child_gone"), text)
+}
+
 #[cfg(feature = "runtime")]
 impl AgentLoop {
+    /// Returns the tool of a call whose child waits.
+    pub(crate) fn child_tool(&self, ord: u32) -> Option<&str> {
+        let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
+        matches!(slot.state, SlotState::Child(_)).then_some(&slot.call.name)
+    }
+
     /// Sets the place of the run in its tree, and the budget of the tree.
     pub(crate) fn set_tree(&mut self, path: RunPath, budget: Arc<TreeBudget>) {
         self.set_path(path);

@@ -75,7 +75,7 @@ pub(crate) use budget::{ReservedPart, TreeReservation};
 #[cfg(feature = "runtime")]
 pub(crate) use budget::{Spent, TreeBudget};
 #[cfg(feature = "runtime")]
-pub(crate) use child::{CHILD_HANDLE, ChildState, MAX_DEPTH, SPENT};
+pub(crate) use child::{CHILD_HANDLE, ChildState, MAX_DEPTH, SPENT, gone_child};
 pub use config::LoopConfig;
 #[cfg(feature = "runtime")]
 pub(crate) use config::UsageLimits;

@@ -15,7 +15,7 @@ use super::parent::{ChildCall, ChildHandle};
 use super::prompt::Prompt;
 use super::records::{EndedRun, StoredRun};
 use crate::args::{InvalidArguments, Plan, PlanOptions};
-use crate::loop_core::{AgentLoop, SPENT};
+use crate::loop_core::{AgentLoop, CHILD_HANDLE, SPENT, gone_child};
 use crate::message::{AssistantMessage, Message, Usage, UserMessage, continued::answer_text};
 use crate::model::OutputSchema;
 use crate::tool::BoxFuture;
@@ -98,7 +98,8 @@ impl Assistant {
     /// A run that fails, or reaches a limit, is a failed call: codes `child_failed` and `limit`. Called outside of a run, for example by an MCP
     /// client, a run that would have to wait ends with the code `needs_decision`.
     ///
-    /// On an [engine](crate::guide::durable) a call is a workflow of its own, with no time limit but that of the run around it.
+    /// On an [engine](crate::guide::durable) a call is a workflow of its own. A time limit of the tool counts the time that its steps take, and not the
+    /// time in which it waits.
     ///
     /// ```
     /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -287,12 +288,7 @@ impl ChildBody {
             (Some((run, resumption)), _) => RunStart::Child { run, resumption: Box::new(resumption) },
             (None, StoredRun::Unfinished) => RunStart::Continue,
             (None, StoredRun::Ended(ended)) => return self.stored_outcome(&assistant, &ended, call),
-            (None, StoredRun::Lost) => {
-                return failed(
-                    "child_gone",
-                    "The sub-agent was interrupted, and is not what it was. Call it again.",
-                );
-            }
+            (None, StoredRun::Lost) => return gone_child(),
             (None, StoredRun::New) => {
                 if let Some(refused) = may_begin(call) {
                     return refused;
@@ -399,7 +395,7 @@ fn waits(call: Option<&ChildCall>, run: AgentLoop) -> ToolOutcome {
     match call {
         Some(call) => {
             call.suspended(run);
-            ToolOutcome::Deferred { handle: crate::loop_core::CHILD_HANDLE.to_owned() }
+            ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() }
         }
         None => failed(
             "needs_decision",

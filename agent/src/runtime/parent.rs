@@ -145,7 +145,7 @@ struct Inner {
     /// The runs within it.
     children: RunningChildren,
     suspended: Option<Box<AgentLoop>>,
-    /// What a run used that ended in an earlier process.
+    /// The use of a run that ended in an earlier process.
     ended: Option<Box<Spent>>,
 }
 
@@ -181,7 +181,7 @@ impl ChildCall {
         self.inner().suspended = Some(Box::new(run));
     }
 
-    /// Records what a run used that ended in an earlier process.
+    /// Records the use of a run that ended in an earlier process.
     pub(super) fn ended(&self, spent: Spent) {
         self.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent.clone() });
         self.inner().ended = Some(Box::new(spent));
