@@ -1,6 +1,6 @@
 //! A service that is killed: runs whose prompt says what their model does. `.ci/restate` starts it, kills it and reads its log.
 //!
-//! `durable-fixture serve ADDRESS LOG`; `durable-fixture run INGRESS NAME PROMPT` prints the outcome;
+//! `durable-fixture serve ADDRESS LOG`, with `cancel_running` behind it for another steering policy; `durable-fixture run INGRESS NAME PROMPT` prints the outcome;
 //! `durable-fixture {steer,follow_up,cancel} INGRESS NAME TEXT`; `durable-fixture allow INGRESS NAME` and `deny INGRESS NAME REASON`
 //! decide on all that waits.
 //!
@@ -20,7 +20,9 @@ use agent::durable::{DurableClient, PendingAsk, Service};
 use agent::message::Message;
 use agent::model::{ModelError, ModelErrorKind, ModelRequest, reply};
 use agent::tool::QuestionInput;
-use agent::{Assistant, Decision, ToolContext, ToolError, Value, json, run::Queue, tool, tools};
+use agent::{
+    Assistant, Decision, ToolContext, ToolError, Value, json, run::Queue, run::SteeringPolicy, tool, tools,
+};
 use tokio::time::sleep;
 
 /// Where things are noted, line by line.
@@ -116,13 +118,13 @@ async fn answer(log: Arc<Log>, request: ModelRequest) -> agent::model::ScriptedR
     })
 }
 
-fn assistant(log: PathBuf) -> Result<Assistant, Box<dyn Error>> {
+fn assistant(log: PathBuf, policy: SteeringPolicy) -> Result<Assistant, Box<dyn Error>> {
     let log = Arc::new(Log(log));
     let notes = log.clone();
     let model = ScriptedModel::from_async_fn(move |request| answer(notes.clone(), request));
     let builder = Assistant::builder(model).tools(tools![put, send, pay, choose]).shared_state(log);
     // Calls say the same in every turn.
-    let builder = builder.deliver_all(Queue::Steering).without_loop_guard();
+    let builder = builder.deliver_all(Queue::Steering).without_loop_guard().steering_policy(policy);
     Ok(builder.self_as_tool("delegate", "Does a part of the work.").build()?)
 }
 
@@ -147,8 +149,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(|arg| &**arg).collect();
     match &args[..] {
-        ["serve", address, log] => {
-            Service::new(&assistant(log.into())?)?.serve(address.parse()?).await?;
+        ["serve", address, log, policy @ ..] => {
+            let cancels = policy == ["cancel_running"];
+            let policy = if cancels { SteeringPolicy::CancelRunning } else { SteeringPolicy::AfterBatch };
+            Service::new(&assistant(log.into(), policy)?)?.serve(address.parse()?).await?;
         }
         ["run", ingress, name, prompt] => {
             let engine = DurableClient::new(ingress)?;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::durable::{Outcome, Rehearsal, RunRequest, Service, ServiceError};
-use agent::message::Usage;
+use agent::message::{Cost, Message, Usage};
 use agent::model::reply;
-use agent::run::BuildError;
+use agent::run::{BuildError, ChildTool, SteeringPolicy};
 use agent::store::MemoryStore;
 use agent::tool::QuestionInput;
 use agent::{
@@ -210,6 +210,65 @@ async fn a_cancelled_run_ends_after_its_children() {
     assert!(log.lines().is_empty() && !rehearsal.steps().contains(&"children".to_owned()));
 }
 
+#[tokio::test]
+async fn a_steering_message_ends_children_as_in_this_process() {
+    fn results<'m>(messages: impl Iterator<Item = &'m Message>) -> Vec<(String, Option<String>)> {
+        let results = messages.filter_map(|message| message.as_tool_result());
+        results.map(|result| (result.text(), result.code.as_ref().map(ToString::to_string))).collect()
+    }
+    /// Waits until it is cancelled, or for a moment.
+    #[tool(name = "look", idempotent)]
+    async fn wait_a_moment(what: String, cx: &ToolContext, log: &Log) {
+        log.add(format!("waits {what}"));
+        let moment = Duration::from_millis(if what == "it" { 0 } else { 300 });
+        let _ = tokio::time::timeout(moment, cx.cancelled()).await;
+        log.add(format!("stops {what}"));
+    }
+    for policy in [SteeringPolicy::AfterBatch, SteeringPolicy::SkipUnstarted, SteeringPolicy::CancelRunning] {
+        let build = |log: &Arc<Log>| {
+            let model = || Assistant::builder(obedient()).shared_state(log.clone());
+            let last = model().tools(tools![wait_a_moment]).build().unwrap();
+            let middle = model().tools(last.as_tool("second", "Waits.")).build().unwrap();
+            let root = expert(log).tools(middle.as_tool("first", "Knows things."));
+            root.steering_policy(policy).build().unwrap()
+        };
+        let slow = |what: &str| json!(["first", one("second", one("look", what))]);
+        let prompt = json!([[slow("a"), slow("b")]]).to_string();
+        let next = one("look", "it").to_string();
+        let waits = async |log: &Log| {
+            while log.lines().len() < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+
+        let log = Arc::new(Log::default());
+        let rehearsal = Rehearsal::new(Service::new(&build(&log)).unwrap(), RunRequest::new("r", &*prompt));
+        let steers = async {
+            waits(&log).await;
+            rehearsal.steer(&*next);
+        };
+        let (outcome, ()) = tokio::join!(rehearsal.play(), steers);
+        let outcome = outcome.unwrap();
+        let on_engine = results(outcome.messages.iter().map(|message| &**message));
+
+        let own = Arc::new(Log::default());
+        let root = build(&own);
+        let steers = async {
+            waits(&own).await;
+            root.steer(&*next);
+        };
+        let (output, ()) = tokio::join!(root.prompt(&*prompt).into_future(), steers);
+        let here = results(output.unwrap().messages.iter().map(|message| &**message));
+        assert_eq!(here, on_engine, "{policy:?}");
+        let cancelled = policy == SteeringPolicy::CancelRunning;
+        let codes: Vec<_> = here.iter().map(|(_, code)| code.as_deref().unwrap_or_default()).collect();
+        assert_eq!(codes, if cancelled { ["steered", "steered", ""] } else { ["", "", ""] }, "{policy:?}");
+        // On a replay it is the same.
+        let names = rehearsal.steps();
+        assert_eq!(rehearsal.play().await.unwrap().messages, outcome.messages, "{names:?}");
+    }
+}
+
 fn recorder() -> (Arc<Mutex<Vec<Event>>>, impl Fn(&Event) + Send + Sync + 'static) {
     let events = Arc::new(Mutex::new(Vec::new()));
     let sink = events.clone();
@@ -370,4 +429,138 @@ async fn limits_of_the_root_hold_for_all_runs_side_by_side() {
     let refused =
         texts(&outcome).into_iter().filter(|text| text.contains("the run has started 5, the limit"));
     assert_eq!(refused.count(), width - 5 + 1);
+}
+
+#[tokio::test]
+async fn tokens_and_cost_of_all_runs_count_against_the_limits_of_the_root() {
+    // Four calls one after the other, each a run with one reply. Every reply has 110 tokens and costs 1.
+    let model = ScriptedModel::from_fn(|request| {
+        let results = request.messages.iter().filter(|message| message.as_tool_result().is_some()).count();
+        let said = match request.messages[0].text().as_str() {
+            "go" if results < 4 => reply().tool_call("ask", json!({"task": results.to_string()}).to_string()),
+            "all" if results == 0 => (0..32)
+                .fold(reply(), |said, at| said.tool_call("ask", json!({"task": at.to_string()}).to_string())),
+            _ => reply().text("done"),
+        };
+        let (mut usage, mut cost) = (Usage::new(100, 10), Cost::default());
+        cost.total = 1.0;
+        usage.cost = Some(cost);
+        said.usage(usage)
+    });
+    let root = |limits| {
+        let middle = Assistant::builder(model.clone()).build().unwrap();
+        let root = Assistant::builder(model.clone()).tools(middle.as_tool("ask", "Thinks."));
+        root.limits(limits).build().unwrap()
+    };
+    let none = UsageLimits::default;
+    for (limits, name, replies) in [
+        (UsageLimits { input_tokens: Some(300), ..none() }, "input_tokens", 3),
+        (UsageLimits { output_tokens: Some(31), ..none() }, "output_tokens", 4),
+        (UsageLimits { total_tokens: Some(440), ..none() }, "total_tokens", 4),
+        (UsageLimits { cost: Some(4.5), ..none() }, "cost", 5),
+        (UsageLimits { cost: Some(8.5), ..none() }, "", 9),
+    ] {
+        let rehearsal = |limits: &UsageLimits| {
+            Rehearsal::new(Service::new(&root(limits.clone())).unwrap(), RunRequest::new("r", "go"))
+        };
+        let before = model.requests().len();
+        let undisturbed = rehearsal(&limits);
+        let whole = undisturbed.play().await.unwrap();
+        assert_eq!(model.requests().len() - before, replies, "{name}");
+        assert_eq!(whole.detail.as_deref().unwrap_or_default(), name);
+        assert_eq!(whole.usage.total, 110 * replies as u64, "{name}");
+        // In this process it is the same.
+        let output = root(limits.clone()).prompt("go").await;
+        let reached = output.as_ref().err().and_then(|error| error.as_limit());
+        assert_eq!(reached.map(|reached| reached.limit.as_str()).unwrap_or_default(), name);
+        assert_eq!(model.requests().len() - before, 2 * replies, "{name}");
+        // And so it is wherever the process dies: what was used before counts.
+        for step in 0..undisturbed.steps().len() {
+            let rehearsal = rehearsal(&limits);
+            assert!(rehearsal.crash_before_step(step).await.unwrap().is_none());
+            let outcome = rehearsal.play().await.unwrap();
+            assert_eq!(texts(&outcome), texts(&whole), "{name}, killed before step {step}");
+            assert_eq!((outcome.detail, outcome.usage), (whole.detail.clone(), whole.usage.clone()));
+        }
+    }
+    // Side by side: no request is made once the limit is reached.
+    let root = root(UsageLimits { total_tokens: Some(221), ..none() });
+    let rehearsal = Rehearsal::new(Service::new(&root).unwrap(), RunRequest::new("r", "all"));
+    let outcome = rehearsal.play().await.unwrap();
+    assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Limit, Some("total_tokens")));
+    let asked = rehearsal.steps().iter().filter(|step| step.contains("/model/")).count();
+    assert_eq!((asked, outcome.usage.total), (3, 330));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_of_a_tool_counts_the_work_of_its_run() {
+    /// Takes so many seconds.
+    #[tool(name = "look", read_only, allow_repeat)]
+    async fn take(what: u64, log: &Log) -> String {
+        tokio::time::sleep(Duration::from_secs(what)).await;
+        log.add(format!("look {what}"));
+        format!("{what} s")
+    }
+    let log = Arc::new(Log::default());
+    let minute = |tool: ChildTool| tool.options(|options| options.timeout(Duration::from_secs(60)));
+    let build = || {
+        let model = || Assistant::builder(obedient()).shared_state(log.clone()).without_loop_guard();
+        let third = model().tools(tools![take, book]).build().unwrap();
+        let second = model().tools(tools![take]).tools(third.as_tool("third", "Works.")).build().unwrap();
+        let first = model().tools(minute(second.as_tool("second", "Works."))).build().unwrap();
+        model().tools(first.as_tool("first", "Works.")).build().unwrap()
+    };
+    let late = "[[The tool did not finish within 60 s.]]";
+    for (plan, answer) in [
+        (one("look", 59), "[[[59 s]]]"),
+        (one("look", 100), late),
+        (json!([[["look", 40]], [["look", 40]]]), late),
+        // Side by side, and in runs within it.
+        (json!([[["look", 40], ["look", 30], ["third", one("look", 50)]]]), "[[[40 s, 30 s, [50 s]]]]"),
+        (json!([[["look", 30]], [["third", one("look", 40)]]]), late),
+        (json!([[["third", one("look", 20)], ["third", one("look", 30)]], [["look", 40]]]), late),
+        (
+            json!([[["third", json!([[["look", 30]], [["book", "Rome"]], [["look", 20]]])]]]),
+            "[[[[30 s, booked Rome, 20 s]]]]",
+        ),
+    ] {
+        let prompt = one("first", one("second", plan)).to_string();
+        let rehearsal = || {
+            let new = Rehearsal::new(Service::new(&build()).unwrap(), RunRequest::new("r", &*prompt));
+            new.decide("r/1/tool/0/1/tool/0/1/tool/0/2/approval/0", Decision::Allow);
+            new
+        };
+        let undisturbed = rehearsal();
+        assert_eq!(undisturbed.play().await.unwrap().text(), answer, "{prompt}");
+        for step in 0..undisturbed.steps().len() {
+            let rehearsal = rehearsal();
+            assert!(rehearsal.crash_before_step(step).await.unwrap().is_none());
+            assert_eq!(rehearsal.play().await.unwrap().text(), answer, "{prompt}, killed before step {step}");
+        }
+        // In this process it is the same, where nothing waits.
+        if !prompt.contains("book") {
+            assert_eq!(build().prompt(&*prompt).await.unwrap().text(), answer, "{prompt}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_limit_of_the_root_ends_the_runs_within_it() {
+    let log = Arc::new(Log::default());
+    let build = || {
+        let model = || Assistant::builder(obedient()).shared_state(log.clone());
+        let last = model().tools(tools![wait]).build().unwrap();
+        let middle = model().tools(last.as_tool("second", "Waits.")).build().unwrap();
+        let limits = UsageLimits { wall_time: Some(Duration::from_secs(60)), ..UsageLimits::default() };
+        model().tools(middle.as_tool("first", "Knows things.")).limits(limits).build().unwrap()
+    };
+    let prompt = one("first", one("second", one("look", "a"))).to_string();
+    let error = build().prompt(&*prompt).await.unwrap_err();
+    assert_eq!(error.as_limit().unwrap().limit.as_str(), "wall_time");
+    assert_eq!(log.lines(), ["stops a", "waits a"]);
+
+    let rehearsal = Rehearsal::new(Service::new(&build()).unwrap(), RunRequest::new("r", prompt));
+    let outcome = rehearsal.play().await.unwrap();
+    assert_eq!((outcome.stop, outcome.detail.as_deref()), (RunStop::Limit, Some("wall_time")));
+    assert_eq!(log.lines(), ["stops a", "stops a", "waits a", "waits a"]);
 }

@@ -131,6 +131,7 @@ mod store_kill;
 mod store_session;
 mod store_support;
 mod subagents;
+mod subagents_killed;
 mod subagents_laws;
 mod subagents_stored;
 mod testing_cassette_secrets;

@@ -144,3 +144,27 @@ async fn a_request_that_fails_says_so_without_the_words_of_the_provider() {
     assert_eq!(spans[0].fields.get("error.type").map(String::as_str), Some("error"));
     assert!(!format!("{spans:?}").contains("tulip"));
 }
+
+#[tokio::test]
+async fn the_run_of_a_sub_agent_is_within_the_span_of_its_call() {
+    let traces = Traces::default();
+    let _guard = hear(traces.clone());
+    let leaf = Assistant::builder(ScriptedModel::new(["leaf"])).build().unwrap();
+    let asks = |tool: &str| reply().tool_call(tool, r#"{"task": "go"}"#);
+    let model = ScriptedModel::new([asks("leaf"), reply().text("middle")]);
+    let middle = Assistant::builder(model).tools(leaf.as_tool("leaf", "Thinks.")).build().unwrap();
+    let model = ScriptedModel::new([asks("middle"), reply().text("root")]);
+    let root = Assistant::builder(model).tools(middle.as_tool("middle", "Thinks.")).build().unwrap();
+    root.prompt("go").await.unwrap();
+    let spans = traces.spans.lock().unwrap().clone();
+    let parent = |at: usize| spans[at].parent.map(|id| usize::try_from(id).unwrap() - 1);
+    let runs: Vec<usize> = (0..spans.len()).filter(|at| spans[*at].name == "invoke_agent").collect();
+    assert_eq!(runs.len(), 3);
+    // Above each run is its call, above that the turn of the run around it.
+    for (inner, outer) in [(runs[2], runs[1]), (runs[1], runs[0])] {
+        let call = parent(inner).unwrap();
+        let turn = parent(call).unwrap();
+        assert_eq!((spans[call].name, spans[turn].name, parent(turn)), ("execute_tool", "turn", Some(outer)));
+    }
+    assert_eq!(parent(runs[0]), None);
+}

@@ -73,6 +73,7 @@ pub(crate) fn obedient() -> ScriptedModel {
                     let args = match &*tool {
                         "look" => json!({"what": argument}),
                         "book" | "order" | "seat" => json!({"to": argument}),
+                        "weigh" => json!({"kilos": argument}),
                         _ => json!({"task": argument.to_string()}),
                     };
                     said.tool_call(tool, args.to_string())
@@ -475,9 +476,19 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
         [
             ["first", [[["look", "tea"]], [["second", one("third", one("book", "Rome"))]]]],
             ["first", one("order", "Bern")],
+            ["weigh", 0.3],
         ],
     ])
     .to_string();
+    /// Weighs something.
+    #[tool]
+    fn weigh(kilos: f64) -> f64 {
+        kilos
+    }
+    let tree = |log: &Arc<Log>| {
+        let limits = UsageLimits { cost: Some(0.75), ..UsageLimits::default() };
+        tree(log).tools(tools![weigh]).limits(limits)
+    };
     let output = tree(&log).build().unwrap().prompt(prompt).await.unwrap();
     let whole = serde_json::to_value(output.snapshot.unwrap()).unwrap();
     let before = log.lines();
@@ -493,7 +504,7 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
                     let value = altered.pointer_mut(place).unwrap();
                     *value = match &*value {
                         Value::String(text) => json!(format!("{text}x")),
-                        Value::Number(number) if number.is_f64() => continue,
+                        Value::Number(number) if number.is_f64() => json!(number.as_f64().unwrap() + 0.25),
                         Value::Number(number) => json!(number.as_u64().unwrap() + 1),
                         Value::Bool(is) => json!(!*is),
                         Value::Null => json!(1),
@@ -530,9 +541,13 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
             }
         }
     }
-    // The configuration is that of the assistant that resumes, and is not read.
-    accepted.retain(|place| !place.contains("/config"));
     assert_eq!(accepted, [""; 0]);
+    // Stores may change the last digits of a number.
+    let spelled = whole.to_string().replace(r#"{"kilos":0.3}"#, r#"{"kilos":0.30000000000000004}"#);
+    assert_eq!(spelled.matches("0.30000000000000004").count(), 2);
+    let suspended: SuspendedRun = serde_json::from_str(&spelled).unwrap();
+    let decisions = suspended.decide(|_| Decision::Deny("no".into()));
+    tree(&log).build().unwrap().resume(&suspended, decisions).await.unwrap();
     assert_eq!(log.lines(), before);
     let other_key = tree(&log).approval_key([8; 32]).build().unwrap();
     let suspended: SuspendedRun = serde_json::from_value(whole).unwrap();

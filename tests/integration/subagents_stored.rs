@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent::model::{ModelError, ModelErrorKind, reply};
-use agent::run::Limit;
+use agent::run::{Limit, ResumeError};
 use agent::store::{InvocationQuery, InvocationStatus, MemoryStore, Store as _};
 use agent::{
-    Assistant, Decision, Registry, RunStop, ScriptedModel, ToolArgs, ToolContext, UsageLimits, json,
-    message::ToolCall, tool, tools,
+    Assistant, Decision, Registry, RunStop, ScriptedModel, SuspendedRun, ToolArgs, ToolContext, UsageLimits,
+    json, message::ToolCall, tool, tools,
 };
 
-use crate::subagents::{Log, one, stored, tree};
+use crate::subagents::{Log, obedient, one, stored, tree};
 
 #[tokio::test]
 async fn with_a_store_a_tree_continues_after_its_process_died() {
@@ -288,4 +288,131 @@ async fn with_records_and_no_session_a_tree_that_waits_is_resumed() {
     assert_eq!(log.lines(), ["book Rome"]);
     let page = store.list(InvocationQuery::new()).await.unwrap();
     assert!(page.iter().all(|record| record.status == InvocationStatus::Completed), "{page:?}");
+}
+
+#[tokio::test]
+async fn a_call_whose_sub_agent_is_gone_fails_and_the_others_continue() {
+    /// Knows things, as a function.
+    #[tool(name = "first", idempotent)]
+    fn function(task: String, log: &Log) -> String {
+        log.add(format!("function {task}"));
+        "a function".to_owned()
+    }
+    for (is_function, has_store) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (log, store) = (Arc::new(Log::default()), MemoryStore::new());
+        // Two experts, of which one is gone later.
+        let later = |is_there: bool| {
+            let expert = || tree(&log).build().unwrap();
+            let root = Assistant::builder(obedient()).shared_state(log.clone()).approval_key([7; 32]);
+            let root = root.tools(expert().as_tool("second", "Knows things."));
+            match (is_there, is_function) {
+                (true, _) => root.tools(expert().as_tool("first", "Knows things.")),
+                (false, true) => root.tools(tools![function]),
+                (false, false) => root,
+            }
+        };
+        let open = async |is_there| match has_store {
+            true => later(is_there).store(store.clone()).session("s").await.unwrap(),
+            false => later(is_there).build().unwrap(),
+        };
+        let prompt = json!([[["first", one("book", "Rome")], ["second", one("book", "Bern")]]]).to_string();
+        let suspended = stored(&open(true).await.prompt(prompt).await.unwrap().snapshot.unwrap());
+        let root = open(false).await;
+        let output = if has_store {
+            // After a crash the one that is left asks again.
+            let output = root.continue_run().await.unwrap();
+            let again = output.snapshot.unwrap();
+            assert_eq!(again.requests().len(), 1, "{is_function}");
+            root.resume(&again, again.decide(|_| Decision::Allow)).await.unwrap()
+        } else {
+            root.resume(&suspended, suspended.decide(|_| Decision::Allow)).await.unwrap()
+        };
+        let results: Vec<_> = output.messages.iter().filter_map(|message| message.as_tool_result()).collect();
+        let codes: Vec<_> = results.iter().map(|result| result.code.as_deref()).collect();
+        assert_eq!(codes, [Some("child_gone"), None], "{is_function} {has_store}: {:?}", output.text());
+        assert_eq!(log.lines(), ["book Bern"], "{is_function} {has_store}");
+        assert!(root.messages().is_sound());
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_a_sub_agents_tool_that_is_gone_fails_within_it() {
+    let log = Arc::new(Log::default());
+    let prompt = one("first", json!([[["book", "Rome"]], [["look", "tea"]]])).to_string();
+    let suspended = stored(&tree(&log).build().unwrap().prompt(prompt).await.unwrap().snapshot.unwrap());
+    let codes = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let ends = codes.clone();
+    let first = Assistant::builder(obedient()).build().unwrap();
+    let root = Assistant::builder(obedient()).tools(first.as_tool("first", "Knows things."));
+    let root = root.approval_key([7; 32]).on_event(move |event| {
+        if let agent::EventKind::ToolExecutionEnd { result, .. } = &event.kind {
+            ends.lock().unwrap().push(result.outcome.code().map(str::to_owned));
+        }
+    });
+    let output =
+        root.build().unwrap().resume(&suspended, suspended.decide(|_| Decision::Allow)).await.unwrap();
+    assert!(
+        output.text().starts_with("[[The call was not run: `book` is not what it was"),
+        "{}",
+        output.text()
+    );
+    let code = |text: &str| Some(text.to_owned());
+    assert_eq!(*codes.lock().unwrap(), [code("approval_stale"), code("unknown_tool"), None]);
+    assert!(log.lines().is_empty());
+}
+
+#[tokio::test]
+async fn eight_levels_are_stored_and_resumed_and_more_are_refused() {
+    let log = Arc::new(Log::default());
+    let build = || tree(&log).self_as_tool("self", "Does a part.").max_depth(8).build().unwrap();
+    let prompt = (0..8).fold(one("book", "Rome"), |plan, _| one("self", plan));
+    let run = build().prompt(prompt.to_string()).await.unwrap().snapshot.unwrap();
+    let suspended = stored(&run);
+    assert_eq!(suspended.requests()[0].path.calls().len(), 8);
+    let output = build().resume(&suspended, suspended.decide(|_| Decision::Allow)).await.unwrap();
+    assert!(output.text().contains("booked Rome"), "{}", output.text());
+    assert_eq!(log.lines(), ["book Rome"]);
+
+    let mut deeper = serde_json::to_value(&run).unwrap();
+    let child = deeper["batch"]["slots"][0]["state"].clone();
+    let leaf = (0..8).fold(&mut deeper, |run, _| &mut run["batch"]["slots"][0]["state"]["child"]);
+    leaf["batch"]["slots"][0]["state"] = child;
+    let deeper: SuspendedRun = serde_json::from_value(deeper).unwrap();
+    let error = build().resume(&deeper, deeper.decide(|_| Decision::Allow)).await.unwrap_err();
+    assert!(
+        matches!(error.as_resume_error(), Some(ResumeError::TooDeep { depth: 16, max: 8, .. })),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn the_loop_guard_compares_what_sub_agents_are_asked_and_not_what_they_say() {
+    let said = AtomicUsize::new(0);
+    let model = ScriptedModel::from_fn(move |_| {
+        reply().text(format!("answer {}", said.fetch_add(1, Ordering::SeqCst)))
+    });
+    let expert = Assistant::builder(model.clone()).build().unwrap();
+    let root = ScriptedModel::from_fn(|_| reply().tool_call("ask", r#"{"task": "the same"}"#));
+    let root = Assistant::builder(root).tools(expert.as_tool("ask", "Answers.")).build().unwrap();
+    let error = root.prompt("go").await.unwrap_err();
+    assert_eq!(error.as_limit().unwrap().limit, Limit::RepeatedCalls);
+    // The third call is refused, and the fifth ends the run.
+    assert_eq!(model.requests().len(), 2);
+
+    // Within a sub-agent its own guard counts.
+    let log = Arc::new(Log::default());
+    let model = ScriptedModel::from_fn(|_| reply().tool_call("order", r#"{"to": "Rome"}"#));
+    let expert = Assistant::builder(model).tools(tools![order]).shared_state(log.clone()).build().unwrap();
+    let model = ScriptedModel::new([reply().tool_call("ask", r#"{"task": "go"}"#), reply().text("done")]);
+    let root = Assistant::builder(model).tools(expert.as_tool("ask", "Orders.")).build().unwrap();
+    let output = root.prompt("go").await.unwrap();
+    assert_eq!(output.messages[2].as_tool_result().unwrap().code.as_deref(), Some("limit"));
+    assert_eq!(log.lines(), ["order Rome"; 2]);
+}
+
+/// Orders something.
+#[tool]
+fn order(to: String, log: &Log) -> String {
+    log.add(format!("order {to}"));
+    "ordered".to_owned()
 }

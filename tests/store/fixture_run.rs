@@ -1,6 +1,6 @@
 //! A program that is killed: one run of a session in a file of SQLite, which goes on wherever the last process left it.
 //!
-//! `store-fixture DATABASE LOG` notes in LOG when a model or a tool begins and ends; `store-fixture tree DATABASE LOG` does so in runs within
+//! `store-fixture DATABASE LOG` notes in LOG when a model or a tool begins and ends; `store-fixture tree DATABASE LOG SESSION` does so in runs within
 //! runs, which wait for decisions and answers; `store-fixture long DATABASE LOG` does so in a conversation that is compacted;
 //! `store-fixture budget DATABASE LOG NAME` notes each request that a budget admits and each reply; `store-fixture full DATABASE` writes until
 //! there is no room, and says how the store calls that.
@@ -16,7 +16,7 @@ use agent::ScriptedModel;
 use agent::message::Usage;
 use agent::model::{ContextRules, ModelRequest, reply};
 use agent::run::Budget;
-use agent::store::{InvocationRecord, SqlStore, Store as _};
+use agent::store::{InvocationRecord, SqlStore, Store as _, StoreError};
 use agent::{
     Assistant, Decision, RunError, RunOutput, SuspendedRun, ToolContext, ToolError, json,
     steps::{StepKey, StepKind},
@@ -139,7 +139,7 @@ fn planned(
 }
 
 /// Three runs within one another, two of them twice at once.
-async fn tree(database: &str, log: PathBuf) -> Result<(), Box<dyn Error>> {
+async fn tree(database: &str, log: PathBuf, session: &str) -> Result<(), Box<dyn Error>> {
     const TASK: &str = r#"{"task": "go"}"#;
     const TURN: &str = r#"{"turn": 1}"#;
     let log = Arc::new(Log(log));
@@ -156,8 +156,8 @@ async fn tree(database: &str, log: PathBuf) -> Result<(), Box<dyn Error>> {
     let root = Assistant::builder(root)
         .tools(middle.as_tool("middle", "Delegates."))
         .approval_key([7; 32])
-        .store(SqlStore::sqlite(database).await?)
-        .session("kept")
+        .store(open(database).await?)
+        .session(session)
         .await?;
     let mut output =
         if root.messages().is_empty() { root.prompt("go").await } else { root.continue_run().await };
@@ -228,6 +228,15 @@ async fn long(database: &str, log: PathBuf) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// Opens a file of SQLite, or Postgres by its URL.
+async fn open(database: &str) -> Result<SqlStore, StoreError> {
+    if database.starts_with("postgres") {
+        SqlStore::connect(database).await
+    } else {
+        SqlStore::sqlite(database).await
+    }
+}
+
 /// Eight runs at a time take of one budget, until it is spent.
 async fn spend(database: &str, log: PathBuf, name: &str) -> Result<(), Box<dyn Error>> {
     let log = Arc::new(Log(log));
@@ -240,11 +249,7 @@ async fn spend(database: &str, log: PathBuf, name: &str) -> Result<(), Box<dyn E
             reply().text("Hello!").usage(Usage::new(10, 40))
         }
     });
-    let store = if database.starts_with("postgres") {
-        SqlStore::connect(database).await?
-    } else {
-        SqlStore::sqlite(database).await?
-    };
+    let store = open(database).await?;
     let assistant = Assistant::builder(model)
         .request(|request| request.with_max_tokens(50))
         .store(store)
@@ -296,7 +301,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match &args[..] {
         [word, database] if word == "full" => fill(database).await,
-        [word, database, log] if word == "tree" => tree(database, log.into()).await,
+        [word, database, log, session] if word == "tree" => tree(database, log.into(), session).await,
         [word, database, log] if word == "long" => long(database, log.into()).await,
         [word, database, log, name] if word == "budget" => spend(database, log.into(), name).await,
         [database, log] => run(database, log.into()).await,

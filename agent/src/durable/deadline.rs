@@ -41,6 +41,50 @@ impl SharedDeadline {
     }
 }
 
+/// The time that a run may work, beside the time in which it waits, and how long it has worked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WorkTime {
+    pub(super) allowed: Option<Duration>,
+    pub(super) worked: Duration,
+    /// The part of it since the last runs were started for calls.
+    pub(super) beside_children: Duration,
+}
+
+impl WorkTime {
+    /// Counts the time of a step in milliseconds.
+    pub(super) fn add(&mut self, took: u64) {
+        self.worked += Duration::from_millis(took);
+        self.beside_children += Duration::from_millis(took);
+    }
+
+    /// Counts the longest time of runs that were started for calls, as far as the run did not work beside them.
+    pub(super) fn add_children(&mut self, longest: Duration) {
+        self.worked += longest.saturating_sub(std::mem::take(&mut self.beside_children));
+    }
+
+    pub(super) fn remaining(self) -> Option<Duration> {
+        self.allowed.map(|allowed| allowed.saturating_sub(self.worked))
+    }
+
+    pub(super) fn reached(self) -> Option<LimitReached> {
+        let allowed = self.allowed.filter(|allowed| self.worked >= *allowed)?;
+        Some(LimitReached::new(Limit::WallTime, allowed.as_secs_f64(), self.worked.as_secs_f64()))
+    }
+}
+
+/// Does the work of a step, cancels it when the time of its run is up, and returns the time that it took in milliseconds.
+pub(super) async fn measured<T>(
+    limit: Option<Duration>,
+    (clock, running): (&Clock, &ActiveRuns),
+    run: &str,
+    work: impl Future<Output = T> + Unpin,
+) -> (T, u64) {
+    let begun = clock.now();
+    let time_limit = limit.map(|allowed| SharedDeadline { begun, allowed });
+    let done = cancel_at(time_limit, clock, running, run, work).await;
+    (done, if limit.is_some() { clock.now().saturating_sub(begun) } else { 0 })
+}
+
 /// Drives a run, and cancels its steps in this process when its time is up.
 pub(super) async fn cancel_at<T>(
     time_limit: Option<SharedDeadline>,

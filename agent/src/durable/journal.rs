@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{PendingAsk, RunRequest};
-use crate::loop_core::{CallEnd, Queue, ReservedPart, RunState, TreeReservation};
+use crate::loop_core::{CallEnd, Queue, ReservedPart, RunState, SteeringPolicy, TreeReservation};
 use crate::message::{Message, ToolCall};
 use crate::run_path::RunPath;
 use crate::runtime::ChildReport;
@@ -53,7 +53,8 @@ pub(super) trait RunJournal: Journal {
         wanted: TreeReservation,
     ) -> BoxFuture<'_, Result<ReservedPart, StepError>>;
 
-    /// Starts runs for calls, each a workflow of its own under its name. Those beyond the assistant's concurrency start when others end.
+    /// Starts runs for calls, each a workflow of its own under its name. Those beyond the assistant's concurrency start when others end or
+    /// wait for answers from outside.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
     /// Waits for answers from outside, at most this long, and for the runs that were started.
@@ -101,6 +102,9 @@ pub(super) struct StepResult<T> {
     /// The time at its end in milliseconds since 1970, for runs with a time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<u64>,
+    /// The time that it took in milliseconds, for runs whose tool has a time limit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) took: u64,
 }
 
 /// A request to run one call with its own journal.
@@ -123,11 +127,13 @@ pub(super) struct ToolRequest {
     /// The place of the run in its tree.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
     pub(super) path: RunPath,
+    /// The time that the run has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) limit: Option<Duration>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
+fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
+    *count == T::default()
 }
 
 impl ToolRequest {
@@ -198,10 +204,20 @@ impl QueueLengths {
 pub(super) enum ChildWait {
     /// They continue by themselves.
     Apart,
-    /// They are awaited, for any time.
-    Ended,
+    /// They are awaited, for any time, or until a steering message takes precedence over them.
+    Ended(ChildSteering),
     /// They are cancelled for this reason, and awaited for a moment.
     Stopped(Arc<str>),
+}
+
+/// The effect of steering messages on the runs that were started.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChildSteering {
+    pub(super) policy: SteeringPolicy,
+    /// The number of messages that the turn has left to the next one.
+    pub(super) left: usize,
+    /// Whether another one has arrived.
+    pub(super) is_steered: bool,
 }
 
 /// Answers from outside, in the order of the requests, with `None` for each that timed out.
@@ -210,6 +226,8 @@ pub(super) struct Answers {
     pub(super) from_outside: Vec<Option<Value>>,
     /// The ends of the runs that were started, in their order, with `None` for each that the engine lost.
     pub(super) children: Vec<Option<ChildReport>>,
+    /// The number of these runs that had begun, if a steering message took precedence over the others.
+    pub(super) steered: Option<usize>,
     /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::deadline::{Clock, SharedDeadline, cancel_at};
+use super::deadline::{Clock, SharedDeadline, cancel_at, measured};
 use super::journal::{Journal, RetryPolicy, RunJournal, StepResult, ToolRequest};
 use super::running::{ActiveRuns, STEERED};
 use super::steps::JournalSteps;
@@ -11,7 +11,7 @@ use super::{Outcome, RunRequest};
 use crate::loop_core::{CallEnd, Queue, SteeringPolicy};
 use crate::message::Message;
 use crate::run_path::RunPath;
-use crate::runtime::{JournaledCall, ServedAssistant, mark_steered};
+use crate::runtime::{ChildReport, JournaledCall, ServedAssistant, mark_steered};
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
@@ -93,9 +93,10 @@ pub(super) async fn play<J: RunJournal>(
         }
         None => inherited,
     };
-    let is_child = child.is_some();
+    let (is_child, work_limit) = (child.is_some(), child.as_ref().and_then(|child| child.work_limit));
     let (core, path) = (SharedLoop::new(core), child.map(|child| child.path).unwrap_or_default());
     let mut steps = JournalSteps::new(served, journal, performer, time_limit, core.clone(), path);
+    steps.work.allowed = work_limit;
     let driven = Box::pin(drive(&core, &mut steps));
     let driven = cancel_at(time_limit, &served.clock, &served.running, &run, driven).await;
     // An engine that failed temporarily replays all of this.
@@ -103,9 +104,10 @@ pub(super) async fn play<J: RunJournal>(
         steps.close().await?;
     }
     driven?;
+    let worked = steps.work.worked;
     let run = core.lock();
     let answer = served.assistant.answer(&run);
-    let report = is_child.then(|| served.assistant.child_report(&run, &answer));
+    let report = is_child.then(|| ChildReport { worked, ..served.assistant.child_report(&run, &answer) });
     let outcome = Outcome::new(&run, answer);
     Ok(match report {
         Some(report) => outcome.of_call(report),
@@ -123,7 +125,7 @@ pub(super) async fn call_tool<J: Journal>(
     cancel: CancelToken,
 ) -> Result<StepResult<CallEnd>, StepError> {
     let name = request.step_name();
-    let ToolRequest { key, call, text, state, inputs, path, .. } = request;
+    let ToolRequest { key, call, text, state, inputs, path, limit, .. } = request;
     let mut is_lost = false;
     if served.assistant.is_once(&call) {
         let mine = crate::runtime::new_id("attempt");
@@ -136,13 +138,14 @@ pub(super) async fn call_tool<J: Journal>(
     let performer = served.assistant.performer(&key.run, &token, &state)?;
     let served = served.clone();
     let work = Box::pin(async move {
-        let mut value = performer
-            .call(JournaledCall { key, call, reply, text, inputs, is_lost, path, child: None })
-            .await;
+        let run = key.run.clone();
+        let call = JournaledCall { key, call, reply, text, inputs, is_lost, path, child: None };
+        let body = Box::pin(performer.call(call));
+        let (mut value, took) = measured(limit, (&served.clock, &served.running), &run, body).await;
         if token.reason().as_deref() == Some(STEERED) {
             mark_steered(&mut value.outcome);
         }
-        Ok(StepResult { value, stop: cancel.reason(), at: served.time_of_step() })
+        Ok(StepResult { value, stop: cancel.reason(), at: served.time_of_step(), took })
     });
     journal.run(name, RetryPolicy::ONE_ATTEMPT, work).await
 }

@@ -15,8 +15,9 @@ use super::journal::{
     RetryPolicy, RunJournal, ToolRequest, Transient, Work,
 };
 use super::play::{SharedService, call_tool, play};
+use super::running::STEERED;
 use super::{Outcome, PendingAsk, RunRequest, Service};
-use crate::loop_core::{Queue, ReservedPart, TreeReservation};
+use crate::loop_core::{Queue, ReservedPart, SteeringPolicy, TreeReservation};
 use crate::message::{Message, UserMessage};
 use crate::runtime::{ChildReport, Decision};
 use crate::step_key::refuse_reserved_name;
@@ -104,6 +105,10 @@ struct RehearsalRun {
     /// Whether the run no longer receives messages.
     is_closed: AtomicBool,
     stop: Mutex<Option<Arc<str>>>,
+    /// Whether a steering message cancels the runs that it waits for.
+    is_interruptible: AtomicBool,
+    /// Whether one did.
+    is_interrupted: AtomicBool,
 }
 
 impl RehearsalRun {
@@ -164,6 +169,10 @@ impl Rehearsal {
         }
         drop(inbox);
         self.served.pushed(&self.request.run, queue);
+        if queue == Queue::Steering && self.root.is_interruptible.load(Ordering::Relaxed) {
+            self.root.is_interrupted.store(true, Ordering::Relaxed);
+            self.shared.cancel_children(&self.served, STEERED, |_| true);
+        }
     }
 
     /// Cancels the run with those below it, as [`DurableClient::cancel`](super::DurableClient::cancel) does. A run that has not begun ends after its first step.
@@ -288,6 +297,9 @@ impl fmt::Debug for Rehearsal {
     }
 }
 
+/// The ends of runs that were started, and their number, if a steering message cancelled them.
+type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
+
 /// A journal, as one process reads and continues it.
 struct MemoryJournal {
     served: Arc<SharedService>,
@@ -339,13 +351,13 @@ impl MemoryJournal {
     }
 
     /// Plays the runs that were started to their ends.
-    async fn end_children(&self, children: ChildWait) -> Result<Vec<Option<ChildReport>>, StepError> {
+    async fn end_children(&self, children: ChildWait) -> Result<EndedChildren, StepError> {
         if matches!(children, ChildWait::Apart) {
-            return Ok(Vec::new());
+            return Ok(EndedChildren::default());
         }
         let started = std::mem::take(&mut *lock(&self.children));
         if started.is_empty() {
-            return Ok(Vec::new());
+            return Ok(EndedChildren::default());
         }
         if let Some(ended) = self.replay("ended")? {
             return decode(ended);
@@ -355,8 +367,14 @@ impl MemoryJournal {
             let is_started = |name: &str| started.iter().any(|child| child.run == name);
             self.shared.cancel_children(&self.served, reason, is_started);
         }
+        let is_interruptible = matches!(&children, ChildWait::Ended(steering) if steering.policy == SteeringPolicy::CancelRunning);
+        self.run.is_interruptible.store(is_interruptible, Ordering::Relaxed);
+        let begun = started.len();
         let ended = join_all(started.into_iter().map(|child| self.play_child(child))).await;
+        self.run.is_interruptible.store(false, Ordering::Relaxed);
         let ended = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let steered = self.run.is_interrupted.swap(false, Ordering::Relaxed).then_some(begun);
+        let ended: EndedChildren = (ended, steered);
         let value = serde_json::to_value(ended).map_err(|error| error.to_string());
         self.record("ended".to_owned(), value.clone())?;
         decode(value)
@@ -542,9 +560,9 @@ impl RunJournal for MemoryJournal {
                 let prepared = lock(&self.shared.answers);
                 asks.iter().map(|ask| prepared.get(ask.id()).cloned()).collect::<Vec<_>>()
             })?;
-            let children = self.end_children(children).await?;
+            let (children, steered) = self.end_children(children).await?;
             let stop = self.run_now("waited".to_owned(), || lock(&self.run.stop).clone())?;
-            Ok(Answers { from_outside: answers, children, stop })
+            Ok(Answers { from_outside: answers, children, steered, stop })
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,6 +64,12 @@ pub(super) struct ChildLink {
     /// The time limit of the runs above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
+    /// The time limit of the tools above it, for its own work. Time in which it waits for people does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) work_limit: Option<Duration>,
+    /// The engine's promise that the run resolves when it waits for the first time, so that another one can begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) waits: Option<String>,
 }
 
 /// State in a request: values that any client can write, instead of their texts.

@@ -11,9 +11,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::PendingAsk;
-use super::deadline::SharedDeadline;
+use super::deadline::{SharedDeadline, WorkTime, measured};
 use super::journal::{
-    ChildWait, InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult, Transient, Work,
+    Answers, ChildWait, InboxRequest, QueueLengths, Recordable, RetryPolicy, RunJournal, StepResult,
+    Transient, Work,
 };
 use super::play::SharedService;
 use super::tree_limits::TreeLimits;
@@ -24,7 +25,7 @@ use crate::loop_core::{
 use crate::message::{Message, MessageList, ToolCall};
 use crate::run_path::RunPath;
 use crate::runtime::Decision;
-use crate::runtime::{CheckedAgain, ChildReport, ContextState, Performer, TurnChoices, next_reply};
+use crate::runtime::{CheckedAgain, ContextState, Performer, TurnChoices, next_reply};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
@@ -45,6 +46,8 @@ pub(super) struct JournalSteps<'r, J> {
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
+    /// The time limit of the tool whose call it is.
+    pub(super) work: WorkTime,
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
@@ -92,6 +95,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             children: Vec::new(),
             stop: None,
             time_limit,
+            work: WorkTime::default(),
             limits,
             now: None,
             reply: None,
@@ -117,11 +121,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         work: Work<T>,
     ) -> Result<T, StepError> {
         let (served, cancel) = (self.served.clone(), self.performer.cancel_token().clone());
+        let (run, limit) = (self.performer.run_id().clone(), self.work.remaining());
         let work = Box::pin(async move {
-            let value = work.await?;
-            Ok(StepResult { value, stop: cancel.reason(), at: served.time_of_step() })
+            let (value, took) = measured(limit, (&served.clock, &served.running), &run, work).await;
+            Ok(StepResult { value: value?, stop: cancel.reason(), at: served.time_of_step(), took })
         });
-        let StepResult { value, stop, at } = self.journal.run(name.to_string(), retry, work).await?;
+        let StepResult { value, stop, at, took } = self.journal.run(name.to_string(), retry, work).await?;
+        self.work.add(took);
         self.end_step(stop, at);
         // A cancelled run takes no further step.
         self.receive().await?;
@@ -138,7 +144,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
     /// Returns the time limit, if it was reached by the end of the last step.
     fn reached_limit(&self) -> Option<LimitReached> {
-        self.time_limit?.reached(self.now?)
+        let by_clock = || self.time_limit?.reached(self.now?);
+        self.work.reached().or_else(by_clock)
     }
 
     /// Returns the error of a run that was stopped. The runs that it started are stopped, too.
@@ -154,28 +161,24 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
 
     /// Waits until all answers from outside arrive, or the timeout passes.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
-        Ok(self.wait_for(asks, false).await?.0)
+        Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }
 
     /// Waits as well for the ends of the runs that were started, if they are awaited.
-    async fn wait_for(
-        &mut self,
-        asks: Vec<PendingAsk>,
-        has_children: bool,
-    ) -> Result<(Vec<Option<Value>>, Vec<Option<ChildReport>>), StepError> {
+    async fn wait_for(&mut self, asks: Vec<PendingAsk>, children: ChildWait) -> Result<Answers, StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
         let timeout = remaining.map_or(patience, |remaining| remaining.min(patience));
-        let children = if has_children { ChildWait::Ended } else { ChildWait::Apart };
+        let has_children = !matches!(children, ChildWait::Apart);
         let waited = self.journal.wait(asks, timeout, children).await?;
-        let is_late = timeout < patience && waited.from_outside.contains(&None);
-        let (reason, error) = match (waited.stop, self.time_limit.filter(|_| is_late)) {
-            (Some(reason), _) => (reason.clone(), StepError::cancelled(&*reason)),
+        let is_late = timeout < patience && waited.steered.is_none() && waited.from_outside.contains(&None);
+        let (reason, error) = match (&waited.stop, self.time_limit.filter(|_| is_late)) {
+            (Some(reason), _) => (reason.clone(), StepError::cancelled(&**reason)),
             (None, Some(limit)) => {
                 let reached = limit.after(limit.allowed);
                 (reached.to_string().into(), StepError::Limit(reached))
             }
-            (None, None) => return Ok((waited.from_outside, waited.children)),
+            (None, None) => return Ok(waited),
         };
         if has_children {
             self.record_stopped(waited.children)?;

@@ -115,7 +115,7 @@ impl AgentLoop {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         let is_deferred = || {
             let slot = self.batch.slots.get(at);
-            slot.is_some_and(|slot| matches!(slot.state, SlotState::Deferred(_)))
+            slot.is_some_and(|slot| matches!(slot.state, SlotState::Deferred(_) | SlotState::Child(_)))
         };
         let is_awaited = match self.phase {
             Phase::CallTools => true,
@@ -243,6 +243,12 @@ impl AgentLoop {
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
             Err(end) => {
+                // A call whose child ended in an earlier process.
+                let name = self.batch.slots.get(at).map(|slot| slot.call.name.clone());
+                let metadata = end.outcome.metadata();
+                if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
+                    self.count_child(spent);
+                }
                 // The call keeps its own end, but counts as a repetition.
                 self.check_repetition(at, end.signature);
                 return self.end_call(at, end);

@@ -3,6 +3,9 @@
 #[cfg(feature = "runtime")]
 use std::sync::Arc;
 
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
 use super::AgentLoop;
 #[cfg(feature = "runtime")]
 use super::RecordError;
@@ -14,6 +17,8 @@ use super::budget::Spent;
 use super::budget::{SharedBudget, TreeBudget};
 use crate::message::Usage;
 use crate::run_path::RunPath;
+#[cfg(feature = "runtime")]
+use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 
 /// The maximum number of runs within one another in a stored run.
 #[cfg(feature = "runtime")]
@@ -21,6 +26,9 @@ pub(crate) const MAX_DEPTH: usize = 8;
 /// The handle under which the record of a call waits whose child waits.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
+
+/// The name under which the metadata of a result has what its child used. A run that continues in another process counts it.
+pub(crate) const SPENT: &str = "spent";
 
 /// What a call of an assistant leaves behind.
 #[cfg(feature = "runtime")]
@@ -69,6 +77,12 @@ impl AgentLoop {
         self.children.get_or_insert_default().add(&spent);
     }
 
+    /// Returns what the child of a call used that ended in an earlier process.
+    pub(super) fn spent_of(&self, tool: &str, metadata: &Map<String, Value>) -> Option<Spent> {
+        let is_child = self.config.tools.get(tool).is_some_and(|tool| tool.of_assistant);
+        Spent::deserialize(metadata.get(SPENT).filter(|_| is_child)?).ok()
+    }
+
     /// Ends a child that waits, whose call ends. Its events come before the end of the call.
     pub(super) fn end_child(&mut self, at: usize, mut child: Box<AgentLoop>, reason: &str) {
         if let Some(slot) = self.batch.slots.get(at) {
@@ -94,8 +108,21 @@ impl AgentLoop {
     }
 }
 
+/// Returns the outcome of a call whose child does not fit the assistant any more.
+#[cfg(feature = "runtime")]
+pub(crate) fn gone_child() -> ToolOutcome {
+    let text = "The sub-agent was interrupted, and is not what it was. Call it again.";
+    ToolOutcome::failed(OutcomeCode::new("child_gone"), text)
+}
+
 #[cfg(feature = "runtime")]
 impl AgentLoop {
+    /// Returns the tool of a call whose child waits.
+    pub(crate) fn child_tool(&self, ord: u32) -> Option<&str> {
+        let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
+        matches!(slot.state, SlotState::Child(_)).then_some(&slot.call.name)
+    }
+
     /// Sets the place of the run in its tree, and the budget of the tree.
     pub(crate) fn set_tree(&mut self, path: RunPath, budget: Arc<TreeBudget>) {
         self.set_path(path);

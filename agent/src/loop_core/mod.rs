@@ -70,12 +70,12 @@ pub use agent_loop::AgentLoop;
 pub(crate) use calls::steered;
 // The types that users of an assistant see are named in `agent` and `agent::run`.
 pub(crate) use crate::run_path::RunPath;
-#[cfg(feature = "runtime")]
-pub(crate) use budget::TreeBudget;
 #[cfg(feature = "durable-restate")]
-pub(crate) use budget::{ReservedPart, Spent, TreeReservation};
+pub(crate) use budget::{ReservedPart, TreeReservation};
 #[cfg(feature = "runtime")]
-pub(crate) use child::{CHILD_HANDLE, ChildState, MAX_DEPTH};
+pub(crate) use budget::{Spent, TreeBudget};
+#[cfg(feature = "runtime")]
+pub(crate) use child::{CHILD_HANDLE, ChildState, MAX_DEPTH, SPENT, gone_child};
 pub use config::LoopConfig;
 #[cfg(feature = "runtime")]
 pub(crate) use config::UsageLimits;

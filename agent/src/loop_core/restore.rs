@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
+use super::budget::Spent;
 use super::context::is_replaced;
 use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Step};
 use crate::args::REFUSAL;
@@ -95,6 +96,27 @@ impl AgentLoop {
         core.conversation = messages.chain(added.iter().cloned()).collect::<Conversation>();
         core.is_suspended = true;
         Some(core)
+    }
+
+    /// Returns what a run with this configuration has used that added these messages and ended.
+    pub(crate) fn spent_for(config: Arc<LoopConfig>, added: &[Arc<Message>]) -> Spent {
+        let mut run = Self::begin("".into(), config, Conversation::new(), Vec::new(), true);
+        for message in added {
+            match &**message {
+                Message::Assistant(reply) => {
+                    run.requests += 1;
+                    run.usage += &reply.usage;
+                }
+                Message::ToolResult(result) => {
+                    run.tool_calls += u64::from(has_run(&outcome_of(result)));
+                    if let Some(spent) = run.spent_of(&result.tool, &result.metadata) {
+                        run.count_child(spent);
+                    }
+                }
+                _ => {}
+            }
+        }
+        run.spent()
     }
 
     /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. An outcome that was

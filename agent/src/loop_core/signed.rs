@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::AgentLoop;
 use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
-use super::budget::Spent;
 #[cfg(feature = "approvals-signed")]
 use super::waiting::SignedCall;
 use crate::message::Usage;
@@ -53,14 +52,15 @@ impl AgentLoop {
     }
 
     /// Returns everything that determines the next steps of the run, except for the texts of the conversation, and for the configuration,
-    /// which is that of the assistant. Floating-point numbers are left out, because stores and parsers may change their last digit.
+    /// which is that of the assistant.
     ///
-    /// The conversations are in it where a child waits: the application sees that of the root alone.
+    /// Where a child waits, it is the whole stored form, at every depth: the application sees the conversation of the root alone.
     pub(crate) fn signed_state(&self) -> Value {
-        self.signed_state_in(self.children().next().is_some())
-    }
-
-    fn signed_state_in(&self, is_in_tree: bool) -> Value {
+        if self.children().next().is_some() {
+            let mut whole = self.clone();
+            whole.unsign();
+            return rounded(to_value(&whole));
+        }
         let mut signed = json!({
             "run": &*self.run,
             "messages": [self.added_from, self.conversation.len()],
@@ -92,17 +92,6 @@ impl AgentLoop {
         {
             signed.insert("continued".to_owned(), self.continued.into());
         }
-        if is_in_tree && let Some(signed) = signed.as_object_mut() {
-            let children = self.children.as_deref();
-            let children =
-                children.map(|Spent { requests, tool_calls, runs, .. }| json!([requests, tool_calls, runs]));
-            signed.insert("children".to_owned(), json!([self.version, children]));
-            let coercions = self.coercions.iter().map(to_value).collect();
-            signed.insert("coercions".to_owned(), without_floats(Value::Array(coercions)));
-            signed.insert("conversation".to_owned(), without_floats(to_value(&self.conversation)));
-            let results = self.batch.slots.iter().map(|slot| to_value(&slot.result)).collect();
-            signed.insert("results".to_owned(), without_floats(Value::Array(results)));
-        }
         signed
     }
 }
@@ -126,8 +115,8 @@ fn slot(slot: &Slot) -> Value {
         SlotState::Undecided(asked) => ("undecided", Some(to_value(asked))),
         SlotState::Ready => ("ready", None),
         SlotState::Deferred(handle) => ("deferred", Some(to_value(handle))),
-        SlotState::Asked(questions) => ("asked", Some(without_floats(to_value(questions)))),
-        SlotState::Child(child) => ("child", Some(child.signed_state_in(true))),
+        SlotState::Asked(questions) => ("asked", Some(rounded(to_value(questions)))),
+        SlotState::Child(child) => ("child", Some(to_value(child))),
         SlotState::Ended => ("ended", None),
     };
     let mut signed = json!({
@@ -143,7 +132,7 @@ fn slot(slot: &Slot) -> Value {
         "has_result": slot.result.is_some(),
     });
     let stored = slot.inputs.iter().filter(|recorded| !recorded.question.is_secret);
-    let inputs: Vec<_> = stored.map(|recorded| without_floats(to_value(recorded))).collect();
+    let inputs: Vec<_> = stored.map(|recorded| rounded(to_value(recorded))).collect();
     if !inputs.is_empty()
         && let Some(signed) = signed.as_object_mut()
     {
@@ -152,14 +141,20 @@ fn slot(slot: &Slot) -> Value {
     signed
 }
 
-/// Replaces floating-point numbers, because stores and parsers may change their last digit.
-fn without_floats(value: Value) -> Value {
+/// Rounds floating-point numbers to 12 digits, because stores and parsers may change their last ones, and may write whole numbers as integers.
+fn rounded(value: Value) -> Value {
     match value {
-        Value::Number(number) if number.is_f64() => Value::Null,
-        Value::Array(items) => items.into_iter().map(without_floats).collect(),
-        Value::Object(fields) => {
-            fields.into_iter().map(|(name, value)| (name, without_floats(value))).collect()
+        Value::Number(number) if number.is_f64() => {
+            let digits = number.as_f64().map(|float| format!("{float:.11e}")).unwrap_or_default();
+            let float = digits.parse().unwrap_or(f64::NAN);
+            if float.fract() == 0.0 && float.abs() < 1e15 {
+                #[expect(clippy::cast_possible_truncation, reason = "a whole number below 10^15 fits")]
+                return (float as i64).into();
+            }
+            float.into()
         }
+        Value::Array(items) => items.into_iter().map(rounded).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(name, value)| (name, rounded(value))).collect(),
         other => other,
     }
 }

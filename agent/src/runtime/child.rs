@@ -13,8 +13,9 @@ use super::output::{AnswerReader, TOOL};
 use super::parent::EngineChild;
 use super::parent::{ChildCall, ChildHandle};
 use super::prompt::Prompt;
-use super::records::StoredRun;
+use super::records::{EndedRun, StoredRun};
 use crate::args::{InvalidArguments, Plan, PlanOptions};
+use crate::loop_core::{AgentLoop, CHILD_HANDLE, SPENT, gone_child};
 use crate::message::{AssistantMessage, Message, Usage, UserMessage, continued::answer_text};
 use crate::model::OutputSchema;
 use crate::tool::BoxFuture;
@@ -97,7 +98,8 @@ impl Assistant {
     /// A run that fails, or reaches a limit, is a failed call: codes `child_failed` and `limit`. Called outside of a run, for example by an MCP
     /// client, a run that would have to wait ends with the code `needs_decision`.
     ///
-    /// On an [engine](crate::guide::durable) a call is a workflow of its own, with no time limit but that of the run around it.
+    /// On an [engine](crate::guide::durable) a call is a workflow of its own. A time limit of the tool counts the time that its steps take, and not the
+    /// time in which it waits.
     ///
     /// ```
     /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -285,13 +287,8 @@ impl ChildBody {
         let start = match (call.take_continued(), stored) {
             (Some((run, resumption)), _) => RunStart::Child { run, resumption: Box::new(resumption) },
             (None, StoredRun::Unfinished) => RunStart::Continue,
-            (None, StoredRun::Ended) => return self.stored_answer(&assistant),
-            (None, StoredRun::Lost) => {
-                return failed(
-                    "child_gone",
-                    "The sub-agent was interrupted, and is not what it was. Call it again.",
-                );
-            }
+            (None, StoredRun::Ended(ended)) => return self.stored_outcome(&assistant, &ended, call),
+            (None, StoredRun::Lost) => return gone_child(),
             (None, StoredRun::New) => {
                 if let Some(refused) = may_begin(call) {
                     return refused;
@@ -300,7 +297,8 @@ impl ChildBody {
             }
         };
         let prompt = Prompt::new(assistant, start).of_call(cx).within(call.clone());
-        self.outcome(prompt, Some(call)).await
+        let outcome = self.outcome(prompt, Some(call)).await;
+        with_spent(outcome, call)
     }
 
     /// Runs outside of a run, where nothing can wait.
@@ -334,20 +332,39 @@ impl ChildBody {
     }
 
     /// Returns the outcome of a run that ended before its call was recorded.
-    fn stored_answer(&self, assistant: &Assistant) -> ToolOutcome {
-        let messages = assistant.messages();
-        let replies = || messages.iter().rev().filter_map(|message| message.as_assistant());
-        let text = || replies().next().map(AssistantMessage::text).filter(|text| !text.is_empty());
-        let gone =
-            || failed("child_failed", "The sub-agent ended, and its answer was not recorded. Call it again.");
-        let Some(schema) = &self.spec.output else {
-            return text().map_or_else(gone, |text| ToolOutput::text(text).into());
+    fn stored_outcome(&self, assistant: &Assistant, ended: &EndedRun, call: &ChildCall) -> ToolOutcome {
+        let conversation = assistant.messages();
+        let added = conversation.shared().get(ended.from..).unwrap_or_default();
+        call.ended(AgentLoop::spent_for(assistant.config().rules.clone(), added));
+        let detail = || ended.detail.as_deref().unwrap_or(&ended.stop);
+        let outcome = match &*ended.stop {
+            "limit" => did_not_finish(detail()),
+            "aborted" => ToolOutcome::aborted(detail()),
+            "error" => did_fail(detail()),
+            _ => self.stored_answer(added, call),
         };
-        let submitted = replies().flat_map(AssistantMessage::tool_calls).find(|call| call.name == TOOL);
-        let text = submitted.map(|call| call.args.text().to_owned()).or_else(text).unwrap_or_default();
-        let reader = AnswerReader::of_schema(schema.clone()).ok();
-        let value = reader.and_then(|reader| reader.answer(&text).ok());
-        value.and_then(|value| ToolOutput::json(&value).ok()).map_or_else(gone, ToolOutcome::from)
+        with_spent(outcome, call)
+    }
+
+    fn stored_answer(&self, added: &[Arc<Message>], call: &ChildCall) -> ToolOutcome {
+        let replies = || added.iter().rev().filter_map(|message| message.as_assistant());
+        let value = match &self.spec.output {
+            None => None,
+            Some(schema) => {
+                let submitted =
+                    replies().flat_map(AssistantMessage::tool_calls).find(|call| call.name == TOOL);
+                let text = submitted.map(|call| call.args.text().to_owned());
+                let text = text.unwrap_or_else(|| answer_text(added));
+                let reader = AnswerReader::of_schema(schema.clone()).ok();
+                let Some(value) = reader.and_then(|reader| reader.answer(&text).ok()) else {
+                    return did_fail("it ended without the answer that it was asked for");
+                };
+                Some(value)
+            }
+        };
+        let (turns, usage) =
+            (u32::try_from(replies().count()).unwrap_or(u32::MAX), call.spent().unwrap_or_default().usage);
+        answer(value.as_ref(), &call.run_id, turns, &usage, added)
     }
 }
 
@@ -374,11 +391,11 @@ pub(super) fn too_many(max: u32) -> ToolOutcome {
 }
 
 /// The run waits, and its call with it.
-fn waits(call: Option<&ChildCall>, run: crate::loop_core::AgentLoop) -> ToolOutcome {
+fn waits(call: Option<&ChildCall>, run: AgentLoop) -> ToolOutcome {
     match call {
         Some(call) => {
             call.suspended(run);
-            ToolOutcome::Deferred { handle: crate::loop_core::CHILD_HANDLE.to_owned() }
+            ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() }
         }
         None => failed(
             "needs_decision",
@@ -415,14 +432,37 @@ fn text_or_count(messages: &[Arc<Message>]) -> String {
     format!("The sub-agent gave no answer. It made {calls} calls.")
 }
 
+/// Adds what the run used to the outcome of its call.
+fn with_spent(mut outcome: ToolOutcome, call: &ChildCall) -> ToolOutcome {
+    let metadata = match &mut outcome {
+        ToolOutcome::Completed(output) => &mut output.metadata,
+        ToolOutcome::Failed { metadata, .. } => metadata,
+        _ => return outcome,
+    };
+    if let Some(spent) = call.spent().and_then(|spent| serde_json::to_value(spent).ok()) {
+        metadata.insert(SPENT.to_owned(), spent);
+    }
+    outcome
+}
+
+fn did_not_finish(reached: impl fmt::Display) -> ToolOutcome {
+    failed("limit", format!("The sub-agent did not finish: {reached}."))
+}
+
+pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
+    failed("child_failed", format!("The sub-agent failed: {error}."))
+}
+
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
-        RunError::Limit(reached) => failed("limit", format!("The sub-agent did not finish: {reached}.")),
+        RunError::Limit(reached) => did_not_finish(reached),
+        RunError::Model(error) => did_fail(error),
+        RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),
         RunError::Store { error, .. } => {
             failed("store", format!("The sub-agent could not be recorded: {error}."))
         }
-        error => failed("child_failed", format!("The sub-agent failed: {error}.")),
+        error => did_fail(error),
     }
 }
 

@@ -21,7 +21,7 @@ use super::run_output::RunOutput;
 use super::stop::StopSignal;
 use super::suspended::SuspendedRun;
 use super::telemetry;
-use crate::loop_core::{End, RunState, RunStop, fingerprint};
+use crate::loop_core::{End, RunState, RunStop, Spent, fingerprint};
 use crate::steps::{SharedLoop, drive};
 use crate::store::StoreError;
 use crate::tool::set::ToolSet;
@@ -157,7 +157,8 @@ impl BegunRun {
 fn run_begins(call: &ChildCall, started: &StartedRun, children: &RunningChildren) {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {
-        call.parent.budget.add(&run.spent());
+        let spent = run.spent();
+        call.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent });
     }
     run.set_tree(call.path.clone(), call.parent.budget.clone());
     call.begun(&started.run, children);

@@ -1,11 +1,12 @@
 //! Assistants as tools on an engine: the run of a call is a run of its own there, which the run that makes the call starts and waits for.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::child::{answer, failed, failure, too_deep, too_many};
+use super::child::{answer, did_fail, failure, too_deep, too_many};
 use super::error::RunError;
 use super::parent::EngineChild;
 use super::perform::Performer;
@@ -21,6 +22,9 @@ use crate::tool::value::Tool;
 pub(crate) struct ChildReport {
     pub(crate) outcome: ToolOutcome,
     pub(crate) spent: Spent,
+    /// The time that its steps took, if the tool has a time limit.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub(crate) worked: Duration,
 }
 
 /// The handle under which a call of an assistant waits for its run.
@@ -42,6 +46,11 @@ impl Performer {
     /// Whether a call of the tool is a run of an assistant.
     pub(crate) fn is_child(&self, tool: &str) -> bool {
         self.config.registry.get(tool).is_some_and(Tool::is_of_assistant)
+    }
+
+    /// Returns the time limit of a tool, if it has one of its own.
+    pub(crate) fn time_limit_of(&self, tool: &str) -> Option<Duration> {
+        self.config.registry.get(tool)?.policy().timeout.filter(|limit| *limit < Duration::MAX)
     }
 
     /// Returns the message with which the run of a call begins, of a run at this depth.
@@ -77,20 +86,16 @@ impl ServedAssistant {
         let outcome = match run.end() {
             Some(End::Limit(reached)) => failure(RunError::Limit(reached.clone())),
             Some(End::Aborted { reason }) => ToolOutcome::aborted(reason),
-            Some(End::Error { message }) => {
-                failed("child_failed", format!("The sub-agent failed: {message}."))
-            }
+            Some(End::Error { message }) => did_fail(message),
             _ => match value {
-                Err(error) => failed("child_failed", format!("The sub-agent failed: {error}.")),
-                Ok(None) if self.is_typed => {
-                    failed("child_failed", "The sub-agent ended without the answer that it was asked for.")
-                }
+                Err(error) => did_fail(error),
+                Ok(None) if self.is_typed => did_fail("it ended without the answer that it was asked for"),
                 Ok(value) => {
                     let value = value.as_ref().filter(|_| self.is_typed);
                     answer(value, run.run_id(), run.turn(), run.usage(), run.added())
                 }
             },
         };
-        ChildReport { outcome, spent: run.spent() }
+        ChildReport { outcome, spent: run.spent(), worked: Duration::ZERO }
     }
 }

@@ -12,7 +12,7 @@ use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
 #[cfg(feature = "durable-restate")]
 use crate::loop_core::CHILD_HANDLE;
-use crate::loop_core::{AgentLoop, ChildState, Event, RunPath, TreeBudget};
+use crate::loop_core::{AgentLoop, ChildState, Event, RunPath, Spent, TreeBudget};
 use crate::message::ToolCall;
 #[cfg(feature = "durable-restate")]
 use crate::message::UserMessage;
@@ -145,6 +145,8 @@ struct Inner {
     /// The runs within it.
     children: RunningChildren,
     suspended: Option<Box<AgentLoop>>,
+    /// The use of a run that ended in an earlier process.
+    ended: Option<Box<Spent>>,
 }
 
 impl ChildCall {
@@ -179,13 +181,24 @@ impl ChildCall {
         self.inner().suspended = Some(Box::new(run));
     }
 
+    /// Records the use of a run that ended in an earlier process.
+    pub(super) fn ended(&self, spent: Spent) {
+        self.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent.clone() });
+        self.inner().ended = Some(Box::new(spent));
+    }
+
+    /// Returns what the run has used, unless it waits.
+    pub(super) fn spent(&self) -> Option<Spent> {
+        let inner = self.inner();
+        let of_run = || inner.run.as_ref().map(|run| run.lock().spent());
+        inner.ended.as_deref().cloned().or_else(of_run).filter(|_| inner.suspended.is_none())
+    }
+
     /// Takes what the call leaves behind; `None` if no run began.
     pub(super) fn take_state(&self) -> Option<ChildState> {
-        let Inner { run, suspended, .. } = std::mem::take(&mut *self.inner());
-        if let Some(run) = suspended {
-            return Some(ChildState::Suspended(run));
-        }
-        run.map(|run| ChildState::Ended(Box::new(run.lock().spent())))
+        let spent = self.spent();
+        let suspended = std::mem::take(&mut *self.inner()).suspended;
+        suspended.map(ChildState::Suspended).or_else(|| spent.map(|spent| ChildState::Ended(Box::new(spent))))
     }
 }
 

@@ -314,6 +314,10 @@ impl ServedAssistant {
 }
 
 impl Performer {
+    pub(crate) fn run_id(&self) -> &Arc<str> {
+        &self.run_id
+    }
+
     /// Prepares each call of a segment, in call order.
     pub(crate) async fn prepare_all(
         &self,

@@ -84,6 +84,9 @@ pub enum EntryKind {
     RunEnd {
         /// How it ended, as a word.
         stop: String,
+        /// The limit that was reached, the reason of the cancellation, or the error.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
     },
     /// The conversation was reset: everything before this entry is forgotten.
     Reset,
@@ -115,6 +118,8 @@ impl<'de> Deserialize<'de> for EntryKind {
             },
             RunEnd {
                 stop: String,
+                #[serde(default)]
+                detail: Option<String>,
             },
             Reset,
         }
@@ -134,7 +139,7 @@ impl<'de> Deserialize<'de> for EntryKind {
             KnownKind::RunBegin => Self::RunBegin,
             KnownKind::RunResume => Self::RunResume,
             KnownKind::Message { message, withheld, is_cut } => Self::Message { message, withheld, is_cut },
-            KnownKind::RunEnd { stop } => Self::RunEnd { stop },
+            KnownKind::RunEnd { stop, detail } => Self::RunEnd { stop, detail },
             KnownKind::Reset => Self::Reset,
         })
     }
@@ -170,7 +175,7 @@ impl EntryKind {
 
     /// Creates an entry for the end of a run. `stop` says how it ended, as a word.
     pub fn run_end(stop: impl Into<String>) -> Self {
-        Self::RunEnd { stop: stop.into() }
+        Self::RunEnd { stop: stop.into(), detail: None }
     }
 }
 

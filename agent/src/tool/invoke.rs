@@ -118,10 +118,7 @@ pub(super) async fn invoke(
             "The tool asks something else than before it waited for an answer. Call it again.",
         ),
         BodyEnd::Panicked(message) => panicked(cx, &message),
-        BodyEnd::TimedOut => failed(
-            OutcomeCode::TIMEOUT,
-            format!("The tool did not finish within {}.", seconds(limit.unwrap_or_default())),
-        ),
+        BodyEnd::TimedOut => timed_out(limit.unwrap_or_default()),
         BodyEnd::Cancelled => aborted(cx),
     };
     // A body that suspends its call and ends in the same moment has ended.
@@ -210,6 +207,11 @@ fn redact(policy: &ToolPolicy, cx: &ToolContext, outcome: &mut ToolOutcome) {
         tracing::warn!(tool = cx.tool(), error = %message, "a tool failed");
         REDACTED.clone_into(message);
     }
+}
+
+/// Returns the outcome of a call that reached its time limit.
+pub(crate) fn timed_out(limit: Duration) -> ToolOutcome {
+    failed(OutcomeCode::TIMEOUT, format!("The tool did not finish within {}.", seconds(limit)))
 }
 
 fn seconds(duration: Duration) -> String {

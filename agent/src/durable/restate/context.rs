@@ -21,11 +21,12 @@ use super::super::journal::{
     RetryPolicy, RunJournal, StepResult, ToolRequest, Transient, Work,
 };
 use super::super::play::SharedService;
+use super::super::running::STEERED;
 use super::handlers::{CancelRequest, inbox};
 use super::slots::{Notice, NoticeKind, NoticeSlot};
 use super::{AGENT, TOOLS};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
-use crate::loop_core::{CallEnd, ReservedPart, TreeReservation};
+use crate::loop_core::{CallEnd, Queue, ReservedPart, SteeringPolicy, TreeReservation};
 use crate::runtime::ChildReport;
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
@@ -43,6 +44,8 @@ pub(super) struct RunInvocation<'c> {
     /// `None` while a future uses it.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
     children: Mutex<ChildRuns<'c>>,
+    /// The promise that it resolves when it waits for the first time.
+    waits: Mutex<Option<String>>,
 }
 
 /// The runs that a run has started for its calls, and those that it will start.
@@ -55,6 +58,8 @@ struct ChildRuns<'c> {
 
 /// An end of a wait.
 enum WaitEnd {
+    /// A run that was started waits for the first time, and so has no place among the concurrent ones.
+    Waits,
     Answer(Value),
     /// No further answers are awaited.
     Late,
@@ -147,6 +152,7 @@ impl<'c> RunInvocation<'c> {
         slot: &'c NoticeSlot,
         served: Arc<SharedService>,
         run: Arc<str>,
+        waits: Option<String>,
     ) -> Self {
         let receiver = NoticeReceiver {
             slot,
@@ -158,7 +164,7 @@ impl<'c> RunInvocation<'c> {
             has_inbox: false,
         };
         let receiver = Mutex::new(Some(receiver));
-        Self { context, served, run, receiver, children: Mutex::default() }
+        Self { context, served, run, receiver, children: Mutex::default(), waits: Mutex::new(waits) }
     }
 
     fn receiver(&self) -> MutexGuard<'_, Option<NoticeReceiver<'c>>> {
@@ -214,6 +220,13 @@ impl<'c> RunInvocation<'c> {
             };
             Ok(FirstReady::Done(at, report.map(WaitEnd::Child)))
         }))
+    }
+
+    /// Gives up the place of this run among those that its parent runs at the same time, because it waits.
+    fn give_up_place(&self) {
+        if let Some(promise) = lock(&self.waits).take() {
+            self.context.resolve_awakeable(&promise, Json(Value::Null));
+        }
     }
 
     /// Cancels the runs that were started.
@@ -421,8 +434,20 @@ impl RunJournal for RunInvocation<'_> {
             let names: Vec<String> = children.iter().map(|child| child.run.clone()).collect();
             let () = self.call_inbox("children", names.clone()).await?;
             let mut next: VecDeque<_> = children.into_iter().enumerate().collect();
-            let first = next.len().min(self.served.assistant.max_concurrency());
-            let running = next.drain(..first).map(|(at, request)| self.start_child(at, request)).collect();
+            let most = self.served.assistant.max_concurrency();
+            let mut running = Vec::new();
+            if next.len() > most || lock(&self.waits).is_some() {
+                for (at, request) in &mut next {
+                    let (promise, waits) = self.context.awakeable::<Json<Value>>();
+                    let (at, link) = (*at, request.child.as_mut());
+                    link.into_iter().for_each(|link| link.waits = Some(promise.clone()));
+                    running.push(
+                        Box::pin(waits.map_ok(move |_| FirstReady::Done(at, Some(WaitEnd::Waits)))) as _
+                    );
+                }
+            }
+            let first = next.len().min(most);
+            running.extend(next.drain(..first).map(|(at, request)| self.start_child(at, request)));
             *lock(&self.children) = ChildRuns { names, running, next };
             Ok(())
         })
@@ -437,7 +462,7 @@ impl RunJournal for RunInvocation<'_> {
         Box::pin(async move {
             let ChildRuns { names, running, mut next } = match children {
                 ChildWait::Apart => ChildRuns::default(),
-                ChildWait::Ended | ChildWait::Stopped(_) => std::mem::take(&mut *lock(&self.children)),
+                ChildWait::Ended(_) | ChildWait::Stopped(_) => std::mem::take(&mut *lock(&self.children)),
             };
             let mut reports: Vec<Option<ChildReport>> = names.iter().map(|_| None).collect();
             let mut answers: Vec<Option<Value>> = asks.iter().map(|_| None).collect();
@@ -462,16 +487,32 @@ impl RunJournal for RunInvocation<'_> {
                 let late = |()| FirstReady::Done(0, Some(WaitEnd::Late));
                 waiting.push(Box::pin(self.context.sleep(timeout).map_ok(late)));
             }
-            let mut open: BTreeSet<usize> = (0..running.len()).collect();
+            let most = self.served.assistant.max_concurrency();
+            let mut open: BTreeSet<usize> = (0..names.len() - next.len()).collect();
+            // Those that have not waited yet.
+            let mut working = open.clone();
             for child in running {
                 waiting.push(child);
             }
             let mut stop = None;
-            let mut stopping = match children {
-                ChildWait::Stopped(reason) => Some(reason),
-                ChildWait::Apart | ChildWait::Ended => None,
+            let (mut stopping, mut steering) = match children {
+                ChildWait::Stopped(reason) => (Some(reason), None),
+                ChildWait::Ended(steering) => {
+                    let has_effect = steering.policy != SteeringPolicy::AfterBatch && !open.is_empty();
+                    (None, Some(steering).filter(|_| has_effect))
+                }
+                ChildWait::Apart => (None, None),
             };
+            let mut steered = None;
             loop {
+                if let Some(steering) = steering.take_if(|steering| steering.is_steered) {
+                    // None of the others is started.
+                    steered = Some(names.len() - next.len());
+                    next.clear();
+                    if steering.policy == SteeringPolicy::CancelRunning {
+                        stopping = Some(STEERED.into());
+                    }
+                }
                 if let Some(reason) = stopping.take().filter(|_| stop.is_none()) {
                     // None of the others is started, and the answers no longer count.
                     (unanswered, stop) = (0, Some(reason.clone()));
@@ -483,6 +524,16 @@ impl RunJournal for RunInvocation<'_> {
                 if unanswered == 0 && open.is_empty() {
                     break;
                 }
+                while working.len() < most
+                    && let Some((at, request)) = next.pop_front()
+                {
+                    open.insert(at);
+                    working.insert(at);
+                    waiting.push(self.start_child(at, request));
+                }
+                if working.is_empty() && lock(&self.children).names.is_empty() {
+                    self.give_up_place();
+                }
                 let Some((_, first)) = waiting.next().await.map_err(step_error)? else { break };
                 match first.map_err(step_error)? {
                     FirstReady::Done(at, Some(WaitEnd::Answer(answer))) => {
@@ -492,14 +543,14 @@ impl RunJournal for RunInvocation<'_> {
                         }
                     }
                     FirstReady::Done(_, Some(WaitEnd::Late)) => unanswered = 0,
+                    FirstReady::Done(at, Some(WaitEnd::Waits)) => {
+                        working.remove(&at);
+                    }
                     FirstReady::Done(at, child) => {
                         open.remove(&at);
+                        working.remove(&at);
                         if let (Some(slot), Some(WaitEnd::Child(report))) = (reports.get_mut(at), child) {
                             *slot = Some(*report);
-                        }
-                        if let Some((at, request)) = next.pop_front() {
-                            open.insert(at);
-                            waiting.push(self.start_child(at, request));
                         }
                     }
                     FirstReady::Stop(reason) => stopping = Some(reason),
@@ -508,16 +559,25 @@ impl RunJournal for RunInvocation<'_> {
                             waiting.push(notice);
                             slot
                         });
+                        if let Some(steering) = &mut steering {
+                            let look = InboxRequest { queue: Queue::Steering, most: 0 };
+                            let waits: InboxBatch = self.call_inbox("drain", look).await?;
+                            steering.is_steered = waits.left.steering > steering.left;
+                        }
                     }
                     FirstReady::TimedOut => break,
                 }
+            }
+            if steered.is_some() {
+                // The run itself was not stopped.
+                stop = stop.filter(|reason: &Arc<str>| **reason != *STEERED);
             }
             if asked > 0 {
                 // The run no longer waits, so that late answers are refused.
                 let none: Vec<(PendingAsk, String)> = Vec::new();
                 let () = self.call_inbox("ask", none).await?;
             }
-            Ok(Answers { from_outside: answers, children: reports, stop })
+            Ok(Answers { from_outside: answers, children: reports, steered, stop })
         })
     }
 }

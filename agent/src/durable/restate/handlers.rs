@@ -127,7 +127,8 @@ impl AgentHandlers {
         let active = self.served.running.enter(&run);
         let slot = NoticeSlot::default();
         let served = self.served.at(&path).map_err(handler_error)?;
-        let invocation = RunInvocation::new(&context, &slot, served.clone(), run);
+        let waits = request.child.as_ref().and_then(|child| child.waits.clone());
+        let invocation = RunInvocation::new(&context, &slot, served.clone(), run, waits);
         let outcome = play(&served, &invocation, request, active.token.clone()).await;
         Ok(Json(outcome.map_err(handler_error)?))
     }

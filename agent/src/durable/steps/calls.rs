@@ -85,6 +85,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
                 inputs: run.inputs_of(key.ord).to_vec(),
                 restart,
                 path: run.path().clone(),
+                limit: self.work.remaining(),
             };
             calls.iter().map(request).collect::<Vec<_>>()
         };
@@ -93,11 +94,14 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         {
             let cancel = self.performer.cancel_token().clone();
             let ended = call_tool(self.served, self.journal, request, reply, cancel).await?;
+            self.work.add(ended.took);
             self.end_step(ended.stop, ended.at);
             return Ok(vec![ended.value]);
         }
         let batch = self.journal.call_tools(requests).await?;
         let stop = batch.stop;
+        let longest = batch.ends.iter().flatten().map(|end| end.took).max();
+        self.work.add(longest.unwrap_or_default());
         self.end_step(stop.clone(), None);
         let end = |end: Option<StepResult<CallEnd>>| match (end, &stop) {
             (Some(end), _) => {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::JournalSteps;
 use crate::durable::RunRequest;
-use crate::durable::journal::{ChildWait, RetryPolicy, RunJournal};
+use crate::durable::journal::{Answers, ChildSteering, ChildWait, RetryPolicy, RunJournal};
 use crate::durable::run::ChildLink;
-use crate::loop_core::{CallEnd, ChildState};
+use crate::durable::running::STEERED;
+use crate::loop_core::{CallEnd, ChildState, SteeringPolicy, steered};
 use crate::message::{ToolCall, UserMessage};
-use crate::runtime::{ChildReport, JournaledCall, too_many_children, waiting_child};
+use crate::runtime::{ChildReport, JournaledCall, mark_steered, too_many_children, waiting_child};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError};
-use crate::tool::outcome::ToolOutcome;
+use crate::tool::{invoke::timed_out, outcome::ToolOutcome};
 
 impl<J: RunJournal> JournalSteps<'_, J> {
     /// Starts the runs of the calls that are of assistants, and returns the other calls.
@@ -35,7 +36,17 @@ impl<J: RunJournal> JournalSteps<'_, J> {
                     let path = path.with(&call.id, &call.name, &name);
                     let mut request = RunRequest::new(&*name, "").with_message(message);
                     request.state = state.clone();
-                    request.child = Some(ChildLink { path, time_limit: self.time_limit });
+                    request.child = Some(ChildLink {
+                        path,
+                        time_limit: self.time_limit,
+                        work_limit: self
+                            .performer
+                            .time_limit_of(&call.name)
+                            .into_iter()
+                            .chain(self.work.remaining())
+                            .min(),
+                        waits: None,
+                    });
                     requests.push(request);
                     self.children.push((key, call));
                 }
@@ -48,6 +59,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
                 self.children.clear();
                 return Err(StepError::cancelled(&**reason));
             }
+            self.work.beside_children = std::time::Duration::ZERO;
             let may_begin = self.reserve_runs(requests.len()).await?;
             requests.truncate(may_begin);
             let refused = self.children.split_off(may_begin);
@@ -77,17 +89,31 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls whose runs ended, in call order.
-    pub(super) async fn end_children(
+    /// Returns the ends of the calls whose runs ended, in call order. If a message took precedence, this number of them had begun.
+    async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,
+        begun: Option<usize>,
     ) -> Result<Vec<CallEnd>, StepError> {
+        // They worked side by side.
+        let longest = reports.iter().flatten().map(|report| report.worked).max();
+        self.work.add_children(longest.unwrap_or_default());
         let mut ends = Vec::with_capacity(reports.len());
-        for ((key, call), report) in std::mem::take(&mut self.children).into_iter().zip(reports) {
-            let Some(ChildReport { outcome, spent }) = report else {
-                ends.push(CallEnd::new(ToolOutcome::lost()));
+        for (at, ((key, call), report)) in
+            std::mem::take(&mut self.children).into_iter().zip(reports).enumerate()
+        {
+            let Some(ChildReport { mut outcome, spent, worked }) = report else {
+                let is_skipped = begun.is_some_and(|begun| at >= begun);
+                ends.push(CallEnd::new(if is_skipped { steered() } else { ToolOutcome::lost() }));
                 continue;
             };
+            if begun.is_some() {
+                mark_steered(&mut outcome);
+            }
+            let limit = self.performer.time_limit_of(&call.name).filter(|limit| worked >= *limit);
+            if let (Some(limit), ToolOutcome::Failed { .. }) = (limit, &outcome) {
+                outcome = timed_out(limit);
+            }
             self.run.lock().record_child(key.ord, ChildState::Ended(Box::new(spent)))?;
             let (performer, reply, name) = (self.performer.clone(), self.reply.clone(), key.to_string());
             let text = reply.as_ref().filter(|_| key.ord == 0).map(|reply| reply.text()).unwrap_or_default();
@@ -114,7 +140,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     pub(super) fn record_stopped(&mut self, reports: Vec<Option<ChildReport>>) -> Result<(), StepError> {
         let mut run = self.run.lock();
         for ((key, _), report) in std::mem::take(&mut self.children).into_iter().zip(reports) {
-            if let Some(ChildReport { outcome, spent }) = report {
+            if let Some(ChildReport { outcome, spent, .. }) = report {
                 run.record_child(key.ord, ChildState::Ended(Box::new(spent)))?;
                 run.record_call_end(key.ord, CallEnd::ran(outcome, 0))?;
             }
@@ -133,12 +159,32 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             step: step.clone(),
             handle: handle.clone(),
         });
-        let (answers, reports) = self.wait_for(asks.collect(), true).await?;
-        let mut children = self.end_children(reports).await?.into_iter();
-        let mut answers = answers.into_iter().map(super::delivered);
+        let asks = asks.collect();
+        let run = self.run.clone();
+        let policy = self.served.assistant.steering_policy();
+        let is_steered = !self.children.is_empty() && self.is_steered(&run).await?;
+        let waited = if is_steered && policy == SteeringPolicy::CancelRunning {
+            let stopped = ChildWait::Stopped(STEERED.into());
+            let waited = self.journal.wait(Vec::new(), std::time::Duration::ZERO, stopped).await?;
+            Answers { steered: Some(waited.children.len()), ..waited }
+        } else {
+            let left = self.left_to_next_turn;
+            self.wait_for(asks, ChildWait::Ended(ChildSteering { policy, left, is_steered })).await?
+        };
+        if waited.steered.is_some() {
+            run.lock().steered();
+        }
+        let mut children = self.end_children(waited.children, waited.steered).await?.into_iter();
+        let is_cancelled = waited.steered.is_some() && policy == SteeringPolicy::CancelRunning;
+        let delivered = |answer| match answer {
+            None if is_cancelled => CallEnd::new(steered()),
+            answer => super::delivered(answer),
+        };
+        let mut answers = waited.from_outside.into_iter().map(delivered);
         let end = |(_, handle): (StepKey, String)| {
             let next = if is_child(&handle) { children.next() } else { answers.next() };
-            next.unwrap_or_else(|| CallEnd::new(ToolOutcome::lost()))
+            let otherwise = if is_cancelled { steered() } else { ToolOutcome::lost() };
+            next.unwrap_or_else(|| CallEnd::new(otherwise))
         };
         Ok(deferred.into_iter().map(end).collect())
     }

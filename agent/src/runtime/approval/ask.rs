@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Approver, Decision, Resumption};
 use crate::args::Plan;
-use crate::loop_core::{ApprovalRequest, CallDecision, CallEnd, SteeringPolicy, Step};
+use crate::loop_core::{ApprovalRequest, CallDecision, CallEnd, SteeringPolicy, Step, gone_child};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::panics::{catch, catch_future};
 use crate::runtime::checked::check;
@@ -122,13 +122,31 @@ impl InProcessSteps {
             // While they are in the run, what they have used counts.
             self.as_parent();
         }
-        let mut run = self.run.lock();
         for (ord, resumption) in children {
-            if let Some(child) = run.continue_child(ord) {
+            let name = self.run.lock().child_tool(ord).map(str::to_owned);
+            let tool = name.and_then(|name| self.performer.config.registry.get(&name));
+            if !tool.is_some_and(Tool::is_of_assistant) {
+                self.end_gone(ord).await?;
+                continue;
+            }
+            if let Some(child) = self.run.lock().continue_child(ord) {
                 self.continued.insert(ord, (child, resumption));
             }
         }
-        run.continue_calls();
+        self.run.lock().continue_calls();
+        Ok(())
+    }
+
+    /// Ends a call whose run waits, because its tool is not an assistant now.
+    async fn end_gone(&mut self, ord: u32) -> Result<(), StepError> {
+        let end = CallEnd::new(gone_child());
+        if let Some(records) = self.records.clone() {
+            let turn = self.run.lock().turn();
+            let key = StepKey::new(self.performer.run_id.clone(), turn, StepKind::Tool, ord);
+            Box::pin(records.finish(&key, &end)).await;
+        }
+        self.run.lock().record_call_end(ord, end)?;
+        self.emit().await;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::keeper::{StoreAccess, now};
 use super::owed::UnrecordedEnd;
-use crate::loop_core::{CHILD_HANDLE, CallEnd};
+use crate::loop_core::{CHILD_HANDLE, CallEnd, gone_child};
 use crate::message::{ToolCall, ToolResultMessage, UserMessage};
 use crate::runtime::body::CallBody;
 use crate::runtime::checked::CheckedArguments;
@@ -226,6 +226,11 @@ impl RunRecords {
         // Nothing has taken effect before the question of a tool.
         let continues = is_child || found.handle.as_deref() == Some(ASK_HANDLE);
         if let Some(handle) = found.handle.as_ref().filter(|_| !continues) {
+            if handle == CHILD_HANDLE {
+                let end = CallEnd::new(gone_child());
+                self.finish(&again.key, &end).await;
+                return Some(end);
+            }
             return Some(CallEnd::new(ToolOutcome::Deferred { handle: handle.clone() }));
         }
         let policy = tool.map(Tool::policy);

@@ -12,5 +12,5 @@ pub(super) use begin::{InterruptedCall, RunRecords};
 pub use invoke::InvokeError;
 pub(super) use keeper::{StoreAccess, StoreOptions, now};
 pub(super) use owed::UnrecordedEnds;
-pub(super) use session::{InterruptedTurn, RestoredRun, SessionState, StoredRun};
+pub(super) use session::{EndedRun, InterruptedTurn, RestoredRun, SessionState, StoredRun};
 pub(super) use steps::RecordingSteps;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::begin::result_message;
 use super::keeper::{StoreAccess, now};
-use super::session::{InterruptedRun, SessionState, StoredRun};
+use super::session::{EndedRun, InterruptedRun, SessionState, StoredRun};
 use crate::loop_core::{AgentLoop, StoredMessage};
 use crate::message::{Conversation, Message, ToolCall, ViewChange};
 use crate::runtime::assistant::Assistant;
@@ -223,6 +223,8 @@ struct StoredSession {
     messages: Vec<Arc<Message>>,
     /// The changes of their view.
     changes: Vec<ViewChange>,
+    /// The last run with an end.
+    ended: Option<EndedRun>,
     /// The run without an end, with the position of its first message.
     run: Option<(Arc<str>, usize)>,
     /// The messages of that run.
@@ -262,7 +264,9 @@ impl StoredSession {
                     });
                     stored.messages.push(message);
                 }
-                EntryKind::RunEnd { .. } => stored.run = None,
+                EntryKind::RunEnd { stop, detail } => {
+                    stored.ended = stored.run.take().map(|(_, from)| EndedRun { from, stop, detail });
+                }
                 EntryKind::Reset => stored = Self { seq, ..Self::default() },
                 EntryKind::View { change } => stored.changes.push(*change),
                 EntryKind::RunResume => {}
@@ -280,7 +284,7 @@ impl StoredSession {
         config: &Config,
         id: Arc<str>,
     ) -> Result<OpenedSession, StoreError> {
-        let Self { seq, messages, changes, run, mut run_messages, withheld, .. } = self;
+        let Self { seq, messages, changes, run, ended, mut run_messages, withheld, .. } = self;
         let mut conversation: Conversation = messages.iter().cloned().collect();
         for change in &changes {
             conversation.record_view_change(change.clone());
@@ -318,6 +322,7 @@ impl StoredSession {
             stored: if is_same { messages.len() } else { 0 },
             stored_changes: if is_same { changes.len() } else { 0 },
             is_rewritten: !is_same,
+            ended,
             run: run.map(|(run, _)| run),
             is_begin_stored: false,
             interrupted: interrupted.filter(|_| is_same),

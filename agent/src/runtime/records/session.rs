@@ -20,6 +20,8 @@ pub(in crate::runtime) struct SessionState {
     pub(super) stored_changes: usize,
     /// Whether the stored messages differ from the conversation, so that all of it is stored again.
     pub(super) is_rewritten: bool,
+    /// The last run with a stored end.
+    pub(super) ended: Option<EndedRun>,
     /// The last run with stored entries but without a stored end.
     pub(super) run: Option<Arc<str>>,
     /// Whether the entry for the begin of the current run, or for its resumption, is stored.
@@ -66,7 +68,17 @@ pub(in crate::runtime) enum StoredRun {
     /// Its beginning, which does not fit the assistant now.
     Lost,
     /// All of it.
-    Ended,
+    Ended(EndedRun),
+}
+
+/// How a stored run ended.
+#[derive(Clone, Default)]
+pub(in crate::runtime) struct EndedRun {
+    /// The position of its first message.
+    pub(in crate::runtime) from: usize,
+    pub(in crate::runtime) stop: String,
+    /// The limit, the reason of the cancellation, or the error.
+    pub(in crate::runtime) detail: Option<String>,
 }
 
 impl SessionState {
@@ -76,7 +88,7 @@ impl SessionState {
             _ if self.seq == 0 => StoredRun::New,
             (Some(_), _) => StoredRun::Unfinished,
             (None, Some(_)) => StoredRun::Lost,
-            (None, None) => StoredRun::Ended,
+            (None, None) => StoredRun::Ended(self.ended.clone().unwrap_or_default()),
         }
     }
 

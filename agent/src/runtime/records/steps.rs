@@ -13,7 +13,7 @@ use super::keeper::now;
 use super::owed::UnrecordedEnd;
 use super::session::{InterruptedTurn, SessionState};
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, Event, ModelReply, Queue, TurnSummary, outcome_of,
+    AgentLoop, ApprovalRequest, CallDecision, End, Event, ModelReply, Queue, TurnSummary, outcome_of,
 };
 use crate::message::{AssistantMessage, Content, Message, MessageList, ToolCall, UserMessage, ViewChange};
 use crate::model::ModelError;
@@ -246,7 +246,7 @@ struct UnrecordedMessages {
     added_from: usize,
     turn: u32,
     is_cut: bool,
-    stop: Option<&'static str>,
+    end: Option<End>,
 }
 
 impl RecordingSteps {
@@ -275,7 +275,7 @@ impl RecordingSteps {
             session.stored = self.seen;
             session.stored_changes = new.changes_from + new.changes.len();
             (session.is_rewritten, session.is_begin_stored) = (false, true);
-            session.run = new.stop.is_none().then(|| self.run_id().clone());
+            session.run = new.end.is_none().then(|| self.run_id().clone());
         }
         Ok(())
     }
@@ -303,7 +303,7 @@ impl RecordingSteps {
             added_from: all.len() - run.added().len(),
             turn: run.turn(),
             is_cut: run.is_cut(),
-            stop: run.end().map(|end| end.stop().as_str()),
+            end: run.end().cloned(),
         }
     }
 
@@ -365,8 +365,12 @@ impl RecordingSteps {
             kinds.push((begin(), true));
         }
         kinds.extend(new.changes.iter().map(|change| (EntryKind::view(change.clone()), true)));
-        if let Some(stop) = new.stop {
-            kinds.push((EntryKind::run_end(stop), true));
+        if let Some(end) = &new.end {
+            let detail = match end {
+                End::Limit(reached) => Some(reached.to_string()),
+                other => other.detail().map(str::to_owned),
+            };
+            kinds.push((EntryKind::RunEnd { stop: end.stop().to_string(), detail }, true));
         }
         let entry = |(kind, is_own): (EntryKind, bool)| {
             let entry = SessionEntry::new(kind).written_by(&*session.writer, at);
