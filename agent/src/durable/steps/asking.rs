@@ -1,7 +1,7 @@
 //! Requests of a run on an engine: the model that was chosen, summaries and replies are remembered.
 
 use crate::durable::journal::{RetryPolicy, RunJournal, Transient};
-use crate::loop_core::ModelReply;
+use crate::loop_core::{LimitReached, ModelReply};
 use crate::message::{MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::runtime::{FitRequest, Performer, RunError, SummaryOutcome, ViewKeeper};
@@ -134,6 +134,19 @@ impl<J: RunJournal> JournalSteps<'_, J> {
 }
 
 impl<J: RunJournal> ViewKeeper for JournalSteps<'_, J> {
+    async fn take_summary_request(
+        &mut self,
+        run: &SharedLoop,
+    ) -> Result<Result<(), LimitReached>, StepError> {
+        if let Err(reached) = run.lock().take_summary_request() {
+            return Ok(Err(reached));
+        }
+        match self.reserve_request().await {
+            Err(StepError::Limit(reached)) => Ok(Err(reached)),
+            reserved => reserved.map(Ok),
+        }
+    }
+
     async fn summarize(
         &mut self,
         key: StepKey,

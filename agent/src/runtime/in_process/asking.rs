@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use tracing::{Instrument as _, Span};
 
 use super::InProcessSteps;
-use crate::loop_core::{ModelReply, RecordError};
+use crate::loop_core::{LimitReached, ModelReply, RecordError};
 use crate::message::{AssistantMessage, Message, MessageList, StopReason};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, RequestNotice, StepCx};
 use crate::runtime::ask::is_update;
@@ -312,6 +312,13 @@ impl InProcessSteps {
 }
 
 impl ViewKeeper for InProcessSteps {
+    async fn take_summary_request(
+        &mut self,
+        run: &SharedLoop,
+    ) -> Result<Result<(), LimitReached>, StepError> {
+        Ok(run.lock().take_summary_request())
+    }
+
     async fn summarize(
         &mut self,
         _: StepKey,
