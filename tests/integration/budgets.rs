@@ -453,6 +453,27 @@ async fn attempts_count_also_if_the_request_is_cancelled() {
 }
 
 #[tokio::test]
+async fn each_compaction_between_runs_has_the_amount_of_a_run() {
+    let model = ScriptedModel::from_fn(|request| {
+        if is_summary(request) {
+            return reply().text(r#"{"goal": "Know why", "open": ["Why"]}"#).usage(Usage::new(14_000, 10));
+        }
+        reply().text("Because.").usage(Usage::new(500, 10))
+    });
+    let assistant = crate::context_runs::builder(model.clone())
+        .manage_context(crate::context_runs::rules())
+        .budget(Budget::tokens(30_000))
+        .build()
+        .unwrap();
+    for turn in 0..3 {
+        for _ in 0..4 {
+            assistant.prompt("why ".repeat(400)).await.unwrap();
+        }
+        assert!(assistant.compact(None).await.unwrap().is_some(), "{turn}");
+    }
+}
+
+#[tokio::test]
 async fn a_cancelled_summary_is_settled_as_a_request_that_was_made() {
     let model =
         ScriptedModel::from_fn(
@@ -460,8 +481,9 @@ async fn a_cancelled_summary_is_settled_as_a_request_that_was_made() {
                 if is_summary(request) { reply().hang() } else { reply().text("Because.") }
             },
         );
-    let store = MemoryStore::new();
+    let (store, log) = (MemoryStore::new(), EventLog::new());
     let assistant = crate::context_runs::builder(model.clone())
+        .on_event(log.listener())
         .conversation(crate::context_runs::chat(600, 15))
         .manage_context(crate::context_runs::rules())
         .store(store.clone())
@@ -471,6 +493,7 @@ async fn a_cancelled_summary_is_settled_as_a_request_that_was_made() {
     let _ = tokio::time::timeout(Duration::from_millis(100), assistant.prompt("And now?")).await.unwrap_err();
     assert_eq!(model.requests().iter().map(is_summary).collect::<Vec<_>>(), [true]);
     assert_settled(&store, "team", 1_000..20_000).await;
+    log.assert_sequence(&["compaction begins: size", "compaction fails"]);
     assert!(assistant.messages().view_changes().is_empty());
 }
 

@@ -106,7 +106,7 @@ impl ReplyStream {
         next
     }
 
-    /// Measures the time between two chunks with content. Starts and ends are no chunks of their own.
+    /// Measures the time between two chunks with content. Starts and ends do not count.
     fn measure_chunk(&mut self, event: &ModelEvent) {
         let is_chunk = event.delta().is_some() || matches!(event, ModelEvent::Part { .. });
         if self.chunk_meters.is_empty() || !is_chunk {

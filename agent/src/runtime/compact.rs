@@ -78,7 +78,8 @@ impl Assistant {
         let limits = config.context.clone().filter(|limits| limits.writer.is_some()).ok_or_else(off)?;
         let session = self.session();
         let context = session.map_or_else(ToolContext::new, |id| ToolContext::new().with_session_id(id));
-        let performer = Performer::new(config.clone(), "".into(), context);
+        // To budgets it is a run of its own, so that earlier compactions do not count.
+        let performer = Performer::new(config.clone(), super::new_id("compact").into(), context);
         let mut view = ConversationView::of(&self.messages());
         let tokens_before = performer.estimate(&view).tokens;
         let size = SizeCounter { counter: &*config.counter, api: &config.model.info().api };

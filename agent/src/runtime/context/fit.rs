@@ -6,7 +6,7 @@ use super::error::ContextError;
 use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask};
 use super::{ContextLimits, ContextState};
 use crate::loop_core::{EventKind, LimitReached};
-use crate::message::{ClearedResult, ConversationView, ViewChange};
+use crate::message::{ClearedResult, ConversationView, Usage, ViewChange};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
 use crate::runtime::perform::Performer;
 use crate::step_key::{StepKey, StepKind};
@@ -187,6 +187,7 @@ impl Performer {
         let tokens_before = self.estimate(&state.view).tokens;
         let messages = at.saturating_sub(state.view.summarized());
         run.lock().record_event(EventKind::CompactionStart { reason, messages, tokens: tokens_before });
+        let open = OpenCompaction { run: run.clone(), end: Some((tokens_before, task.model())) };
         keeper.notify().await?;
         let span = tracing::info_span!(
             "agent.compact",
@@ -215,9 +216,8 @@ impl Performer {
             Err(failure) => (Some(failure), tokens_before),
         };
         span.record("agent.compact.tokens_after", i64::try_from(tokens_after).unwrap_or(i64::MAX));
-        let end =
-            EventKind::CompactionEnd { tokens_before, tokens_after, usage, model, error: error.clone() };
-        run.lock().record_event(end);
+        let error_text = error.clone();
+        open.end(EventKind::CompactionEnd { tokens_before, tokens_after, usage, model, error: error_text });
         Ok(error.map_or(Ok(()), Err))
     }
 
@@ -350,6 +350,33 @@ impl Performer {
         let Some(tool) = self.config.registry.get(tool) else { return Some(Effect::Once) };
         let policy = tool.policy();
         (!policy.keep_result).then_some(policy.effect)
+    }
+}
+
+/// A compaction that has begun. Dropped before its end, because its run is stopped, it ends without a summary.
+struct OpenCompaction {
+    run: SharedLoop,
+    /// The tokens of the request before, and the model that is asked.
+    end: Option<(u64, String)>,
+}
+
+impl OpenCompaction {
+    fn end(mut self, event: EventKind) {
+        self.end = None;
+        self.run.lock().record_event(event);
+    }
+}
+
+impl Drop for OpenCompaction {
+    fn drop(&mut self) {
+        let Some((tokens, model)) = self.end.take() else { return };
+        self.run.lock().record_event(EventKind::CompactionEnd {
+            tokens_before: tokens,
+            tokens_after: tokens,
+            usage: Usage::default(),
+            model,
+            error: Some("stopped".to_owned()),
+        });
     }
 }
 
