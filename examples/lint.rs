@@ -1,7 +1,7 @@
-//! Finds what a model would miss in the tools of the quickstart.
+//! Finds what a model would miss in the tools of the quickstart, and says what each costs in a request.
 //!
 //! ```sh
-//! cargo run --example lint                                              # lists the findings
+//! cargo run --example lint                                              # lists the costs and the findings
 //! cargo run --example lint -- --deny                                    # exits with 1 if there are any
 //! cargo run --example lint -- --deny --allow undocumented_parameter     # except for an allowed lint
 //! ```
@@ -39,7 +39,11 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
             }
         }
     }
-    let mut findings = Registry::new(quickstart::tools())?.lint();
+    let registry = Registry::new(quickstart::tools())?;
+    for tool in &*registry.definitions() {
+        println!("`{}` costs about {} tokens in each request", tool.name(), tool.estimated_tokens());
+    }
+    let mut findings = registry.lint();
     findings.retain(|finding| !allowed.contains(&finding.lint));
     for finding in &findings {
         println!("{finding}");

@@ -1,7 +1,7 @@
 //! The measurements of a run, as an SDK exports them.
 
 use agent::message::Usage;
-use agent::model::{ModelError, ModelErrorKind, ModelInfo, reply};
+use agent::model::{Fallback, ModelError, ModelErrorKind, ModelInfo, reply};
 use agent::{Assistant, ScriptedModel, tool, tools};
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -66,11 +66,41 @@ fn find(nights: u8) -> Result<String, String> {
     if nights > 3 { Err("there is none".into()) } else { Ok("room 7".into()) }
 }
 
+fn provider_of(kept: &Kept) -> SdkMeterProvider {
+    let reader = PeriodicReader::builder(kept.clone()).with_interval(Duration::from_secs(3_600)).build();
+    SdkMeterProvider::builder().with_reader(reader).build()
+}
+
+#[tokio::test]
+async fn times_between_chunks_and_attempts_of_a_fallback_are_measured() {
+    let kept = Kept::default();
+    let provider = provider_of(&kept);
+    let busy = ModelError::new(ModelErrorKind::Overloaded, "tulip");
+    let first = ScriptedModel::from_fn(move |_| busy.clone().into());
+    let first = first.with_info(ModelInfo::new("gemini", "gemini", "gemini-3-pro"));
+    let second = ScriptedModel::new([reply().thinking("Hm.").text("Room 7.")]).with_chunk_size(3);
+    let second = second.with_info(ModelInfo::new("anthropic", "anthropic-messages", "claude-sonnet-5"));
+    let assistant = Assistant::builder(Fallback::new([first, second])).meter(&provider).build().unwrap();
+    assistant.prompt("A room.").await.unwrap();
+    provider.force_flush().unwrap();
+
+    let measured = kept.0.lock().unwrap().clone();
+    let count = |name: &str| measured.get(name).unwrap_or_else(|| panic!("{name} of {measured:#?}")).0;
+    let answered =
+        "gen_ai.operation.name=chat gen_ai.provider.name=anthropic gen_ai.request.model=claude-sonnet-5";
+    let failed = "error.type=overloaded gen_ai.operation.name=generate_content gen_ai.provider.name=gcp.gemini \
+        gen_ai.request.model=gemini-3-pro";
+    // `Hm.`, `Roo`, `m 7` and `.` are four chunks.
+    assert_eq!(count(&format!("gen_ai.client.inference.time_per_output_chunk {answered}")), 3);
+    assert_eq!(count(&format!("gen_ai.client.inference.time_to_first_chunk {answered}")), 1);
+    assert_eq!(count(&format!("gen_ai.client.inference.duration {answered}")), 1);
+    assert_eq!(count(&format!("gen_ai.client.inference.duration {failed}")), 1);
+}
+
 #[tokio::test]
 async fn requests_calls_and_runs_are_measured_by_the_names_of_the_conventions() {
     let kept = Kept::default();
-    let reader = PeriodicReader::builder(kept.clone()).with_interval(Duration::from_secs(3_600)).build();
-    let provider = SdkMeterProvider::builder().with_reader(reader).build();
+    let provider = provider_of(&kept);
     let mut usage = Usage::new(100, 20);
     (usage.cache_read, usage.reasoning) = (60, 5);
     let model = ScriptedModel::new([

@@ -417,6 +417,86 @@ async fn attempts_of_a_fallback_that_failed_count_too() {
     assert_eq!(spent[1], 100, "a refused request costs nothing");
 }
 
+/// Waits until a budget has this use: what a run leaves behind is settled beside it.
+async fn assert_settled(store: &MemoryStore, name: &str, spent: std::ops::Range<u64>) {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+        if store.budget(&key(name)).await.unwrap().held == 0 {
+            break;
+        }
+    }
+    let used = store.budget(&key(name)).await.unwrap();
+    assert!(used.held == 0 && spent.contains(&used.spent), "{spent:?}: {used:?}");
+}
+
+#[tokio::test]
+async fn attempts_count_also_if_the_request_is_cancelled() {
+    let error = ModelError::new(ModelErrorKind::Server, "broken");
+    let first = ScriptedModel::from_fn(move |_| error.clone().into()).with_info(info());
+    let silent = ScriptedModel::from_fn(|_| reply().hang());
+    let silent = silent.with_info(ModelInfo::new("acme", "acme-chat", "small-1"));
+    let mut spent = Vec::new();
+    for (at, model) in
+        [Fallback::new([silent.clone()]), Fallback::new([first, silent])].into_iter().enumerate()
+    {
+        let store = MemoryStore::new();
+        let assistant = Assistant::builder(model).store(store.clone()).budget(total("team", 100_000));
+        let assistant = assistant.build().unwrap();
+        let _ = tokio::time::timeout(Duration::from_millis(30), assistant.prompt("Hi")).await.unwrap_err();
+        assert_settled(&store, "team", 1..200).await;
+        spent.push(store.budget(&key("team")).await.unwrap().spent);
+        let messages = assistant.messages();
+        let reply = messages.last().and_then(|message| message.as_assistant());
+        assert!(reply.is_none_or(|reply| ModelAttempt::before(reply).len() == at));
+    }
+    assert_eq!(spent[1], 2 * spent[0], "the estimated input of each");
+}
+
+#[tokio::test]
+async fn each_compaction_between_runs_has_the_amount_of_a_run() {
+    let model = ScriptedModel::from_fn(|request| {
+        if is_summary(request) {
+            return reply().text(r#"{"goal": "Know why", "open": ["Why"]}"#).usage(Usage::new(14_000, 10));
+        }
+        reply().text("Because.").usage(Usage::new(500, 10))
+    });
+    let assistant = crate::context_runs::builder(model.clone())
+        .manage_context(crate::context_runs::rules())
+        .budget(Budget::tokens(30_000))
+        .build()
+        .unwrap();
+    for turn in 0..3 {
+        for _ in 0..4 {
+            assistant.prompt("why ".repeat(400)).await.unwrap();
+        }
+        assert!(assistant.compact(None).await.unwrap().is_some(), "{turn}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_summary_is_settled_as_a_request_that_was_made() {
+    let model =
+        ScriptedModel::from_fn(
+            |request| {
+                if is_summary(request) { reply().hang() } else { reply().text("Because.") }
+            },
+        );
+    let (store, log) = (MemoryStore::new(), EventLog::new());
+    let assistant = crate::context_runs::builder(model.clone())
+        .on_event(log.listener())
+        .conversation(crate::context_runs::chat(600, 15))
+        .manage_context(crate::context_runs::rules())
+        .store(store.clone())
+        .budget(total("team", 1_000_000))
+        .build()
+        .unwrap();
+    let _ = tokio::time::timeout(Duration::from_millis(100), assistant.prompt("And now?")).await.unwrap_err();
+    assert_eq!(model.requests().iter().map(is_summary).collect::<Vec<_>>(), [true]);
+    assert_settled(&store, "team", 1_000..20_000).await;
+    log.assert_sequence(&["compaction begins: size", "compaction fails"]);
+    assert!(assistant.messages().view_changes().is_empty());
+}
+
 #[tokio::test]
 async fn attempts_count_also_if_all_models_of_a_fallback_failed() {
     let fails = |kind: ModelErrorKind, status: u16| {

@@ -6,7 +6,7 @@ use agent::model::{ModelError, ModelErrorKind, ModelRequest, ScriptedReply, repl
 use agent::run::Limit;
 use agent::store::MemoryStore;
 use agent::testing::EventLog;
-use agent::{Assistant, RunError, RunStop, ScriptedModel, UsageLimits, json};
+use agent::{Assistant, AssistantBuilder, EventKind, RunError, RunStop, ScriptedModel, UsageLimits, json};
 
 use crate::assistant_support::assert_sound;
 use crate::context_runs::{builder, is_summary, next_reply, rules, tokens};
@@ -135,26 +135,75 @@ fn at_most(requests: u64) -> UsageLimits {
 
 #[tokio::test]
 async fn a_request_that_is_made_again_takes_a_place_in_the_limits() {
-    for (requests, is_answered) in [(1, false), (2, true)] {
+    // The one that was refused, the summary, and the one that is made again.
+    for (requests, is_answered) in [(1, false), (2, false), (3, true)] {
         let model = refuses_once();
         let assistant = builder(model.clone()).conversation(long_chat()).manage_context(rules());
         let assistant = assistant.limits(at_most(requests)).build().unwrap();
         let ended = assistant.prompt("And now?").await;
         assert_eq!(ended.is_ok(), is_answered, "{requests}");
-        let sent = model.requests().iter().filter(|request| !is_summary(request)).count();
-        assert_eq!(sent as u64, requests);
+        // A summary is not paid for where nothing could follow it.
+        assert_eq!(model.requests().len() as u64, if is_answered { requests } else { 1 });
         if let Err(error) = ended {
             assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::Requests), "{error}");
         }
         assert_sound(&assistant);
     }
     // On an engine, too.
-    for (requests, stop) in [(1, RunStop::Limit), (2, RunStop::Completed)] {
+    for (requests, stop) in [(1, RunStop::Limit), (2, RunStop::Limit), (3, RunStop::Completed)] {
         let assistant = builder(refuses_once()).manage_context(rules()).limits(at_most(requests));
         let service = Service::new(&assistant.build().unwrap()).unwrap();
         let request = RunRequest::new("r", "And now?").with_history(long_chat().shared().to_vec());
         assert_eq!(Rehearsal::new(service, request).play().await.unwrap().stop, stop, "{requests}");
     }
+}
+
+/// A conversation that gets a summary before the next request, whose first answer is refused if so asked.
+fn summarized(is_corrected: bool) -> (ScriptedModel, AssistantBuilder) {
+    let model = ScriptedModel::from_fn(move |request| {
+        let reply = match request.messages.len() {
+            _ if !is_summary(request) => reply().text("Because."),
+            1 if is_corrected => reply().text("Sorry?"),
+            _ => reply().text(r#"{"goal": "Know why", "open": ["Why"]}"#),
+        };
+        reply.usage(Usage::new(7, 1))
+    });
+    let assistant = builder(model.clone()).conversation(crate::context_runs::chat(600, 15));
+    (model, assistant.manage_context(rules()))
+}
+
+#[tokio::test]
+async fn a_summary_takes_its_place_in_the_limits_before_it_is_made() {
+    for (is_corrected, allowed, made) in
+        [(false, 1, 0), (false, 2, 1), (true, 1, 0), (true, 2, 1), (true, 3, 2)]
+    {
+        let (model, assistant) = summarized(is_corrected);
+        let log = EventLog::new();
+        let assistant = assistant.limits(at_most(allowed)).on_event(log.listener()).build().unwrap();
+        // Without a summary the request fits, too, and its own place was taken first.
+        assert_eq!(assistant.prompt("And now?").await.unwrap().text(), "Because.");
+        let summaries = model.requests().iter().filter(|request| is_summary(request)).count();
+        assert_eq!((summaries, model.requests().len()), (made, made + 1), "{is_corrected} {allowed}");
+        let end = log.events().into_iter().find_map(|event| match event.kind {
+            EventKind::CompactionEnd { error, .. } => Some(error),
+            _ => None,
+        });
+        let is_complete = made == 1 + usize::from(is_corrected);
+        let refused = end.unwrap().map(|error| error.contains("requests"));
+        assert_eq!(refused, (!is_complete).then_some(true), "{is_corrected} {allowed}");
+    }
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_summary_count_before_the_request_that_follows() {
+    let (model, assistant) = summarized(false);
+    let limits = UsageLimits { total_tokens: Some(8), ..UsageLimits::default() };
+    let assistant = assistant.limits(limits).build().unwrap();
+    let error = assistant.prompt("And now?").await.unwrap_err();
+    assert_eq!(error.as_limit().map(|reached| reached.limit), Some(Limit::TotalTokens), "{error}");
+    assert_eq!(model.requests().iter().map(is_summary).collect::<Vec<_>>(), [true]);
+    // The summary is kept.
+    assert_eq!(assistant.messages().view_changes().len(), 1);
 }
 
 #[tokio::test]

@@ -238,7 +238,7 @@ async fn pins_that_leave_no_room_are_an_error() {
 }
 
 /// A conversation of texts, which cannot be cleared.
-fn chat(words: usize, turns: usize) -> Conversation {
+pub(crate) fn chat(words: usize, turns: usize) -> Conversation {
     let pairs = (0..turns).flat_map(|turn| {
         let question = Message::user(format!("Question {turn}: {}", "why ".repeat(words)));
         [question, Message::assistant(format!("Answer {turn}"))]

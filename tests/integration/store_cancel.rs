@@ -1,5 +1,6 @@
 //! Runs that have to end while their store hangs: they end soon, say what they came to, and nothing is lost.
 
+use std::future::IntoFuture as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -110,12 +111,9 @@ async fn sweep(fault: Fault, is_new_process: bool) {
         if is_new_process {
             assistant_goes_on(&inner, &ran, &what).await;
         } else {
-            // What hung may have been done: then somebody else went on, as far as is known.
-            match assistant.prompt("and now?").await {
-                Ok(_) => {}
-                Err(RunError::Store { error, .. }) if error.is_conflict() => {}
-                Err(error) => panic!("{what}, then: {error}"),
-            }
+            // What hung may have been done, which is found out.
+            assistant.prompt("and now?").await.unwrap_or_else(|error| panic!("{what}, then: {error}"));
+            assert_stored(&assistant, &inner, &what).await;
             assert!(!told.is_empty() || has_run == 0, "{what}: what ran was told");
         }
         assert!(ran.once.load(Ordering::SeqCst) <= 1, "{what}: `once` ran twice");
@@ -135,6 +133,37 @@ async fn sweep(fault: Fault, is_new_process: bool) {
             }
         }
         at += 1;
+    }
+}
+
+/// The session is the conversation of the assistant.
+async fn assert_stored(assistant: &Assistant, inner: &MemoryStore, what: &str) {
+    let stored = builder([], &Arc::default()).store(inner.clone()).session("s").await.unwrap();
+    assert_eq!(stored.messages().shared(), assistant.messages().shared(), "{what}");
+    assert!(stored.unfinished_run().is_none(), "{what}");
+}
+
+/// A prompt is dropped while the store works, and the next one continues.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_is_dropped_while_the_store_works_leaves_a_session_that_continues() {
+    for fault in [Fault::Hangs, Fault::HangsWhenDone] {
+        let mut at = 1;
+        loop {
+            let what = format!("{fault:?} at request {at}");
+            let (inner, ran) = (MemoryStore::new(), Arc::<Ran>::default());
+            let store = Faulty::new(&inner, fault, at, usize::MAX);
+            let assistant = builder(replies(), &ran).store(store.clone()).session("s").await.unwrap();
+            let dropped = tokio::time::timeout(CANCELLED_AT, assistant.prompt("go").into_future()).await;
+            if dropped.is_ok() {
+                assert!(at > 4, "{what}: a run asks more of its store");
+                break;
+            }
+            store.heal();
+            assistant.prompt("and now?").await.unwrap_or_else(|error| panic!("{what}, then: {error}"));
+            assert_sound(&assistant);
+            assert_stored(&assistant, &inner, &what).await;
+            at += 1;
+        }
     }
 }
 

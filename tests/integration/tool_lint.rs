@@ -137,6 +137,35 @@ fn a_failed_test_shows_a_line_for_each_finding() {
 }
 
 #[test]
+fn definitions_that_cost_many_tokens_are_found() {
+    let tool = |parameters: usize| {
+        let builder = agent::ToolBuilder::new("wide").description("Sets all values of a form.");
+        let builder = (0..parameters).fold(builder, |builder, number| {
+            builder.required_string(
+                format!("value_{number}"),
+                format!("The value of line {number} of the form."),
+            )
+        });
+        let tool = builder.build(|_: agent::Value, _| async {}).expect("a tool");
+        Registry::new(tools![{ tool }]).expect("a registry")
+    };
+    for (parameters, is_costly) in [(5, false), (80, true)] {
+        let registry = tool(parameters);
+        let tokens = registry.definitions()[0].estimated_tokens();
+        assert_eq!(tokens > 1_000, is_costly, "{tokens}");
+        let report = registry.lint();
+        let found = report.iter().find(|finding| finding.lint == Lint::CostlyDefinition);
+        let text = format!("costs about {tokens} tokens in each request");
+        assert_eq!(found.is_some_and(|finding| finding.message.starts_with(&text)), is_costly, "{report:?}");
+        // As in the report on a request, where 12 of each tool are framing.
+        let request = agent::model::ModelRequest::default().with_tools(registry.definitions());
+        let info = agent::model::ModelInfo::new("acme", "acme-chat", "m");
+        let report = agent::model::ContextReport::of(&request, &info);
+        assert_eq!(report.tokens_of(&agent::model::ContextSource::Tool("wide".into())), tokens - 12);
+    }
+}
+
+#[test]
 fn long_descriptions_are_found() {
     let text = "word ".repeat(300);
     let tool = agent::ToolBuilder::new("long").description(text.clone()).required_string("a", text);

@@ -12,13 +12,14 @@ use agent::message::{
     ToolResultMessage, Usage,
 };
 use agent::model::{
-    Capabilities, ManagedTool, Model as _, ModelError, ModelErrorKind, ModelInfo, OutputSchema, Thinking,
-    reply,
+    Capabilities, Fallback, ManagedTool, Model as _, ModelError, ModelErrorKind, ModelInfo, OutputSchema,
+    Thinking, reply,
 };
 use agent::provider::Catalogue;
 use agent::{Assistant, AssistantBuilder, ToolOutput, json, tool, tools};
 use serde_json::Value;
 
+use crate::context_runs::{chat, is_summary, rules};
 use crate::provider_support::{Server, head, send};
 use crate::trace_support::{Span, Traces, hear};
 
@@ -285,8 +286,8 @@ async fn every_attribute_of_a_run_is_in_the_registry_with_its_type() {
             );
         }
     }
-    // A failed request, a durable run and a real protocol have what is left.
-    let rest = ["gen_ai.response.id"];
+    // A real protocol and the next test have what is left.
+    let rest = [&["gen_ai.response.id"][..], &OF_LONG_RUNS].concat();
     let table = CONVENTIONS["attributes"]
         .as_object()
         .unwrap()
@@ -380,6 +381,64 @@ async fn captured_messages_have_the_form_of_the_conventions() {
             {"type": "text", "content": "Found."},
         ]}])
     );
+}
+
+/// The attributes of runs with a name, several models or a summary.
+const OF_LONG_RUNS: [&str; 6] = [
+    "agent.compact.tokens_after",
+    "agent.compact.tokens_before",
+    "agent.fallback.answered",
+    "agent.fallback.attempts",
+    "gen_ai.agent.name",
+    "gen_ai.conversation.compacted",
+];
+
+#[tokio::test]
+async fn a_summary_the_models_of_a_fallback_and_the_name_of_the_agent_are_traced() {
+    let busy = ModelError::new(ModelErrorKind::Overloaded, "a text of the provider");
+    let first = ScriptedModel::from_fn(move |_| busy.clone().into());
+    let first = first.with_info(ModelInfo::new("gemini", "gemini", "gemini-3-pro"));
+    let second = ScriptedModel::from_fn(|request| match is_summary(request) {
+        true => reply().text(r#"{"goal": "Know why", "open": ["Why"]}"#),
+        false => reply().text("Because."),
+    });
+    let second = second.with_info(ModelInfo::new("xai", "openai-chat", "grok"));
+    let (traces, _guard) = traced();
+    let assistant = Assistant::builder(Fallback::new([first, second]))
+        .agent_name("support")
+        .conversation(chat(600, 15))
+        .manage_context(rules())
+        .build()
+        .unwrap();
+    assistant.prompt("And now?").await.unwrap();
+    let seen = assert_conforms(&traces);
+    assert!(OF_LONG_RUNS.iter().all(|name| seen.contains(name)), "{seen:?}");
+
+    let spans = traces.spans.lock().unwrap();
+    let [run] = &spans.iter().filter(|span| span.name == "invoke_agent").collect::<Vec<_>>()[..] else {
+        panic!("{spans:?}")
+    };
+    assert_eq!(field(run, "otel.name"), Some("invoke_agent support"));
+    let chats: Vec<_> = spans.iter().filter(|span| span.name == "chat").collect();
+    let compacted: Vec<_> = chats.iter().map(|span| field(span, "gen_ai.conversation.compacted")).collect();
+    assert_eq!(compacted, [None, Some("true")], "the summary, and the request that begins with it");
+    for chat in &chats {
+        assert_eq!(field(chat, "otel.name"), Some("generate_content gemini-3-pro"));
+        assert_eq!(field(chat, "gen_ai.operation.name"), Some("generate_content"));
+        assert_eq!(field(chat, "agent.fallback.attempts"), Some("1"));
+        assert_eq!(field(chat, "agent.fallback.answered"), Some("xai/grok"));
+        assert_eq!(field(chat, "agent.stop_reason"), Some("stop"));
+    }
+    let events = traces.events.lock().unwrap();
+    let attempts: Vec<_> = events
+        .iter()
+        .filter(|(_, fields)| fields.get("message").is_some_and(|name| name == "agent.fallback.attempt"))
+        .collect();
+    assert_eq!(attempts.len(), 2, "{events:?}");
+    for (_, fields) in attempts {
+        let named = ["gen_ai.provider.name", "gen_ai.request.model", "error.type"].map(|name| &*fields[name]);
+        assert_eq!(named, ["gcp.gemini", "gemini-3-pro", "overloaded"]);
+    }
 }
 
 #[tokio::test]

@@ -64,6 +64,11 @@ impl TreeBudget {
         exceeded(&self.limits, spent.requests, &spent.usage)
     }
 
+    /// Returns the limit that the tokens so far have reached.
+    pub(super) fn limit_of_tokens(&self) -> Option<LimitReached> {
+        exceeded(&self.limits, 0, &self.spent().usage)
+    }
+
     /// Counts a request, unless a limit is reached.
     pub(super) fn take_request(&self) -> Option<LimitReached> {
         let mut spent = self.spent();

@@ -2,7 +2,8 @@
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;
-use super::budget::Spent;
+use super::budget::{Spent, exceeded};
+use super::end::LimitReached;
 use super::{AgentLoop, EventKind, RecordError};
 use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 
@@ -15,24 +16,46 @@ pub(super) fn is_replaced(reply: &AssistantMessage) -> bool {
 }
 
 impl AgentLoop {
-    /// Records a change of the view in the conversation. The usage of its summary counts for the run.
+    /// Records a change of the view in the conversation.
     pub(crate) fn record_view_change(&mut self, change: ViewChange) {
-        if let Some(usage) = change.usage() {
-            let usage = usage.clone();
-            self.record_usage(&usage);
-        }
         self.conversation.record_view_change(change);
     }
 
-    /// Adds what a request used that was not for a reply.
-    pub(crate) fn record_usage(&mut self, usage: &Usage) {
-        if !usage.is_empty() {
+    /// Records a change whose summary was made outside of the steps of this process. Its usage counts for the run.
+    pub(crate) fn record_made_change(&mut self, change: ViewChange) {
+        if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
             self.usage += usage;
             if let Some(budget) = &self.budget.0 {
                 budget.add(&Spent { requests: 1, usage: usage.clone(), ..Spent::default() });
             }
         }
+        self.record_view_change(change);
+    }
+
+    /// Takes the place of a request for a summary in the limits of the run and its tree, beside that of the request that it is made for.
+    ///
+    /// # Errors
+    /// Returns the limit that admits no other request.
+    pub(crate) fn take_summary_request(&mut self) -> Result<(), LimitReached> {
+        let reached = exceeded(&self.config.limits, self.requests + 1, &self.usage);
+        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
+        reached.or_else(of_tree).map_or(Ok(()), Err)
+    }
+
+    /// Counts a request for a summary whose place was taken.
+    pub(crate) fn record_summary_request(&mut self, usage: &Usage) {
+        self.requests += 1;
+        self.usage += usage;
+        if let Some(budget) = &self.budget.0 {
+            budget.add_usage(usage);
+        }
+    }
+
+    /// Returns the limit that the tokens so far have reached. The place of the next request is taken already.
+    pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
+        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
+        exceeded(&self.config.limits, 0, &self.usage).or_else(of_tree)
     }
 
     /// Counts a request that the provider refused as too long, before it is made again with fewer messages.
@@ -59,7 +82,7 @@ impl AgentLoop {
     pub(crate) fn restore_view(&mut self, changes: impl IntoIterator<Item = ViewChange>) {
         for change in changes {
             if change.made_at > self.added_from {
-                self.record_view_change(change);
+                self.record_made_change(change);
             } else {
                 self.conversation.record_view_change(change);
             }

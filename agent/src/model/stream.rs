@@ -224,18 +224,30 @@ impl ModelStream {
     /// # }
     /// ```
     pub fn into_partial(mut self) -> AssistantMessage {
-        drop(DropsQuietly(self.events.take()));
+        self.drop_events();
         self.accumulator.into_partial()
     }
 
     #[cfg(feature = "runtime")]
     pub(crate) fn into_message(mut self) -> AssistantMessage {
-        drop(DropsQuietly(self.events.take()));
+        self.drop_events();
         self.accumulator.into_message()
     }
 
+    /// Ends the exchange. Events that choose among models say at the latest now whom they asked.
+    pub(super) fn drop_events(&mut self) {
+        drop(DropsQuietly(self.events.take()));
+        self.take_author();
+    }
+
+    fn take_author(&mut self) {
+        if let Some(author) = self.author.take_if(|author| author.get().is_some()) {
+            author.get().into_iter().for_each(|author| self.accumulator.set_author(author));
+        }
+    }
+
     fn fail(&mut self, error: ModelError) -> Poll<Option<Result<ModelEvent, ModelError>>> {
-        self.events = None;
+        self.drop_events();
         // Nothing follows an error.
         self.ready.clear();
         #[cfg(feature = "studio")]
@@ -262,9 +274,7 @@ impl Stream for ModelStream {
                 let reason = this.cancel.reason().unwrap_or_else(|| "cancelled".into());
                 return this.fail(ModelError::aborted(&*reason));
             };
-            if let Some(author) = this.author.take_if(|author| author.get().is_some()) {
-                author.get().into_iter().for_each(|author| this.accumulator.set_author(author));
-            }
+            this.take_author();
             match next {
                 Some(Ok(event)) => {
                     if this.arguments.is_none() && this.accumulator.append_to_open(&event) {

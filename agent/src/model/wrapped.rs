@@ -61,11 +61,17 @@ impl WrappedReply {
         self.stream.partial()
     }
 
-    /// Returns a message with the names of the model that gives the reply.
+    /// Returns a message with the names of the model that gives the reply, and its record of attempts.
     pub(super) fn author(&self) -> AssistantMessage {
-        let AssistantMessage { provider, api, model, .. } = self.stream.partial();
-        let (provider, api, model) = (provider.clone(), api.clone(), model.clone());
-        AssistantMessage { provider, api, model, ..AssistantMessage::default() }
+        let AssistantMessage { provider, api, model, extra, .. } = self.stream.partial();
+        let (provider, api, model, extra) = (provider.clone(), api.clone(), model.clone(), extra.clone());
+        AssistantMessage { provider, api, model, extra, ..AssistantMessage::default() }
+    }
+
+    /// Ends the exchange before the end of the reply, and returns its author.
+    pub(super) fn abandon(&mut self) -> AssistantMessage {
+        self.stream.drop_events();
+        self.author()
     }
 
     /// Returns the number of events that wait to be passed on.

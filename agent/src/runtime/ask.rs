@@ -19,7 +19,7 @@ use super::budget::{BudgetGate, budget_limit};
 use super::config::Config;
 use super::context::window_full;
 use super::hooks::HookError;
-use super::observe::{Metric, RequestTiming};
+use super::observe::{ChunkMeter, RequestTiming, measure_request};
 use super::perform::Performer;
 use super::telemetry;
 use crate::loop_core::ModelReply;
@@ -28,10 +28,9 @@ use crate::message::{
     AssistantMessage, Conversation, HandOff, Message, MessageList, StopReason, ToolResultMessage,
 };
 use crate::model::{
-    Model, ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelRequest, ModelStream, RequestNotices,
-    StepCx,
+    Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, RequestNotices, StepCx,
 };
-use crate::panics::{catch, panic_text};
+use crate::panics::panic_text;
 use crate::step_key::StepKey;
 use crate::tool::cancel::Cancelled;
 use crate::tool::{definition::ToolDefinition, value::Tool};
@@ -42,6 +41,7 @@ pub(super) struct ReplyStream {
     /// Whether the start of the reply was recorded.
     pub(super) is_started: bool,
     timing: RequestTiming,
+    chunk_meters: Vec<ChunkMeter>,
     turn: u32,
     pub(super) span: Span,
     max_tokens: Option<u64>,
@@ -89,8 +89,11 @@ impl ReplyStream {
         let Self { stream, timing, .. } = self;
         let next = catch_unwind(AssertUnwindSafe(|| Pin::new(stream).poll_next(cx)))
             .unwrap_or_else(|payload| Poll::Ready(Some(Err(panicked(&panic_text(payload))))));
-        if matches!(&next, Poll::Ready(Some(Ok(event))) if is_update(event)) {
+        if let Poll::Ready(Some(Ok(event))) = &next
+            && is_update(event)
+        {
             timing.record_piece();
+            self.measure_chunk(event);
         }
         if let (Some(budgeted), Poll::Ready(end @ (None | Some(Err(_))))) = (&mut self.budgeted, &next) {
             let error = end.as_ref().and_then(|end| end.as_ref().err()).cloned();
@@ -100,6 +103,18 @@ impl ReplyStream {
             return self.poll_end(cx);
         }
         next
+    }
+
+    /// Measures the time between two chunks with content. Starts and ends do not count.
+    fn measure_chunk(&mut self, event: &ModelEvent) {
+        let is_chunk = event.delta().is_some() || matches!(event, ModelEvent::Part { .. });
+        if self.chunk_meters.is_empty() || !is_chunk {
+            return;
+        }
+        if let Some(took) = self.timing.record_chunk() {
+            let reply = self.stream.partial();
+            self.chunk_meters.iter().for_each(|meter| meter(reply, took));
+        }
     }
 
     /// Returns the end of a reply once its budgets are settled.
@@ -186,6 +201,7 @@ impl Performer {
                     stream,
                     is_started,
                     timing,
+                    chunk_meters: self.config.chunk_meters.clone(),
                     turn,
                     span,
                     max_tokens,
@@ -220,13 +236,13 @@ impl Performer {
     /// Returns the reply at its end, complete or as far as it arrived.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, notices, budgeted, .. } = reply;
-        if let Some(budgeted) = budgeted {
-            budgeted.gate.settle_later(stream.partial());
-        }
         let mut message = match failure {
             Some(error) => failed(stream.into_partial(), error),
             None => stream.into_message(),
         };
+        if let Some(budgeted) = budgeted {
+            budgeted.gate.settle_later(&message);
+        }
         if failure.is_none() && message.stop_reason.is_failure() && message.error.is_none() {
             message.error = Some("the model gave no reason".to_owned());
         }
@@ -249,27 +265,8 @@ impl Performer {
         reply: &AssistantMessage,
         error: Option<&ModelError>,
     ) {
-        if self.config.meters.is_empty() {
-            return;
-        }
-        let ModelInfo { provider, model, .. } = self.config.model.info();
-        let metric = Metric::Request {
-            run_id: self.run_id.clone(),
-            turn,
-            provider: provider.clone(),
-            model: model.clone(),
-            response_model: reply.response_model.clone(),
-            usage: reply.usage.clone(),
-            stop_reason: reply.stop_reason.clone(),
-            error: error.map(|error| error.kind().as_str()),
-            duration: timing.elapsed(),
-            first_piece: timing.first_piece(),
-        };
-        for meter in &self.config.meters {
-            if let Err(panic) = catch(|| meter(&metric)) {
-                tracing::error!(%panic, "a function that measures requests panicked");
-            }
-        }
+        let (run, info) = ((&self.run_id, turn), self.config.model.info());
+        measure_request(&self.config.meters, run, info, &timing, reply, error);
     }
 
     /// Returns one whole reply, in one attempt.

@@ -21,7 +21,7 @@ use super::context::{ContextLimits, NamedModel};
 use super::error::BuildError;
 use super::hooks::Hooks;
 use super::listener::{Listener, Listeners};
-use super::observe::Meter;
+use super::observe::{ChunkMeter, Meter};
 use super::output::AnswerReader;
 use super::records::{StoreAccess, StoreOptions};
 use super::spill::{READ_RESULT, SpillFolder, read_result};
@@ -92,6 +92,8 @@ pub struct AssistantBuilder {
     /// The hooks that may choose the model and the tools of a turn.
     choosers: Vec<Arc<dyn Hooks>>,
     meters: Vec<Meter>,
+    chunk_meters: Vec<ChunkMeter>,
+    agent_name: Option<Arc<str>>,
     capture: Option<Arc<Capture>>,
     source: Option<Source>,
     pub(super) store: Option<Arc<dyn Store>>,
@@ -139,6 +141,8 @@ impl AssistantBuilder {
             models: Vec::new(),
             choosers: Vec::new(),
             meters: Vec::new(),
+            chunk_meters: Vec::new(),
+            agent_name: None,
             capture: None,
             source: None,
             store: None,
@@ -539,6 +543,8 @@ impl AssistantBuilder {
             models: self.models.into(),
             choosers: self.choosers,
             meters: self.meters,
+            chunk_meters: self.chunk_meters,
+            agent_name: self.agent_name,
             answer,
             expected: None,
             output_tool: Arc::from(""),

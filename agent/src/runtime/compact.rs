@@ -78,14 +78,19 @@ impl Assistant {
         let limits = config.context.clone().filter(|limits| limits.writer.is_some()).ok_or_else(off)?;
         let session = self.session();
         let context = session.map_or_else(ToolContext::new, |id| ToolContext::new().with_session_id(id));
-        let performer = Performer::new(config.clone(), "".into(), context);
+        // To budgets it is a run of its own, so that earlier compactions do not count.
+        let performer = Performer::new(config.clone(), super::new_id("compact").into(), context);
         let mut view = ConversationView::of(&self.messages());
         let tokens_before = performer.estimate(&view).tokens;
         let size = SizeCounter { counter: &*config.counter, api: &config.model.info().api };
         let Some(at) = ContextRules::cut(&view, tokens_before / TAIL, 1, size) else { return Ok(None) };
         let Some((at, task)) = performer.summary_task(&limits, &view, at, focus) else { return Ok(None) };
         let messages = at - view.summarized();
-        let outcome = task.run(None, performer.cancel_token().clone()).await;
+        let cancel = performer.cancel_token().clone();
+        let mut outcome = task.clone().run(None, cancel.clone()).await;
+        if let Some(again) = task.corrected(&outcome) {
+            outcome = outcome.followed_by(again.run(None, cancel).await);
+        }
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
         let usable = limits.usable;
         let change = performer.apply_summary(&mut view, at, 1, outcome).map_err(|failure| {
@@ -102,7 +107,7 @@ impl Assistant {
         let is_idle = {
             let mut state = self.state();
             match &state.active {
-                Some(active) => active.run.lock().record_view_change(change),
+                Some(active) => active.run.lock().record_made_change(change),
                 None => state.conversation.record_view_change(change),
             }
             state.active.is_none()

@@ -13,7 +13,7 @@ use super::context::{ContextLimits, NamedModel};
 use super::error::RunError;
 use super::hooks::Hooks;
 use super::listener::Listeners;
-use super::observe::Meter;
+use super::observe::{ChunkMeter, Meter};
 use super::output::{AnswerReader, ExpectedOutput};
 use super::records::StoreAccess;
 use super::spill::SpillFolder;
@@ -85,6 +85,9 @@ pub(super) struct Config {
     /// Whether any tool formats its stored results itself.
     pub(super) formats_results: bool,
     pub(super) meters: Vec<Meter>,
+    pub(super) chunk_meters: Vec<ChunkMeter>,
+    /// The name of the agent in traces.
+    pub(super) agent_name: Option<Arc<str>>,
     /// Reads the answers of all runs, if the requests have a schema for them.
     pub(super) answer: Option<Arc<AnswerReader<Value>>>,
     /// The answer that this run is expected to give.

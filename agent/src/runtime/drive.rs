@@ -114,11 +114,8 @@ impl BegunRun {
         let (run, config) = (steps.run.clone(), steps.performer.config.clone());
         let stop = StopSignal::new(steps.stop.cancel.clone(), config.rules.limits.wall_time);
         steps.stop = stop.clone();
-        let span = telemetry::run_span(
-            config.model.info(),
-            &steps.performer.run_id,
-            steps.performer.context.session_id(),
-        );
+        let session = steps.performer.context.session_id();
+        let span = telemetry::run_span(&config, &steps.performer.run_id, session);
         let (driven, mut steps, store_error) = match steps.records.clone() {
             None => {
                 let driven = Box::pin(drive(&run, &mut *steps).instrument(span.clone()));

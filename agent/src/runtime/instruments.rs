@@ -4,15 +4,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
 use tokio::time::Instant;
 
 use super::observe::Metric;
-use super::telemetry::provider_name;
+use super::telemetry::{operation_name, provider_name};
 use crate::loop_core::{Event, EventKind};
-use crate::message::{OutcomeKind, Usage};
+use crate::message::{AssistantMessage, OutcomeKind, Usage};
 use crate::model::ModelInfo;
 
 /// The most runs at a time whose duration is measured.
@@ -22,6 +23,7 @@ const MAX_RUNS: usize = 10_000;
 pub(super) struct Instruments {
     request_duration: Histogram<f64>,
     first_chunk: Histogram<f64>,
+    output_chunk: Histogram<f64>,
     request_input: Histogram<u64>,
     request_output: Histogram<u64>,
     /// Input, output, cache reads, cache writes, reasoning.
@@ -60,6 +62,7 @@ impl Instruments {
         Self {
             request_duration: seconds("gen_ai.client.inference.duration", 0.01, 14),
             first_chunk: seconds("gen_ai.client.inference.time_to_first_chunk", 0.01, 14),
+            output_chunk: seconds("gen_ai.client.inference.time_per_output_chunk", 0.01, 14),
             request_input: sizes("gen_ai.client.inference.operation.input_tokens"),
             request_output: sizes("gen_ai.client.inference.operation.output_tokens"),
             tokens: [
@@ -128,6 +131,12 @@ impl Instruments {
         }
     }
 
+    /// Records the time between two chunks of a reply.
+    pub(super) fn record_chunk(&self, reply: &AssistantMessage, took: Duration) {
+        let attributes = request_attributes(&reply.provider, &reply.model, reply.response_model.as_deref());
+        self.output_chunk.record(took.as_secs_f64(), &attributes);
+    }
+
     fn record_usage(&self, usage: &Usage, attributes: &[KeyValue]) {
         if usage.input == 0 && usage.output == 0 {
             return;
@@ -176,9 +185,8 @@ impl Instruments {
 fn request_attributes(provider: &str, model: &str, response_model: Option<&str>) -> Vec<KeyValue> {
     let info = ModelInfo::new(provider, "", model);
     let provider = provider_name(&info);
-    let operation = if provider.starts_with("gcp.") { "generate_content" } else { "chat" };
     let mut attributes = vec![
-        KeyValue::new("gen_ai.operation.name", operation),
+        KeyValue::new("gen_ai.operation.name", operation_name(provider)),
         KeyValue::new("gen_ai.provider.name", provider.to_owned()),
         KeyValue::new("gen_ai.request.model", model.to_owned()),
     ];

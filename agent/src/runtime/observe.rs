@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::message::{OutcomeKind, StopReason, Usage};
+use crate::message::{AssistantMessage, OutcomeKind, StopReason, Usage};
+use crate::model::{ModelAttempt, ModelError, ModelErrorKind, ModelInfo};
+use crate::panics::catch;
 
 /// A measurement of a run, of one model request or one tool call.
 ///
@@ -83,24 +85,34 @@ pub enum Metric {
 /// A function that receives measurements.
 pub(super) type Meter = Arc<dyn Fn(&Metric) + Send + Sync>;
 
+/// A function that receives the time between two chunks of a reply, with the reply so far.
+pub(super) type ChunkMeter = Arc<dyn Fn(&AssistantMessage, Duration) + Send + Sync>;
+
 /// When a request was sent, and how long the first piece of its reply took.
 #[derive(Clone, Copy)]
 pub(super) struct RequestTiming {
     sent_at: Instant,
     first_piece: Option<Duration>,
+    last_chunk: Option<Instant>,
 }
 
 impl RequestTiming {
     pub(super) fn now() -> Self {
-        Self { sent_at: Instant::now(), first_piece: None }
+        Self { sent_at: Instant::now(), first_piece: None, last_chunk: None }
     }
 
-    /// Records that a piece arrived.
     /// Returns the time since the request was sent.
     pub(super) fn elapsed(&self) -> Duration {
         self.sent_at.elapsed()
     }
 
+    /// Records that content arrived, and returns the time since the content before it.
+    pub(super) fn record_chunk(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        self.last_chunk.replace(now).map(|last| now - last)
+    }
+
+    /// Records that a piece arrived.
     pub(super) fn record_piece(&mut self) {
         let sent_at = self.sent_at;
         self.first_piece.get_or_insert_with(|| sent_at.elapsed());
@@ -109,5 +121,56 @@ impl RequestTiming {
     /// Returns the time from the request to the first piece, if there was one.
     pub(super) fn first_piece(&self) -> Option<Duration> {
         self.first_piece
+    }
+}
+
+/// Passes the measurement of a request that ended to the application's functions, behind those of the attempts that failed before it.
+pub(super) fn measure_request(
+    meters: &[Meter],
+    (run_id, turn): (&Arc<str>, u32),
+    info: &ModelInfo,
+    timing: &RequestTiming,
+    reply: &AssistantMessage,
+    error: Option<&ModelError>,
+) {
+    if meters.is_empty() {
+        return;
+    }
+    let attempts = ModelAttempt::before(reply).into_iter().filter(|attempt| attempt.was_sent());
+    let attempts = attempts.map(|attempt| Metric::Request {
+        run_id: run_id.clone(),
+        turn,
+        provider: attempt.provider,
+        model: attempt.model,
+        response_model: None,
+        usage: Usage::default(),
+        stop_reason: StopReason::Error,
+        error: Some(ModelErrorKind::from(&*attempt.kind).as_str()),
+        duration: Duration::from_millis(attempt.ms),
+        first_piece: None,
+    });
+    // Of several models, the reply names the one that gave it.
+    let (provider, model) = match &*reply.model {
+        "" => (&info.provider, &info.model),
+        _ => (&reply.provider, &reply.model),
+    };
+    let request = Metric::Request {
+        run_id: run_id.clone(),
+        turn,
+        provider: provider.clone(),
+        model: model.clone(),
+        response_model: reply.response_model.clone(),
+        usage: reply.usage.clone(),
+        stop_reason: reply.stop_reason.clone(),
+        error: error.map(|error| error.kind().as_str()),
+        duration: timing.elapsed(),
+        first_piece: timing.first_piece(),
+    };
+    for metric in attempts.chain([request]) {
+        for meter in meters {
+            if let Err(panic) = catch(|| meter(&metric)) {
+                tracing::error!(%panic, "a function that measures requests panicked");
+            }
+        }
     }
 }

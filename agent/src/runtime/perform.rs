@@ -203,7 +203,9 @@ impl Performer {
         view: &MessageList,
         reply: &AssistantMessage,
     ) -> Option<EventKind> {
-        if !self.config.may_switch {
+        // No model answered a request that was cancelled before its content.
+        let is_answer = reply.stop_reason != StopReason::Aborted || !reply.content.is_empty();
+        if !self.config.may_switch || !is_answer {
             return None;
         }
         let to = (&*reply.provider, &*reply.api, &*reply.model);

@@ -44,6 +44,14 @@ pub(crate) trait RequestSteps: Send {
         tools: Arc<[ToolDefinition]>,
     ) -> impl Future<Output = Result<(ModelReply, Option<ModelError>), StepError>> + Send;
 
+    /// Counts a request in the limits that the runs of a tree share, if they are not counted by the loop.
+    fn reserve_request(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Returns the error of a run that was stopped.
+    fn check_stop(&mut self) -> impl Future<Output = Result<(), StepError>> + Send;
+
     /// Is called when the run has events.
     fn notify(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
@@ -136,6 +144,10 @@ pub(super) async fn turn_tools<S: RequestSteps>(
     let (performer, name) = (own.clone(), format!("{}/{turn}/tools", own.run_id));
     let names: Result<Vec<String>, String> =
         steps.perform(name, Box::pin(async move { performer.chosen_names(so_far).await })).await?;
+    if names.is_err() {
+        // A run that was stopped meanwhile ends for that reason.
+        steps.check_stop().await?;
+    }
     let (own, choices) = steps.parts();
     choices.begin(turn);
     choices.tools = names.as_ref().ok().map(|names| own.config.definitions_of(names));
@@ -160,6 +172,10 @@ async fn select_model<S: RequestSteps>(steps: &mut S, turn: u32, run: &SharedLoo
         }
     });
     let chosen: Result<Option<String>, String> = steps.perform(name, work).await?;
+    if chosen.is_err() {
+        // A run that was stopped meanwhile ends for that reason.
+        steps.check_stop().await?;
+    }
     let (own, choices) = steps.parts();
     choices.has_model = true;
     // The assistant's own model needs no other performer.
@@ -226,6 +242,7 @@ async fn ask_again<S: RequestSteps>(
     run: &SharedLoop,
 ) -> Result<ModelReply, StepError> {
     run.lock().take_request().map_err(StepError::Limit)?;
+    steps.reserve_request().await?;
     let (reply, overflow) = ask(steps, key, attempt, run).await?;
     let Some(overflow) = overflow else { return Ok(reply) };
     replace(steps, reply, run).await?;

@@ -117,6 +117,28 @@ impl ToolDefinition {
         self.inner.plan.schema()
     }
 
+    /// Returns about how many tokens the definition costs in each request, estimated from its bytes as in a
+    /// [`ContextReport`](crate::model::ContextReport).
+    ///
+    /// ```
+    /// use agent::{Registry, tool, tools};
+    ///
+    /// /// Moves money.
+    /// #[tool]
+    /// fn transfer(/** The account. */ account: String) {}
+    ///
+    /// for tool in &*Registry::new(tools![transfer])?.definitions() {
+    ///     println!("{} costs about {} tokens", tool.name(), tool.estimated_tokens());
+    ///     assert!((20..60).contains(&tool.estimated_tokens()));
+    /// }
+    /// # Ok::<(), agent::tool::RegistryError>(())
+    /// ```
+    pub fn estimated_tokens(&self) -> u64 {
+        let bytes = |text: &str, each: u64| (text.len() as u64).div_ceil(each);
+        let texts = bytes(self.name(), 4) + bytes(self.description(), 4);
+        12 + texts + bytes(&self.parameters().to_string(), 5)
+    }
+
     /// Returns the plan that checks the arguments.
     pub fn plan(&self) -> &Plan {
         &self.inner.plan

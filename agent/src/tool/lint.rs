@@ -12,7 +12,7 @@ use std::fmt;
 impl Registry {
     /// Reports what makes these tools hard to choose or to call correctly: parameters without a description, descriptions with
     /// other names, similar words, texts that are too long or repeated, names that a provider refuses, examples that would be
-    /// refused. For a test:
+    /// refused, definitions that cost many tokens in each request. For a test:
     ///
     /// ```
     /// use agent::{Registry, lint::Lint, tool, tools};
@@ -103,11 +103,13 @@ pub enum Lint {
     SecretInDebug,
     /// An example would be refused as a call. An example of a tool is therefore not sent to models.
     RefusedExample,
+    /// A definition costs [more than 1,000 tokens](crate::tool::ToolDefinition::estimated_tokens) in each request.
+    CostlyDefinition,
 }
 
 impl Lint {
     /// All kinds of findings.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::UndocumentedTool,
         Self::UndocumentedParameter,
         Self::EmptyWords,
@@ -119,6 +121,7 @@ impl Lint {
         Self::RefusedName,
         Self::SecretInDebug,
         Self::RefusedExample,
+        Self::CostlyDefinition,
     ];
 
     /// Returns the name in snake case.
@@ -135,6 +138,7 @@ impl Lint {
             Self::RefusedName => "refused_name",
             Self::SecretInDebug => "secret_in_debug",
             Self::RefusedExample => "refused_example",
+            Self::CostlyDefinition => "costly_definition",
         }
     }
 }

@@ -49,10 +49,7 @@ impl<J: RunJournal> RequestSteps for JournalSteps<'_, J> {
         work: BoxFuture<'static, T>,
     ) -> Result<T, StepError> {
         let work = Box::pin(async move { Ok(work.await) });
-        let result = self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?;
-        // A run that was stopped meanwhile ends for that reason.
-        self.check_stop().await?;
-        Ok(result)
+        self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
     async fn ask(
@@ -92,6 +89,14 @@ impl<J: RunJournal> RequestSteps for JournalSteps<'_, J> {
         }
         let too_long = reply.too_long.take();
         Ok((reply, too_long.map(|text| ModelError::new(ModelErrorKind::ContextTooLong, text))))
+    }
+
+    async fn reserve_request(&mut self) -> Result<(), StepError> {
+        Self::reserve_request(self).await
+    }
+
+    async fn check_stop(&mut self) -> Result<(), StepError> {
+        Self::check_stop(self).await
     }
 
     fn failed(&mut self, error: RunError) -> StepError {

@@ -74,7 +74,13 @@ impl ModelAttempt {
     /// Whether the provider may charge for the attempt: it was made, and not refused.
     #[cfg(feature = "runtime")]
     pub(crate) fn was_made(&self) -> bool {
-        self.kind != BREAKER_OPEN && !self.status.is_some_and(|status| (400..500).contains(&status))
+        self.was_sent() && !self.status.is_some_and(|status| (400..500).contains(&status))
+    }
+
+    /// Whether the model was asked.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn was_sent(&self) -> bool {
+        self.kind != BREAKER_OPEN
     }
 
     pub(super) fn failed(info: &ModelInfo, error: &ModelError, ms: u64) -> Self {

@@ -165,15 +165,12 @@ impl FallbackEvents {
         mut reply: Box<OpenReply>,
         error: ModelError,
     ) -> Result<FallbackPhase, ModelError> {
-        let now = self.fallback.clock.now();
-        let info = self.fallback.models.get(reply.admission.index).map(Model::info);
-        let info = info.unwrap_or(&self.fallback.info);
         if error.is_aborted() {
+            self.phase = FallbackPhase::Open(reply);
+            self.abandon();
             return Err(error);
         }
-        let ms = now.saturating_sub(reply.started).as_millis();
-        let ms = u64::try_from(ms).unwrap_or(u64::MAX);
-        self.attempts.push(ModelAttempt::failed(info, &error, ms));
+        self.attempts.push(self.attempt(&reply, &error));
         let own = self.attempts.len() - 1;
         // Those of a model of several models, but for the one whose error it is.
         self.attempts.extend(ModelAttempt::before(reply.reply.partial()));
@@ -189,9 +186,40 @@ impl FallbackEvents {
             self.cx.notices.add(RequestNotice::Delayed { waited_ms, limit: "provider".to_owned() });
             return Ok(FallbackPhase::Wait(sleep, reply.admission));
         }
-        reply.admission.record_failure(now, &error);
+        reply.admission.record_failure(self.fallback.clock.now(), &error);
         self.errors.push((own, error));
         Ok(FallbackPhase::Choose)
+    }
+
+    /// Records whom a request asked that is cancelled before the content of its reply.
+    fn abandon(&mut self) {
+        if self.author.get().is_some() {
+            return;
+        }
+        let phase = std::mem::replace(&mut self.phase, FallbackPhase::Over);
+        let mut author = match phase {
+            FallbackPhase::Open(mut reply) => reply.reply.abandon(),
+            _ => self.no_author(),
+        };
+        let mut attempts = std::mem::take(&mut self.attempts);
+        attempts.extend(ModelAttempt::before(&author));
+        FallbackRecord { attempts, ..FallbackRecord::default() }.write(&mut author);
+        let _ = self.author.set(author);
+    }
+
+    /// Returns the author of a reply that no model gave.
+    fn no_author(&self) -> AssistantMessage {
+        let ModelInfo { provider, api, model, .. } = &self.fallback.info;
+        let (provider, api, model) = (provider.clone(), api.clone(), model.clone());
+        AssistantMessage { provider, api, model, ..AssistantMessage::default() }
+    }
+
+    /// Returns the record of a reply that failed.
+    fn attempt(&self, reply: &OpenReply, error: &ModelError) -> ModelAttempt {
+        let info = self.fallback.models.get(reply.admission.index).map(Model::info);
+        let ms = self.fallback.clock.now().saturating_sub(reply.started).as_millis();
+        let ms = u64::try_from(ms).unwrap_or(u64::MAX);
+        ModelAttempt::failed(info.unwrap_or(&self.fallback.info), error, ms)
     }
 
     /// Returns the error of a request that no model answered.
@@ -207,9 +235,7 @@ impl FallbackEvents {
     fn failed(&self, error: ModelError, own: usize) -> ModelError {
         let others = self.attempts.iter().enumerate().filter(|(at, _)| *at != own);
         let attempts = others.map(|(_, attempt)| attempt.clone()).collect();
-        let info = &self.fallback.info;
-        let (provider, api, model) = (info.provider.clone(), info.api.clone(), info.model.clone());
-        let mut author = AssistantMessage { provider, api, model, ..AssistantMessage::default() };
+        let mut author = self.no_author();
         FallbackRecord { attempts, ..FallbackRecord::default() }.write(&mut author);
         let _ = self.author.set(author);
         let others = self.errors.iter().filter(|(at, _)| *at != own);
@@ -295,6 +321,13 @@ impl FallbackEvents {
                 }
             }
         }
+    }
+}
+
+/// A reply that is cancelled has a record of the models that failed before.
+impl Drop for FallbackEvents {
+    fn drop(&mut self) {
+        self.abandon();
     }
 }
 

@@ -5,8 +5,10 @@ use std::task::Waker;
 
 use super::*;
 use crate::message::{AssistantMessage, Message, Part, ProviderData, StopReason, ToolResultMessage, Usage};
-use crate::model::ModelEvent;
+use crate::model::scripted::ScriptedModel;
+use crate::model::{ModelEvent, RateLimits, reply};
 use crate::tool::BoxFuture;
+use crate::tool::cancel::CancelToken;
 
 use ModelEvent as E;
 use std::task::{Context, Poll};
@@ -367,6 +369,49 @@ fn nested_attempts_are_flat() {
     let models: Vec<_> = record.attempts.iter().map(|attempt| &*attempt.model).collect();
     assert_eq!(models, ["a-1", "b-1"]);
     assert_eq!(without_record(reply), read(&c).1.unwrap());
+}
+
+#[test]
+fn a_request_that_is_cancelled_names_the_models_that_failed_before() {
+    let busy = || (0, error(ModelErrorKind::Overloaded));
+    let a = || FaultModel::new("a", events("a")).failing([busy(), busy()]);
+    let silent =
+        || ScriptedModel::from_fn(|_| reply().hang()).with_info(ModelInfo::new("b", "b-chat", "b-1"));
+    let clock = || Arc::new(TestClock::default());
+    let limits = || RateLimits::new().concurrency(1).clock(clock());
+    let models: [(Box<dyn Model>, &[&str]); 4] = [
+        (Box::new(Fallback::new([a()]).or(silent()).with_clock(clock())), &["a-1"]),
+        (Box::new(Fallback::new([a()]).or(silent()).with_clock(clock()).limited(limits())), &["a-1"]),
+        (Box::new(Fallback::new([a()]).or(silent().limited(limits())).with_clock(clock())), &["a-1"]),
+        (
+            Box::new(
+                Fallback::new([a()])
+                    .or(Fallback::new([a()]).or(silent()).with_clock(clock()))
+                    .with_clock(clock()),
+            ),
+            &["a-1", "a-1"],
+        ),
+    ];
+    for (at, (model, expected)) in models.iter().enumerate() {
+        let attempts = |reply: &AssistantMessage| -> Vec<String> {
+            ModelAttempt::before(reply).into_iter().map(|attempt| attempt.model).collect()
+        };
+        for is_dropped in [false, true] {
+            let cancel = CancelToken::new();
+            let mut stream = model.stream(&StepCx::new().with_cancel(cancel.clone()), &request());
+            let mut next = Box::pin(stream.next());
+            assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending(), "{at}");
+            drop(next);
+            if !is_dropped {
+                cancel.cancel("enough");
+                assert!(now(stream.next()).unwrap().unwrap_err().is_aborted());
+                assert_eq!(attempts(stream.partial()), *expected, "{at}");
+            }
+            let reply = stream.into_partial();
+            assert_eq!(attempts(&reply), *expected, "{at}");
+            assert_eq!(reply.provider, "b", "{at}");
+        }
+    }
 }
 
 #[test]

@@ -269,13 +269,11 @@ impl Stream for LimitedEvents {
                     }
                     match ready!(reply.poll_stream(cx)) {
                         Some(Ok(event)) => {
-                            this.author.get_or_init(|| {
-                                let extra = reply.partial().extra.clone();
-                                AssistantMessage { extra, ..reply.author() }
-                            });
+                            this.author.get_or_init(|| reply.author());
                             reply.push(event);
                         }
                         Some(Err(error)) => {
+                            this.author.get_or_init(|| reply.author());
                             this.settle(Some(&error));
                             return Poll::Ready(Some(Err(error)));
                         }
@@ -294,7 +292,8 @@ impl Stream for LimitedEvents {
 /// A reply that is dropped before its end was requested: its input counts, the rest of the reply does not.
 impl Drop for LimitedEvents {
     fn drop(&mut self) {
-        if matches!(self.phase, LimitedPhase::Read(_)) {
+        if let LimitedPhase::Read(read) = &mut self.phase {
+            self.author.get_or_init(|| read.0.abandon());
             self.settle(Some(&ModelError::aborted("dropped")));
         }
     }

@@ -323,11 +323,8 @@ struct RequestPlan {
     least: u64,
 }
 
-/// Amounts that are reserved for a request.
-pub(super) struct HeldBudgets {
-    bound: BoundBudgets,
-    plan: RequestPlan,
-}
+/// Amounts that are reserved for a request. Dropped without its reply, they are settled as those of a request that was cancelled.
+pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
 /// The limit because of which a request was refused. It is the source of the error.
 #[derive(Debug, thiserror::Error)]
@@ -385,7 +382,7 @@ impl BoundBudgets {
             })?;
             let Some(refused) = refused else {
                 let limited = (plan.output < output).then_some(plan.output);
-                return Ok((HeldBudgets { bound: self, plan }, limited));
+                return Ok((HeldBudgets(Some((self, plan))), limited));
             };
             let entry = self.entries().find(|(_, key)| **key == refused.budget);
             let Some((budget, key)) = entry else { break };
@@ -414,11 +411,22 @@ impl BoundBudgets {
 impl HeldBudgets {
     /// Replaces what is reserved by what the request used, with the attempts of a fallback before its reply.
     pub(super) fn settle(
-        self,
+        mut self,
         reply: &AssistantMessage,
         error: Option<&ModelError>,
     ) -> BoxFuture<'static, ()> {
-        let Self { bound, plan } = self;
+        match self.0.take() {
+            Some((bound, plan)) => Self::settled(bound, plan, reply, error),
+            None => Box::pin(std::future::ready(())),
+        }
+    }
+
+    fn settled(
+        bound: BoundBudgets,
+        plan: RequestPlan,
+        reply: &AssistantMessage,
+        error: Option<&ModelError>,
+    ) -> BoxFuture<'static, ()> {
         let (budgets, usage) = (bound.budgets.clone(), &reply.usage);
         let attempts = ModelAttempt::before(reply);
         let amount = |budget: &Budget| {
@@ -438,6 +446,17 @@ impl HeldBudgets {
                 tracing::warn!(%error, "a budget could not be settled; what was reserved counts as spent later");
             }
         })
+    }
+}
+
+impl Drop for HeldBudgets {
+    fn drop(&mut self) {
+        if let Some((bound, plan)) = self.0.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let stopped = ModelError::aborted("dropped");
+            runtime.spawn(Self::settled(bound, plan, &AssistantMessage::default(), Some(&stopped)));
+        }
     }
 }
 

@@ -72,9 +72,23 @@ impl AssistantBuilder {
     #[cfg(feature = "otel")]
     pub fn meter(mut self, provider: &(impl opentelemetry::metrics::MeterProvider + ?Sized)) -> Self {
         let instruments = Arc::new(Instruments::new(provider));
-        let runs = instruments.clone();
+        let (runs, chunks) = (instruments.clone(), instruments.clone());
         self.listeners.add(Listener::new(move |event| runs.record_event(event)));
+        self.chunk_meters.push(Arc::new(move |reply, took| chunks.record_chunk(reply, took)));
         self.on_metric(move |metric| instruments.record(metric))
+    }
+
+    /// Sets the name of the agent in traces: `gen_ai.agent.name`, and a part of the name of each run's span. Default: none.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"])).agent_name("support").build()?;
+    /// # Ok::<(), agent::run::BuildError>(())
+    /// ```
+    pub fn agent_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.agent_name = Some(name.into());
+        self
     }
 
     /// Records content in traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), the arguments and results of calls, and the

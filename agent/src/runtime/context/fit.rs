@@ -5,8 +5,8 @@ use tracing::Instrument as _;
 use super::error::ContextError;
 use super::summary::{SummaryDraft, SummaryOutcome, SummaryTask};
 use super::{ContextLimits, ContextState};
-use crate::loop_core::EventKind;
-use crate::message::{ClearedResult, ConversationView, ViewChange};
+use crate::loop_core::{EventKind, LimitReached};
+use crate::message::{ClearedResult, ConversationView, Usage, ViewChange};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
 use crate::runtime::perform::Performer;
 use crate::runtime::requests::RequestSteps;
@@ -33,6 +33,8 @@ struct FitPass {
     is_changed: bool,
     /// The reason why there is no summary.
     failure: Option<String>,
+    /// The limit that admitted no request for one.
+    limit: Option<LimitReached>,
 }
 
 impl Performer {
@@ -100,7 +102,7 @@ impl Performer {
                     let key =
                         StepKey::new(key.run.clone(), key.turn, StepKind::Compact, before + pass.compactions);
                     pass.compactions += 1;
-                    match Box::pin(self.compact(state, run, key, at, reason, steps)).await? {
+                    match Box::pin(self.compact(state, run, (key, at, reason), steps, &mut pass)).await? {
                         Ok(()) => pass.is_changed = true,
                         Err(failure) => {
                             state.failed_at = Some(used);
@@ -108,6 +110,9 @@ impl Performer {
                         }
                     }
                     steps.notify().await?;
+                    // The tokens of the summary may leave none for the request.
+                    let reached = run.lock().limit_of_tokens();
+                    reached.map_or(Ok(()), |reached| Err(StepError::Limit(reached)))?;
                 }
                 ViewDecision::Full { .. } | ViewDecision::Clear { .. } | ViewDecision::Fits => {
                     let is_full = overflow.is_some() && !pass.is_changed;
@@ -115,6 +120,9 @@ impl Performer {
                     let window =
                         state.view.window().map_or(limits.window, |window| window.min(limits.window));
                     if is_full || estimate.tokens > window {
+                        if let Some(reached) = pass.limit {
+                            return Err(StepError::Limit(reached));
+                        }
                         return Ok(Err(full(&state.view, estimate, usable, pass.failure, overflow)));
                     }
                     let is_near = used > usable - usable / 10;
@@ -148,24 +156,29 @@ impl Performer {
         &self,
         state: &mut ContextState,
         run: &SharedLoop,
-        key: StepKey,
-        at: usize,
-        reason: &'static str,
+        (key, at, reason): (StepKey, usize, &'static str),
         steps: &mut S,
+        pass: &mut FitPass,
     ) -> Result<Result<(), String>, StepError> {
         let Some(limits) = self.config.context.clone() else { return Ok(Ok(())) };
         let Some((at, task)) = self.summary_task(&limits, &state.view, at, None) else { return Ok(Ok(())) };
         let tokens_before = self.estimate(&state.view).tokens;
         let messages = at.saturating_sub(state.view.summarized());
         run.lock().record_event(EventKind::CompactionStart { reason, messages, tokens: tokens_before });
+        let open = OpenCompaction { run: run.clone(), end: Some((tokens_before, task.model())) };
         steps.notify().await?;
         let span = tracing::info_span!(
             "agent.compact",
             agent.compact.tokens_before = i64::try_from(tokens_before).unwrap_or(i64::MAX),
             agent.compact.tokens_after = tracing::field::Empty,
         );
-        let work = task.run(Some(key.clone()), self.cancel_token().child());
-        let outcome = steps.perform(key, Box::pin(work.instrument(span.clone()))).await?;
+        let first = (key.clone(), task.clone());
+        let mut outcome = self.ask_for_summary(run, first, &span, steps, pass).await?;
+        // An answer that is refused is sent back once, with the report.
+        if let Some(again) = task.corrected(&outcome) {
+            let key = StepKey { ord: key.ord + 2 * MAX_COMPACTIONS, ..key };
+            outcome = outcome.followed_by(self.ask_for_summary(run, (key, again), &span, steps, pass).await?);
+        }
         for event in outcome.notices.iter().cloned().filter_map(|notice| self.notice_event(notice)) {
             run.lock().record_event(event);
         }
@@ -177,16 +190,35 @@ impl Performer {
                 state.failed_at = None;
                 (None, self.estimate(&state.view).tokens)
             }
-            Err(failure) => {
-                run.lock().record_usage(&usage);
-                (Some(failure), tokens_before)
-            }
+            Err(failure) => (Some(failure), tokens_before),
         };
         span.record("agent.compact.tokens_after", i64::try_from(tokens_after).unwrap_or(i64::MAX));
-        let end =
-            EventKind::CompactionEnd { tokens_before, tokens_after, usage, model, error: error.clone() };
-        run.lock().record_event(end);
+        let error_text = error.clone();
+        open.end(EventKind::CompactionEnd { tokens_before, tokens_after, usage, model, error: error_text });
         Ok(error.map_or(Ok(()), Err))
+    }
+
+    /// Makes the request for a summary, once its place in the limits is taken.
+    async fn ask_for_summary<S: RequestSteps>(
+        &self,
+        run: &SharedLoop,
+        (key, task): (StepKey, SummaryTask),
+        span: &tracing::Span,
+        steps: &mut S,
+        pass: &mut FitPass,
+    ) -> Result<SummaryOutcome, StepError> {
+        let is_made = task.problem().is_none();
+        if is_made && let Err(reached) = take_summary_request(steps, run).await? {
+            let refused = SummaryOutcome::failed(task.model(), reached.to_string());
+            pass.limit = Some(reached);
+            return Ok(refused);
+        }
+        let work = task.run(Some(key.clone()), self.cancel_token().child());
+        let outcome = steps.perform(key, Box::pin(work.instrument(span.clone()))).await?;
+        if is_made {
+            run.lock().record_summary_request(&outcome.usage);
+        }
+        Ok(outcome)
     }
 
     /// Returns the work of a summary of the messages before this index, or before an earlier one if they are too long for a single request;
@@ -206,6 +238,7 @@ impl Performer {
         let task = |at: usize| {
             let mut task = draft.task(at, session);
             task.budgets = self.bound_budgets();
+            (task.meters, task.run_id) = (self.config.meters.clone(), self.run_id.clone());
             task
         };
         if draft.fits(at) {
@@ -294,6 +327,47 @@ impl Performer {
         let Some(tool) = self.config.registry.get(tool) else { return Some(Effect::Once) };
         let policy = tool.policy();
         (!policy.keep_result).then_some(policy.effect)
+    }
+}
+
+/// Takes the place of a request for a summary in the limits of the run and its tree. The inner error is the limit that admits none.
+async fn take_summary_request<S: RequestSteps>(
+    steps: &mut S,
+    run: &SharedLoop,
+) -> Result<Result<(), LimitReached>, StepError> {
+    if let Err(reached) = run.lock().take_summary_request() {
+        return Ok(Err(reached));
+    }
+    match steps.reserve_request().await {
+        Err(StepError::Limit(reached)) => Ok(Err(reached)),
+        reserved => reserved.map(Ok),
+    }
+}
+
+/// A compaction that has begun. Dropped before its end, because its run is stopped, it ends without a summary.
+struct OpenCompaction {
+    run: SharedLoop,
+    /// The tokens of the request before, and the model that is asked.
+    end: Option<(u64, String)>,
+}
+
+impl OpenCompaction {
+    fn end(mut self, event: EventKind) {
+        self.end = None;
+        self.run.lock().record_event(event);
+    }
+}
+
+impl Drop for OpenCompaction {
+    fn drop(&mut self) {
+        let Some((tokens, model)) = self.end.take() else { return };
+        self.run.lock().record_event(EventKind::CompactionEnd {
+            tokens_before: tokens,
+            tokens_after: tokens,
+            usage: Usage::default(),
+            model,
+            error: Some("stopped".to_owned()),
+        });
     }
 }
 

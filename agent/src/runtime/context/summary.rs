@@ -12,13 +12,17 @@ use tracing::Instrument as _;
 use super::SummaryWriter;
 use super::transcript::{shortened, transcript};
 use crate::args::{Plan, PlanOptions};
-use crate::message::{AssistantMessage, Conversation, ConversationView, Message, MessageList, Usage};
+use crate::message::{
+    AssistantMessage, Conversation, ConversationView, Message, MessageList, StopReason, Usage,
+};
 use crate::model::{
     ModelError, ModelErrorKind, ModelInfo, ModelRequest, OutputSchema, RequestNotice, RequestNotices, StepCx,
     TokenCounter,
 };
 use crate::panics::catch_future;
+use crate::runtime::ask::is_update;
 use crate::runtime::budget::BoundBudgets;
+use crate::runtime::observe::{Meter, RequestTiming, measure_request};
 use crate::runtime::output::without_fence;
 use crate::runtime::telemetry;
 use crate::schema::render;
@@ -79,6 +83,23 @@ pub(crate) struct SummaryOutcome {
     /// What happened to its requests before they were sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<RequestNotice>,
+    /// The answer, if it was refused and may be corrected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) refused: Option<String>,
+}
+
+impl SummaryOutcome {
+    pub(super) fn failed(model: String, reason: String) -> Self {
+        let (usage, notices) = (Usage::default(), Vec::new());
+        Self { text: Err(reason), usage, model, notices, refused: None }
+    }
+
+    /// Returns the outcome of a second request, with what the first one used.
+    pub(in crate::runtime) fn followed_by(mut self, second: Self) -> Self {
+        self.usage += &second.usage;
+        self.notices.extend(second.notices);
+        Self { usage: self.usage, notices: self.notices, ..second }
+    }
 }
 
 /// The inputs that all summaries of a view share.
@@ -91,7 +112,8 @@ pub(super) struct SummaryDraft<'v> {
     pub(super) focus: Option<&'v str>,
 }
 
-/// The work of one summary.
+/// The work of one summary: a request to the model that writes it.
+#[derive(Clone)]
 pub(in crate::runtime) struct SummaryTask {
     writer: SummaryWriter,
     counter: Arc<dyn TokenCounter>,
@@ -105,6 +127,8 @@ pub(in crate::runtime) struct SummaryTask {
     session: Option<String>,
     /// The budgets that its requests have to fit into.
     pub(super) budgets: Option<Result<BoundBudgets, ModelError>>,
+    pub(super) meters: Vec<Meter>,
+    pub(super) run_id: Arc<str>,
 }
 
 impl SummaryDraft<'_> {
@@ -156,6 +180,8 @@ impl SummaryDraft<'_> {
             max_summary: part_of(*usable, SUMMARY_SHARE),
             session: session.map(str::to_owned),
             budgets: None,
+            meters: Vec::new(),
+            run_id: Arc::from(""),
         }
     }
 }
@@ -166,66 +192,56 @@ impl SummaryTask {
         name(self.writer.model.info())
     }
 
-    /// Asks for the summary. An answer that does not fit is sent back once, with the report.
-    pub(in crate::runtime) async fn run(self, key: Option<StepKey>, cancel: CancelToken) -> SummaryOutcome {
-        let notices = RequestNotices::default();
-        let mut outcome = self.ask_for_text(key, cancel, &notices).await;
-        outcome.notices = notices.take();
-        outcome
+    /// Returns why the request cannot be made.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.request.as_ref().err().map(String::as_str)
     }
 
-    async fn ask_for_text(
-        self,
-        key: Option<StepKey>,
-        cancel: CancelToken,
-        notices: &RequestNotices,
-    ) -> SummaryOutcome {
-        let mut outcome = SummaryOutcome {
-            text: Err(String::new()),
-            usage: Usage::default(),
-            model: self.model(),
-            notices: Vec::new(),
-        };
-        let mut request = match &self.request {
-            Ok(request) => request.clone(),
+    /// Asks for the summary.
+    pub(in crate::runtime) async fn run(self, key: Option<StepKey>, cancel: CancelToken) -> SummaryOutcome {
+        let mut outcome = SummaryOutcome::failed(self.model(), String::new());
+        let request = match &self.request {
+            Ok(request) => request,
             Err(reason) => {
                 outcome.text = Err(reason.clone());
                 return outcome;
             }
         };
-        for is_last in [false, true] {
-            // A second question under the same key would be answered like the first.
-            let key = key.clone().filter(|_| !is_last);
-            let mut step = StepCx::new().with_cancel(cancel.clone());
-            (step.key, step.notices) = (key, notices.clone());
-            let reply = match self.ask(step, &request).await {
-                Ok(reply) => reply,
-                Err(error) => {
-                    outcome.text = Err(error.to_string());
-                    return outcome;
-                }
-            };
-            outcome.usage += &reply.usage;
-            let report = match self.read(&reply.text()) {
-                Ok(text) => {
-                    outcome.text = Ok(text);
-                    return outcome;
-                }
-                Err(report) => report,
-            };
-            let told = [Message::assistant(reply.text()), Message::user(report.clone())];
-            let messages =
-                request.messages.iter().cloned().chain(told.map(Arc::new)).collect::<Conversation>();
-            request.messages = self.writer.model.info().hand_off(&messages);
-            outcome.text = Err(report);
+        let notices = RequestNotices::default();
+        let mut step = StepCx::new().with_cancel(cancel);
+        (step.key, step.notices) = (key, notices.clone());
+        match self.ask(step, request, &mut outcome.usage).await {
+            Ok(reply) => {
+                outcome.text = self.read(&reply.text());
+                outcome.refused = outcome.text.is_err().then(|| reply.text());
+            }
+            Err(error) => outcome.text = Err(error.to_string()),
         }
+        outcome.notices = notices.take();
         outcome
     }
 
-    async fn ask(&self, step: StepCx, request: &ModelRequest) -> Result<AssistantMessage, ModelError> {
-        let model = &self.writer.model;
-        let span = telemetry::request_span(model.info(), request, self.session.as_deref());
-        let call = catch_future(|| Box::pin(self.call(step, request))).instrument(span.clone());
+    /// Returns the work that sends a refused answer back, with the report; `None` if there is nothing to correct.
+    pub(in crate::runtime) fn corrected(mut self, outcome: &SummaryOutcome) -> Option<Self> {
+        let (answer, report) = (outcome.refused.as_ref()?, outcome.text.as_ref().err()?);
+        let request = self.request.as_mut().ok()?;
+        let told = [Message::assistant(&**answer), Message::user(&**report)];
+        let messages = request.messages.iter().cloned().chain(told.map(Arc::new)).collect::<Conversation>();
+        request.messages = self.writer.model.info().hand_off(&messages);
+        Some(self)
+    }
+
+    async fn ask(
+        &self,
+        step: StepCx,
+        request: &ModelRequest,
+        usage: &mut Usage,
+    ) -> Result<AssistantMessage, ModelError> {
+        let info = self.writer.model.info();
+        let (mut timing, turn) = (RequestTiming::now(), step.key.as_ref().map_or(0, |key| key.turn));
+        let span = telemetry::request_span(info, request, self.session.as_deref());
+        let call =
+            catch_future(|| Box::pin(self.call(step, request, usage, &mut timing))).instrument(span.clone());
         let reply = match tokio::time::timeout(TIMEOUT, call).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(panic)) => Err(ModelError::new(ModelErrorKind::Other, format!("it panicked: {panic}"))),
@@ -234,29 +250,52 @@ impl SummaryTask {
                 Err(ModelError::new(ModelErrorKind::Timeout, text))
             }
         };
-        match &reply {
-            Ok(reply) => telemetry::end_request(&span, reply, None, None),
+        let failed;
+        let (message, error) = match &reply {
+            Ok(message) => (message, None),
             Err(error) => {
-                let kind = Some(error.kind().as_str());
-                telemetry::end_request(&span, &AssistantMessage::default(), kind, None);
+                let stop_reason = if error.is_aborted() { StopReason::Aborted } else { StopReason::Error };
+                failed =
+                    AssistantMessage { usage: usage.clone(), stop_reason, ..AssistantMessage::default() };
+                (&failed, Some(error))
             }
-        }
+        };
+        telemetry::end_request(
+            &span,
+            message,
+            error.map(|error| error.kind().as_str()),
+            timing.first_piece(),
+        );
+        measure_request(&self.meters, (&self.run_id, turn), info, &timing, message, error);
         reply
     }
 
-    /// Makes a request, within the budgets of the run.
-    async fn call(&self, step: StepCx, request: &ModelRequest) -> Result<AssistantMessage, ModelError> {
-        let model = self.writer.model.clone();
-        let Some(bound) = &self.budgets else { return model.call(&step, request).await };
-        let (held, limited) = bound.clone()?.reserve(&step, model.clone(), request).await?;
-        let mut request = request.clone();
-        request.max_tokens = limited.or(request.max_tokens);
+    /// Makes a request, within the budgets of the run. `usage` is what it has used so far, also if it is stopped.
+    async fn call(
+        &self,
+        step: StepCx,
+        request: &ModelRequest,
+        usage: &mut Usage,
+        timing: &mut RequestTiming,
+    ) -> Result<AssistantMessage, ModelError> {
+        let (model, mut request, mut held) = (&self.writer.model, request.clone(), None);
+        if let Some(bound) = &self.budgets {
+            let (reserved, limited) = bound.clone()?.reserve(&step, model.clone(), &request).await?;
+            request.max_tokens = limited.or(request.max_tokens);
+            held = Some(reserved);
+        }
         let mut stream = model.stream(&step, &request);
         let mut failure = None;
         while let Some(next) = stream.next().await {
+            if next.as_ref().is_ok_and(is_update) {
+                timing.record_piece();
+            }
             failure = next.err();
+            usage.clone_from(&stream.partial().usage);
         }
-        held.settle(stream.partial(), failure.as_ref()).await;
+        if let Some(held) = held {
+            held.settle(stream.partial(), failure.as_ref()).await;
+        }
         failure.map_or_else(|| Ok(stream.into_message()), Err)
     }
 

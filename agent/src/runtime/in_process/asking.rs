@@ -235,8 +235,6 @@ impl RequestSteps for InProcessSteps {
         work: BoxFuture<'static, T>,
     ) -> Result<T, StepError> {
         let done = self.performer.clone().until_stopped(work).await;
-        // A run that was stopped meanwhile ends for that reason, whatever the work says of it.
-        self.check_stop()?;
         done.ok_or_else(|| self.stopped())
     }
 
@@ -249,9 +247,13 @@ impl RequestSteps for InProcessSteps {
         self.ask_model(key.clone(), &tools).await
     }
 
+    async fn check_stop(&mut self) -> Result<(), StepError> {
+        Self::check_stop(self)
+    }
+
     async fn notify(&mut self) -> Result<(), StepError> {
         self.emit().await;
-        self.check_stop()
+        Self::check_stop(self)
     }
 
     fn failed(&mut self, error: RunError) -> StepError {

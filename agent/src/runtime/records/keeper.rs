@@ -252,9 +252,25 @@ impl StoreAccess {
 
     /// Loads all entries of a session.
     pub(super) async fn load(&self, session: &str) -> Result<Vec<(u64, SessionEntry)>, StoreError> {
+        self.load_after(session, 0).await
+    }
+
+    /// Returns the number of the last entry of a session, if all entries after this number are of this writer.
+    pub(super) async fn last_of_writer(
+        &self,
+        session: &str,
+        after: u64,
+        writer: &str,
+    ) -> Result<Option<u64>, StoreError> {
+        let found = self.load_after(session, after).await?;
+        let is_own = found.iter().all(|(_, entry)| entry.writer == writer);
+        Ok(found.last().filter(|_| is_own).map(|(seq, _)| *seq))
+    }
+
+    async fn load_after(&self, session: &str, number: u64) -> Result<Vec<(u64, SessionEntry)>, StoreError> {
         let mut all: Vec<(u64, SessionEntry)> = Vec::new();
         loop {
-            let after = all.last().map_or(0, |(seq, _)| *seq);
+            let after = all.last().map_or(number, |(seq, _)| *seq);
             let page = self.retry(|| self.store.load(session, after, PAGE)).await?;
             let mut numbers = page.iter().map(|(seq, _)| *seq);
             if numbers.try_fold(after, |last, seq| (seq > last).then_some(seq)).is_none() {

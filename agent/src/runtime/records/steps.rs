@@ -203,6 +203,10 @@ impl RequestSteps for RecordingSteps {
         self.inner.ask(key, attempt, tools).await
     }
 
+    async fn check_stop(&mut self) -> Result<(), StepError> {
+        self.inner.check_stop()
+    }
+
     async fn notify(&mut self) -> Result<(), StepError> {
         RequestSteps::notify(&mut *self.inner).await
     }
@@ -252,6 +256,28 @@ struct UnrecordedMessages {
 impl RecordingSteps {
     /// Writes what became final since the last step.
     async fn write(&mut self) -> Result<(), StoreError> {
+        match self.write_new().await {
+            Err(error) if error.is_conflict() && self.adopt_entries().await? => self.write_new().await,
+            written => written,
+        }
+    }
+
+    /// Adopts entries that an earlier prompt of this assistant appended without learning of it, because it was dropped, or the store answered
+    /// too late: the session is stored anew behind them. Returns false if another writer continued the session.
+    async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
+        let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
+        let found = self.inner.assistant.state().session.as_ref().map(position);
+        let Some((id, seq, writer)) = found else { return Ok(false) };
+        let Some(last) = self.records.keeper.last_of_writer(&id, seq, &writer).await? else {
+            return Ok(false);
+        };
+        if let Some(session) = &mut self.inner.assistant.state().session {
+            (session.seq, session.is_rewritten, session.is_begin_stored) = (last, true, false);
+        }
+        Ok(true)
+    }
+
+    async fn write_new(&mut self) -> Result<(), StoreError> {
         let (records, assistant) = (self.records.clone(), self.inner.assistant.clone());
         if let Some(error) = records.failure() {
             return Err(error);

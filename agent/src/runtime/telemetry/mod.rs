@@ -19,8 +19,8 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use super::config::Config;
-use crate::message::{AssistantMessage, Message, ToolCall, Usage};
-use crate::model::{ModelInfo, ModelRequest, Thinking};
+use crate::message::{AssistantMessage, Content, Message, Part, ToolCall, Usage};
+use crate::model::{ModelAttempt, ModelInfo, ModelRequest, Thinking};
 use crate::tool::context::ToolContext;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::trace;
@@ -28,9 +28,12 @@ use crate::tool::value::Tool;
 pub(super) use provider::provider_name;
 
 /// Creates the span of a run.
-pub(super) fn run_span(info: &ModelInfo, run_id: &str, session_id: Option<&str>) -> Span {
+pub(super) fn run_span(config: &Config, run_id: &str, session_id: Option<&str>) -> Span {
+    let (info, name) = (config.model.info(), config.agent_name.as_deref());
     tracing::info_span!(
         "invoke_agent",
+        otel.name = name.map(|name| format!("invoke_agent {name}")),
+        gen_ai.agent.name = name,
         otel.kind = "internal",
         gen_ai.operation.name = "invoke_agent",
         gen_ai.provider.name = provider_name(info),
@@ -92,17 +95,19 @@ pub(super) fn turn_span(turn: u32) -> Span {
 /// Creates the span of a request. Every request is streamed.
 pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id: Option<&str>) -> Span {
     let stop = Some(&request.stop).filter(|stop| !stop.is_empty()).map(|stop| json_text(stop));
+    let operation = operation_name(provider_name(info));
     let level = request.thinking.filter(|level| !matches!(level, Thinking::Budget(_)));
     tracing::info_span!(
         "chat",
-        otel.name = %format_args!("chat {}", info.model),
+        otel.name = %format_args!("{operation} {}", info.model),
         otel.kind = "client",
-        gen_ai.operation.name = "chat",
+        gen_ai.operation.name = operation,
         gen_ai.provider.name = provider_name(info),
         gen_ai.request.model = info.model,
         server.address = info.server_address,
         server.port = info.server_port.map(i64::from),
         gen_ai.conversation.id = session_id,
+        gen_ai.conversation.compacted = is_compacted(&request.messages).then_some(true),
         gen_ai.request.stream = true,
         gen_ai.request.max_tokens = request.max_tokens.map(signed),
         gen_ai.request.temperature = request.temperature,
@@ -123,9 +128,30 @@ pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id:
         gen_ai.tool.definitions = Empty,
         gen_ai.input.messages = Empty,
         gen_ai.output.messages = Empty,
+        agent.stop_reason = Empty,
+        agent.fallback.attempts = Empty,
+        agent.fallback.answered = Empty,
         error.r#type = Empty,
         otel.status_code = Empty,
     )
+}
+
+/// Returns the operation of requests to this provider by the conventions.
+pub(super) fn operation_name(provider: &str) -> &'static str {
+    if provider.starts_with("gcp.") { "generate_content" } else { "chat" }
+}
+
+/// Whether these messages begin with a summary.
+fn is_compacted(messages: &[Arc<Message>]) -> bool {
+    let is_block = |part: &Part| match &part.content {
+        Content::Opaque(opaque) => opaque.data.get("type").is_some_and(|kind| kind == "compaction"),
+        _ => false,
+    };
+    match messages.first().map(|message| &**message) {
+        Some(Message::User(user)) => user.is_summary(),
+        Some(Message::Assistant(reply)) => reply.content.iter().any(is_block),
+        _ => false,
+    }
 }
 
 fn json_text(list: &[impl serde::Serialize]) -> String {
@@ -148,7 +174,17 @@ pub(super) fn end_request(
     let model = reply.response_model.as_deref().unwrap_or(&reply.model);
     span.record("gen_ai.response.model", Some(model).filter(|model| !model.is_empty()));
     span.record("gen_ai.response.time_to_first_chunk", first_piece.map(|took| took.as_secs_f64()));
+    let word = reply.provider_stop_reason.as_deref().unwrap_or(reply.stop_reason.as_str());
+    span.record("agent.stop_reason", word);
     record_usage(span, &reply.usage);
+    let attempts = ModelAttempt::before(reply);
+    if !attempts.is_empty() {
+        span.record("agent.fallback.attempts", i64::try_from(attempts.len()).unwrap_or(i64::MAX));
+        span.in_scope(|| attempts.iter().for_each(record_attempt));
+        if error.is_none() {
+            span.record("agent.fallback.answered", format!("{}/{}", reply.provider, reply.model));
+        }
+    }
     if let Some(error) = error {
         trace::fail(span, error);
         // Without the message of the error, which may quote content.
@@ -161,6 +197,21 @@ pub(super) fn end_request(
             );
         });
     }
+}
+
+/// Records an attempt of a fallback that gave no reply.
+fn record_attempt(attempt: &ModelAttempt) {
+    let info = ModelInfo::new(&*attempt.provider, "", &*attempt.model);
+    tracing::event!(
+        name: "agent.fallback.attempt",
+        tracing::Level::WARN,
+        {
+            gen_ai.provider.name = provider_name(&info),
+            gen_ai.request.model = attempt.model,
+            error.r#type = attempt.kind,
+        },
+        "agent.fallback.attempt"
+    );
 }
 
 /// Records the request without secret arguments, for an application that captures content.

@@ -21,6 +21,9 @@ const LONGEST_OF_TOOL: usize = 1_024;
 /// Maximum length of a parameter's description; no provider limits it, but longer text belongs to the tool.
 const LONGEST_OF_PARAMETER: usize = 600;
 
+/// Maximum tokens of a definition. It is a part of each request.
+const MOST_TOKENS: u64 = 1_000;
+
 /// Findings of one kind about parameters of one tool.
 struct ParameterFindings {
     lint: Lint,
@@ -76,6 +79,14 @@ pub(super) fn check(tool: &Tool, findings: &mut Vec<LintFinding>) {
     }
     if let Some(fault) = too_long(said, LONGEST_OF_TOOL) {
         find(Lint::LongDescription, "", format!("{fault}: {}", hints.long_tool));
+    }
+    let tokens = definition.estimated_tokens();
+    if tokens > MOST_TOKENS {
+        find(
+            Lint::CostlyDefinition,
+            "",
+            format!("costs about {tokens} tokens in each request: {}", hints.costly_tool),
+        );
     }
     other_names(definition, &parameters, hints, &mut find);
     examples(tool, hints, &mut find);

@@ -20,6 +20,7 @@ pub(super) struct Hints {
     pub(super) alike_named: &'static str,
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
+    pub(super) costly_tool: &'static str,
     /// With its separator, if there is one.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
@@ -41,6 +42,7 @@ const OWN: Hints = Hints {
     alike_named: "models will mix them up",
     alike_described: "say when to use which",
     refused_example: "correct it",
+    costly_tool: "shorten the descriptions, or make several tools of it",
     other_name_of_tool: "",
     other_name_of_parameter: "",
 };
@@ -62,6 +64,7 @@ const FOREIGN: Hints = Hints {
     alike_named: "rename with `ToolSet::rename` or `ToolSet::prefix`, or leave out what you do not need",
     alike_described: "say when to use which with `ToolSet::describe`, or leave out what you do not need",
     refused_example: "ask the tool's author, or correct it in the schema",
+    costly_tool: "shorten it with `ToolSet::describe`, hide parameters with `ToolSet::hide_argument`, or leave the tool out",
     other_name_of_tool: ": correct it with `ToolSet::describe`",
     other_name_of_parameter: ": name the right one in the tool's description with `ToolSet::describe`",
 };
