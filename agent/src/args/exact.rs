@@ -6,8 +6,8 @@
 
 mod scalars;
 
-use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey, VariantNames};
-use super::seen_keys::SeenKeys;
+use super::object_keys::{KeyRole, ObjectRules, SeenKeys};
+use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, VariantNames};
 use std::borrow::Cow;
 
 /// Values nest less deep than this, with a few alternatives at each level.
@@ -285,7 +285,7 @@ impl<'s> Scan<'s> {
     fn object(&mut self, object: &'s ObjectSpec, start: usize) -> ScanStep {
         let at = skip_blank(self.bytes, start + 1);
         if byte(self.bytes, at) == b'}' {
-            return self.closed_object(SeenKeys::default().are_complete(object), at + 1);
+            return self.closed_object(SeenKeys::<()>::default().are_complete(object), at + 1);
         }
         self.entries(object, 0, 0, at)
     }
@@ -358,41 +358,26 @@ impl<'s> Scan<'s> {
         seen: &mut SeenKeys<'s>,
     ) -> Result<(NodeId, usize, usize), ScanStop> {
         let (at, key) = self.key(at)?;
-        let index = match object.find(key, next) {
-            Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => index,
-            // By another name it has to be renamed.
-            Some(_) => return Err(UNDECIDED),
-            None => return Ok((self.entry(object, key, at, seen)?, next, at)),
-        };
-        let Some(prop) = object.props.get(index) else { return Err(UNDECIDED) };
-        if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {
-            return Err(misfit(at));
-        }
-        Ok((prop.node, index + 1, at))
-    }
-
-    /// Returns what a key leads to that no property has.
-    fn entry(
-        &mut self,
-        object: &'s ObjectSpec,
-        key: &'s str,
-        at: usize,
-        seen: &mut SeenKeys<'s>,
-    ) -> Result<NodeId, ScanStop> {
-        // Integers as keys have several spellings, and some types get them as numbers.
-        if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) {
-            return Err(UNDECIDED);
-        }
-        let node = match object.entry(key) {
-            Some(node) => node,
-            // The scan does not know whether this is the object at the root.
-            None => match self.graph.unlisted(object, true) {
-                UnlistedKey::Kept => self.graph.any,
-                UnlistedKey::Dropped => return Err(UNDECIDED),
-                UnlistedKey::Refused => return Err(self.refuse(at)),
+        let mut next = next;
+        // The scan does not know whether this is the object at the root, where keys may be dropped.
+        match ObjectRules::new(self.graph, object, true).role(key, &mut next) {
+            KeyRole::Property(index) => match object.props.get(index) {
+                Some(prop) if prop.name == key => {
+                    if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {
+                        return Err(misfit(at));
+                    }
+                    Ok((prop.node, next, at))
+                }
+                // By another name it has to be renamed.
+                _ => Err(UNDECIDED),
             },
-        };
-        if seen.add_other(Cow::Borrowed(key)) { Ok(node) } else { Err(misfit(at)) }
+            // Integers as keys have several spellings, and some types get them as numbers.
+            _ if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) => Err(UNDECIDED),
+            KeyRole::Entry(node) if seen.add_other(Cow::Borrowed(key), ()).is_none() => Ok((node, next, at)),
+            KeyRole::Entry(_) => Err(misfit(at)),
+            KeyRole::Dropped => Err(UNDECIDED),
+            KeyRole::Unknown => Err(self.refuse(at)),
+        }
     }
 
     /// Scans the object of an externally tagged variant, in which the names of the variants are the keys.
