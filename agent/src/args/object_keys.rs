@@ -4,14 +4,16 @@
 use super::hash::NameHash;
 use super::plan::{Child, Graph, NodeId, ObjectSpec, Prop, UnlistedKey};
 use super::policy::Rules;
-use std::{borrow::Cow, collections::HashMap};
+use std::borrow::Cow;
+use std::collections::{HashMap, hash_map::Entry};
 
 /// The rules of one object.
 #[derive(Clone, Copy)]
 pub(super) struct ObjectRules<'g> {
     graph: &'g Graph,
     pub(super) object: &'g ObjectSpec,
-    unlisted: UnlistedKey,
+    /// Whether the object is the arguments as a whole.
+    is_root: bool,
 }
 
 /// What a key of an object is.
@@ -37,24 +39,25 @@ pub(super) enum NullMeaning {
 }
 
 impl<'g> ObjectRules<'g> {
-    /// `is_root`: the object is the arguments as a whole.
     #[inline]
     pub(super) fn new(graph: &'g Graph, object: &'g ObjectSpec, is_root: bool) -> ObjectRules<'g> {
-        ObjectRules { graph, object, unlisted: graph.unlisted(object, is_root) }
+        ObjectRules { graph, object, is_root }
     }
 
     /// Returns what a key is. `hint` is the index of the property that is expected, and then of the one after it.
     #[inline]
     pub(super) fn role(&self, key: &str, hint: &mut usize) -> KeyRole {
-        match (self.object.child(key, *hint), self.unlisted) {
-            (Some(Child::Prop(index, _)), _) => {
+        match self.object.child(key, *hint) {
+            Some(Child::Prop(index, _)) => {
                 *hint = index + 1;
                 KeyRole::Property(index)
             }
-            (Some(Child::Entry(node)), _) => KeyRole::Entry(node),
-            (None, UnlistedKey::Kept) => KeyRole::Entry(self.graph.any),
-            (None, UnlistedKey::Dropped) => KeyRole::Dropped,
-            (None, UnlistedKey::Refused) => KeyRole::Unknown,
+            Some(Child::Entry(node)) => KeyRole::Entry(node),
+            None => match self.graph.unlisted(self.object, self.is_root) {
+                UnlistedKey::Kept => KeyRole::Entry(self.graph.any),
+                UnlistedKey::Dropped => KeyRole::Dropped,
+                UnlistedKey::Refused => KeyRole::Unknown,
+            },
         }
     }
 
@@ -86,42 +89,75 @@ pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
 pub(super) struct SeenKeys<'t, U = ()> {
     /// The first 64 properties, one bit each.
     first: u64,
+    /// The properties after the first 64.
+    more: Vec<u64>,
+    others: EntryKeys<'t, U>,
     /// Keys that do not count: nulls that mean absent, and those that are no part of the value.
     absent: u64,
-    more: Option<Box<MoreKeys<'t, U>>>,
 }
 
-/// The keys of large objects and of maps.
-struct MoreKeys<'t, U> {
-    /// The properties after the first 64.
-    props: Vec<u64>,
-    /// Keys that are not properties.
-    others: HashMap<Cow<'t, str>, U, NameHash>,
+/// Keys that are not properties.
+enum EntryKeys<'t, U> {
+    /// They are compared with each other.
+    Few(Vec<(Cow<'t, str>, U)>),
+    Many(HashMap<Cow<'t, str>, U, NameHash>),
 }
+
+/// More keys than this are hashed.
+const FEW_KEYS: usize = 8;
 
 impl<U> Default for SeenKeys<'_, U> {
     #[inline]
     fn default() -> Self {
-        SeenKeys { first: 0, absent: 0, more: None }
+        SeenKeys { first: 0, more: Vec::new(), others: EntryKeys::Few(Vec::new()), absent: 0 }
     }
 }
 
-impl<U> Default for MoreKeys<'_, U> {
-    fn default() -> Self {
-        MoreKeys { props: Vec::new(), others: HashMap::default() }
+impl<'t, U> EntryKeys<'t, U> {
+    fn get(&self, key: &str) -> Option<&U> {
+        match self {
+            EntryKeys::Few(few) => few.iter().find(|(own, _)| own == key).map(|(_, usage)| usage),
+            EntryKeys::Many(many) => many.get(key),
+        }
+    }
+
+    /// Adds a key, or returns what was kept of it.
+    fn add(&mut self, key: Cow<'t, str>, usage: U) -> Option<&mut U> {
+        if let EntryKeys::Few(few) = self
+            && few.len() == FEW_KEYS
+        {
+            *self = EntryKeys::Many(std::mem::take(few).into_iter().collect());
+        }
+        match self {
+            EntryKeys::Few(few) => match few.iter().position(|(own, _)| *own == key) {
+                Some(at) => few.get_mut(at).map(|(_, usage)| usage),
+                None => {
+                    few.push((key, usage));
+                    None
+                }
+            },
+            EntryKeys::Many(many) => match many.entry(key) {
+                Entry::Occupied(before) => Some(before.into_mut()),
+                Entry::Vacant(new) => {
+                    new.insert(usage);
+                    None
+                }
+            },
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            EntryKeys::Few(few) => few.len(),
+            EntryKeys::Many(many) => many.len(),
+        }
     }
 }
 
 impl<'t, U> SeenKeys<'t, U> {
-    /// Returns which of the first 64 properties the object had, one bit each.
-    #[inline]
-    pub(super) fn first(&self) -> u64 {
-        self.first
-    }
-
-    #[inline]
-    pub(super) fn set_first(&mut self, first: u64) {
-        self.first = first;
+    /// Returns the keys of an object that had some of the first 64 properties, one bit each.
+    pub(super) fn of_first(first: u64) -> Self {
+        SeenKeys { first, ..SeenKeys::default() }
     }
 
     /// Adds a property. Returns `false` if the object had it before.
@@ -138,8 +174,7 @@ impl<'t, U> SeenKeys<'t, U> {
 
     #[cold]
     fn add_more(&mut self, index: usize) -> bool {
-        let words = &mut self.more.get_or_insert_default().props;
-        let at = index / 64 - 1;
+        let (words, at) = (&mut self.more, index / 64 - 1);
         if words.len() <= at {
             words.resize(at + 1, 0);
         }
@@ -151,14 +186,7 @@ impl<'t, U> SeenKeys<'t, U> {
 
     /// Adds a key that is not a property, by its identity. Returns what was kept of it if the object had it before.
     pub(super) fn add_other(&mut self, identity: Cow<'t, str>, usage: U) -> Option<&mut U> {
-        use std::collections::hash_map::Entry;
-        match self.more.get_or_insert_default().others.entry(identity) {
-            Entry::Occupied(before) => Some(before.into_mut()),
-            Entry::Vacant(new) => {
-                new.insert(usage);
-                None
-            }
-        }
+        self.others.add(identity, usage)
     }
 
     /// Excludes the last key from the number of keys.
@@ -170,23 +198,20 @@ impl<'t, U> SeenKeys<'t, U> {
     fn has(&self, index: usize) -> bool {
         let word = match index / 64 {
             0 => Some(&self.first),
-            at => self.more.as_ref().and_then(|more| more.props.get(at - 1)),
+            at => self.more.get(at - 1),
         };
         word.is_some_and(|word| word & 1 << (index % 64) != 0)
     }
 
     fn count(&self) -> u64 {
-        let more = self.more.as_ref().map_or(0, |more| {
-            more.props.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() + more.others.len() as u64
-        });
-        u64::from(self.first.count_ones()) + more - self.absent
+        let more: u64 = self.more.iter().map(|word| u64::from(word.count_ones())).sum();
+        u64::from(self.first.count_ones()) + more + self.others.len() as u64 - self.absent
     }
 
     /// Whether the required properties and the number of keys are as the object demands.
     #[inline]
     pub(super) fn are_complete(&self, object: &ObjectSpec) -> bool {
-        self.first & object.required == object.required
-            && (object.is_complete_with_required || self.are_all(object))
+        object.is_complete_with(self.first) || self.are_all(object)
     }
 
     fn are_all(&self, object: &ObjectSpec) -> bool {
@@ -279,6 +304,6 @@ impl<'t, G> KeyUses<'t, G> {
 
     /// Returns how a key was given that is not a property.
     pub(super) fn other(&self, rules: &ObjectRules<'_>, key: &'t str) -> Option<&KeyUse<G>> {
-        self.seen.more.as_ref()?.others.get(&rules.identity(Cow::Borrowed(key)))
+        self.seen.others.get(&rules.identity(Cow::Borrowed(key)))
     }
 }

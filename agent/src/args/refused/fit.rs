@@ -90,21 +90,13 @@ impl TextFitter<'_> {
     fn parts(&mut self, node: NodeId, doc: &Doc<'_>, depth: usize) -> Option<String> {
         let graph = self.graph;
         match (graph.kind(node), &doc.shape) {
-            (NodeKind::Nullable(inner), _) if !doc.is_null() => self.parts(*inner, doc, depth),
-            (NodeKind::Checked(checked), _) => self.parts(checked.base, doc, depth),
             (NodeKind::Object(object), Shape::Object(entries)) => self.object(object, entries, depth),
             (NodeKind::Array(array), Shape::Array(items)) => self.array(array, items, depth),
-            (NodeKind::External(external), Shape::Object(_)) => self.parts(external.object, doc, depth),
-            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
-                let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
-                let (_, variant) = names.pick(variants, name, graph.node(node).rules)?;
-                self.parts(variant, doc, depth)
-            }
             (NodeKind::Union { .. }, _) => {
                 let branch = self.shared.closest(node, doc)?;
                 self.parts(branch, doc, depth)
             }
-            _ => None,
+            _ => self.parts(doc.referred(graph, node)?, doc, depth),
         }
     }
 
