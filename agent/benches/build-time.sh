@@ -93,7 +93,7 @@ for _ in $(seq 1 "$rounds"); do
 done
 median() { cut -d ' ' -f "$2" "$scratch/$1.ms" | sort -n | sed -n "$(((rounds + 1) / 2))p"; }
 print() { # what column
-    awk "BEGIN { printf \"$tools tools, $mode, $1: plain %.1f s, tools %.1f s, ratio %.2f (goal 2)\n\", $(median plain "$2") / 1000, $(median tools "$2") / 1000, $(median tools "$2") / $(median plain "$2") }"
+    awk "BEGIN { printf \"$tools tools, $mode, $1: plain %.1f s, tools %.1f s, ratio %.2f (goal 1.5)\n\", $(median plain "$2") / 1000, $(median tools "$2") / 1000, $(median tools "$2") / $(median plain "$2") }"
 }
 print wall 1
 print processors 2

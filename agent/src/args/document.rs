@@ -2,7 +2,7 @@
 
 use crate::args::exact::value_fits;
 use crate::args::hash::NameHash;
-use crate::args::plan::{Graph, NodeId, before_special, leading_digits, word_at};
+use crate::args::plan::{Graph, NodeId, NodeKind, before_special, leading_digits, word_at};
 use crate::args::rounding;
 use crate::args::text::{MAX_VALUE, key_list, push_cut, push_quoted, push_segment};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -75,6 +75,21 @@ impl Doc<'_> {
             self.fitting.set(Some(node));
         }
         fits
+    }
+
+    /// Returns the node that a node refers this value to: one step, which the value alone decides. `None`: the node describes the value
+    /// itself, has alternatives, or does not take it.
+    pub(crate) fn referred(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
+        match (graph.kind(id), &self.shape) {
+            (NodeKind::Checked(checked), _) => Some(checked.base),
+            (NodeKind::Nullable(inner), shape) => (!matches!(shape, Shape::Null)).then_some(*inner),
+            (NodeKind::External(external), Shape::Object(_)) => Some(external.object),
+            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
+                let name = self.entry(tag)?.text()?;
+                names.pick(variants, name, graph.node(id).rules).map(|(_, variant)| variant)
+            }
+            _ => None,
+        }
     }
 
     pub(crate) fn kind(&self) -> &'static str {

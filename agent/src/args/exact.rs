@@ -6,8 +6,8 @@
 
 mod scalars;
 
-use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey, VariantNames};
-use super::seen_keys::SeenKeys;
+use super::object_keys::{KeyRole, ObjectRules, SeenKeys};
+use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, VariantNames};
 use std::borrow::Cow;
 
 /// Values nest less deep than this, with a few alternatives at each level.
@@ -285,63 +285,83 @@ impl<'s> Scan<'s> {
     fn object(&mut self, object: &'s ObjectSpec, start: usize) -> ScanStep {
         let at = skip_blank(self.bytes, start + 1);
         if byte(self.bytes, at) == b'}' {
-            return self.closed_object(SeenKeys::default().are_complete(object), at + 1);
+            return self.closed_object(object, &SeenKeys::default(), at + 1);
         }
         self.entries(object, 0, 0, at)
     }
 
     /// Ends an object: nothing but other keys can complete it.
-    #[inline]
-    fn closed_object(&mut self, is_complete: bool, end: usize) -> ScanStep {
-        if is_complete { Ok(end) } else { Err(self.refuse(end)) }
+    fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
+        if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Scans the entries of an object from a key. `seen`: the properties that it has had, and `next` the index of the one that is expected.
+    /// Scans the entries of an object from a key, as long as they are written as usual and are among the first 64 properties. `bits`: those that
+    /// it has had, and `next` the index of the one that is expected.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
-    fn entries(&mut self, object: &'s ObjectSpec, seen: u64, mut next: usize, mut at: usize) -> ScanStep {
+    fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, mut next: usize, mut at: usize) -> ScanStep {
         let text = self.bytes;
-        // Its bits are kept apart as long as the keys come in order.
-        let (mut bits, mut seen) = (seen, SeenKeys::default());
         let first = object.props.get(..64).unwrap_or(&object.props);
         loop {
             let expected = first.get(next);
             let expected = expected.and_then(|prop| Some((prop, prop.token.end(text, at)?)));
-            let node = if let Some((prop, end)) = expected {
-                at = skip_blank(text, end);
-                let bit = 1 << next;
-                if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
-                    return Err(misfit(at));
-                }
-                bits |= bit;
-                next += 1;
-                prop.node
+            let (prop, end) = if let Some(expected) = expected {
+                expected
             } else if let (index, end) = written_at(object, text, at)
                 && end > 0
-                && let Some(prop) = object.props.get(index)
+                && let Some(prop) = first.get(index)
             {
-                at = skip_blank(text, end);
-                let bit = if index < 64 { 1 << index } else { 0 };
-                let is_new = if index < 64 { bits & bit == 0 } else { seen.add(index) };
-                if !is_new || prop.null_absent && byte(text, at) == b'n' {
-                    return Err(misfit(at));
-                }
-                bits |= bit;
-                next = index + 1;
-                prop.node
+                next = index;
+                (prop, end)
             } else {
-                seen.set_first(bits);
-                let (node, index, value) = self.other(object, at, next, &mut seen)?;
-                (bits, next, at) = (seen.first(), index, value);
-                node
+                return self.other_entries(object, SeenKeys::of_first(bits), next, at);
             };
-            at = self.item(self.graph.node(node), at)?;
+            at = skip_blank(text, end);
+            let bit = 1 << next;
+            if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
+                return Err(misfit(at));
+            }
+            bits |= bit;
+            next += 1;
+            at = self.item(self.graph.node(prop.node), at)?;
             match after_value(text, &mut at) {
                 b',' => {}
-                b'}' => {
-                    seen.set_first(bits);
-                    return self.closed_object(seen.are_complete(object), at);
+                b'}' if object.is_complete_with(bits) => return Ok(at),
+                b'}' => return self.closed_object(object, &SeenKeys::of_first(bits), at),
+                _ => return Err(UNDECIDED),
+            }
+        }
+    }
+
+    /// Scans the entries of an object from a key that is not among its first 64 properties, or is written in another way.
+    #[inline(never)]
+    fn other_entries(
+        &mut self,
+        object: &'s ObjectSpec,
+        mut seen: SeenKeys<'s>,
+        mut next: usize,
+        mut at: usize,
+    ) -> ScanStep {
+        let text = self.bytes;
+        // The property whose key is next, and the end of it, which is 0 if there is none.
+        let mut usual = (0, 0);
+        loop {
+            let (node, value);
+            if let (index, end @ 1..) = usual
+                && let Some(prop) = object.props.get(index)
+            {
+                value = skip_blank(text, end);
+                if !seen.add(index) || prop.null_absent && byte(text, value) == b'n' {
+                    return Err(misfit(value));
                 }
+                (node, next) = (prop.node, index + 1);
+            } else {
+                (node, next, value) = self.other(object, at, next, &mut seen)?;
+            }
+            at = self.item(self.graph.node(node), value)?;
+            match after_value(text, &mut at) {
+                b',' => usual = written_at(object, text, at),
+                b'}' => return self.closed_object(object, &seen, at),
                 _ => return Err(UNDECIDED),
             }
         }
@@ -358,41 +378,26 @@ impl<'s> Scan<'s> {
         seen: &mut SeenKeys<'s>,
     ) -> Result<(NodeId, usize, usize), ScanStop> {
         let (at, key) = self.key(at)?;
-        let index = match object.find(key, next) {
-            Some(index) if object.props.get(index).is_some_and(|prop| prop.name == key) => index,
-            // By another name it has to be renamed.
-            Some(_) => return Err(UNDECIDED),
-            None => return Ok((self.entry(object, key, at, seen)?, next, at)),
-        };
-        let Some(prop) = object.props.get(index) else { return Err(UNDECIDED) };
-        if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {
-            return Err(misfit(at));
-        }
-        Ok((prop.node, index + 1, at))
-    }
-
-    /// Returns what a key leads to that no property has.
-    fn entry(
-        &mut self,
-        object: &'s ObjectSpec,
-        key: &'s str,
-        at: usize,
-        seen: &mut SeenKeys<'s>,
-    ) -> Result<NodeId, ScanStop> {
-        // Integers as keys have several spellings, and some types get them as numbers.
-        if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) {
-            return Err(UNDECIDED);
-        }
-        let node = match object.entry(key) {
-            Some(node) => node,
-            // The scan does not know whether this is the object at the root.
-            None => match self.graph.unlisted(object, true) {
-                UnlistedKey::Kept => self.graph.any,
-                UnlistedKey::Dropped => return Err(UNDECIDED),
-                UnlistedKey::Refused => return Err(self.refuse(at)),
+        let mut next = next;
+        // The scan does not know whether this is the object at the root, where keys may be dropped.
+        match ObjectRules::new(self.graph, object, true).role(key, &mut next) {
+            KeyRole::Property(index) => match object.props.get(index) {
+                Some(prop) if prop.name == key => {
+                    if !seen.add(index) || prop.null_absent && byte(self.bytes, at) == b'n' {
+                        return Err(misfit(at));
+                    }
+                    Ok((prop.node, next, at))
+                }
+                // By another name it has to be renamed.
+                _ => Err(UNDECIDED),
             },
-        };
-        if seen.add_other(Cow::Borrowed(key)) { Ok(node) } else { Err(misfit(at)) }
+            // Integers as keys have several spellings, and some types get them as numbers.
+            _ if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) => Err(UNDECIDED),
+            KeyRole::Entry(node) if seen.add_other(Cow::Borrowed(key), ()).is_none() => Ok((node, next, at)),
+            KeyRole::Entry(_) => Err(misfit(at)),
+            KeyRole::Dropped => Err(UNDECIDED),
+            KeyRole::Unknown => Err(self.refuse(at)),
+        }
     }
 
     /// Scans the object of an externally tagged variant, in which the names of the variants are the keys.

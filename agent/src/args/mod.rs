@@ -32,6 +32,7 @@ mod hash;
 pub(crate) mod hooks;
 mod issue;
 mod judge;
+mod object_keys;
 mod plan;
 mod policy;
 #[cfg(feature = "testing")]
@@ -41,7 +42,6 @@ mod refused;
 mod report;
 mod rounding;
 mod scalar;
-mod seen_keys;
 mod signature;
 mod stream;
 mod suggest;

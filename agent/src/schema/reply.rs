@@ -93,8 +93,6 @@ impl Restorer<'_> {
 
     fn node(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         match (self.graph.kind(id), &doc.shape) {
-            (NodeKind::Checked(checked), _) => self.node(checked.base, doc),
-            (NodeKind::Nullable(inner), shape) if !matches!(shape, Shape::Null) => self.node(*inner, doc),
             (NodeKind::Object(object), Shape::Object(entries)) => self.object(object, entries, None),
             (NodeKind::Array(array), Shape::Array(items)) => {
                 let mut changed = false;
@@ -106,12 +104,6 @@ impl Restorer<'_> {
                 let texts: Vec<Cow<'_, str>> = texts.collect();
                 changed.then(|| format!("[{}]", texts.join(",")))
             }
-            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
-                let Shape::Text(sent) = &doc.entry(tag)?.shape else { return None };
-                let (_, variant) = names.pick(variants, sent, self.graph.node(id).rules)?;
-                self.node(variant, doc)
-            }
-            (NodeKind::External(external), Shape::Object(_)) => self.node(external.object, doc),
             (NodeKind::Union { branches, .. }, Shape::Object(_) | Shape::Array(_)) => {
                 for branch in branches {
                     let restored = self.node(*branch, doc);
@@ -121,7 +113,7 @@ impl Restorer<'_> {
                 }
                 None
             }
-            _ => None,
+            _ => self.node(doc.referred(self.graph, id)?, doc),
         }
     }
 

@@ -7,30 +7,19 @@ use super::repair::{may_repair, repair_entry};
 use super::walk::Walk;
 use crate::args::document::Document;
 use crate::args::issue::Issue;
-use crate::args::plan::{Child, NodeId, NodeKind, Plan, UnlistedKey};
-use std::collections::HashMap;
+use crate::args::object_keys::{KeyRole, KeyTurn, KeyUses, ObjectRules};
+use crate::args::plan::{NodeId, NodeKind, Plan};
+use std::borrow::Cow;
 
 pub(crate) struct EarlyCheck {
     plan: Plan,
     may_repair: bool,
-    /// How each parameter was given.
-    given: Vec<Option<SeenParameter>>,
-    /// Map entries and unknown keys.
-    others: HashMap<Box<str>, SeenParameter>,
+    keys: Option<KeyUses<'static, Box<str>>>,
     suggestions: usize,
     issues: Vec<Issue>,
     awaited: Awaited,
-    hint: usize,
     secret: bool,
 }
-
-struct SeenParameter {
-    key: Box<str>,
-    told: Told,
-}
-
-/// Whether it was reported that this key is given twice.
-type Told = bool;
 
 /// The definition that the value of the latest key has to fit.
 #[derive(Clone, Copy)]
@@ -42,15 +31,12 @@ enum Awaited {
 
 impl EarlyCheck {
     pub(crate) fn new(plan: &Plan) -> EarlyCheck {
-        let count = plan.graph().root_object().map_or(0, |object| object.props.len());
         EarlyCheck {
             may_repair: may_repair(plan.graph()),
-            given: std::iter::repeat_with(|| None).take(count).collect(),
-            others: HashMap::new(),
+            keys: plan.graph().root_object().map(KeyUses::new),
             suggestions: SUGGESTION_BUDGET,
             issues: Vec::new(),
             awaited: Awaited::Nothing,
-            hint: 0,
             secret: plan.graph().has_secrets(),
             plan: plan.clone(),
         }
@@ -70,53 +56,26 @@ impl EarlyCheck {
         let before = self.issues.len();
         self.awaited = Awaited::Nothing;
         let graph = self.plan.graph();
-        let Some(object) = graph.root_object() else { return before };
-        self.secret = graph.has_secrets();
+        let (Some(object), Some(keys)) = (graph.root_object(), &mut self.keys) else { return before };
+        let rules = ObjectRules::new(graph, object, true);
+        let (role, turn) = keys.add(&rules, Cow::Owned(key.to_owned()), key.into());
+        let prop = match role {
+            KeyRole::Property(index) => object.props.get(index),
+            _ => None,
+        };
+        self.secret = match prop {
+            Some(prop) => prop.secret || graph.node(prop.node).holds_secret,
+            None => graph.has_secrets(),
+        };
         let shared = WalkState::new(graph, key, None, false);
         shared.suggestions.set(self.suggestions);
         let mut walk = Walk::new(&shared, Some(&mut self.issues));
-        let unlisted = graph.unlisted(object, true);
-        let entry = match object.child(key, self.hint) {
-            Some(Child::Prop(index, node)) => {
-                self.hint = index + 1;
-                self.secret =
-                    graph.node(node).holds_secret || object.props.get(index).is_none_or(|p| p.secret);
-                match self.given.get_mut(index) {
-                    Some(Some(seen)) if seen.told => {}
-                    Some(Some(seen)) => {
-                        seen.told = true;
-                        walk.twice(key, &seen.key);
-                    }
-                    Some(new) => {
-                        *new = Some(SeenParameter { key: key.into(), told: false });
-                        self.awaited = Awaited::Parameter(index);
-                    }
-                    None => {}
-                }
-                return before;
-            }
-            Some(Child::Entry(node)) => Some(node),
-            None if unlisted == UnlistedKey::Kept => Some(graph.any),
-            None => None,
-        };
-        let strip = unlisted == UnlistedKey::Dropped;
-        let identity = graph.identity(object, key);
-        match (self.others.get_mut(identity.as_ref()), entry) {
-            (None, _) => {
-                let seen = SeenParameter { key: key.into(), told: entry.is_none() && !strip };
-                self.others.insert(identity.into(), seen);
-                if let Some(node) = entry {
-                    self.awaited = Awaited::Entry(node);
-                } else if !strip {
-                    let given = &self.given;
-                    walk.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &[key]);
-                }
-            }
-            (Some(seen), _) if !seen.told => {
-                seen.told = true;
-                walk.twice(key, &seen.key);
-            }
-            _ => {}
+        match (role, turn) {
+            (KeyRole::Property(index), KeyTurn::First) => self.awaited = Awaited::Parameter(index),
+            (KeyRole::Entry(node), KeyTurn::First) => self.awaited = Awaited::Entry(node),
+            (KeyRole::Unknown, KeyTurn::First) => walk.unknown(object, &|index| keys.has(index), &[key]),
+            (KeyRole::Unknown, _) | (_, KeyTurn::First | KeyTurn::Later) => {}
+            (_, KeyTurn::Second(before)) => walk.twice(key, before),
         }
         self.suggestions = shared.suggestions.get();
         before

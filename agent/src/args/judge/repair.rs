@@ -51,11 +51,8 @@ impl Repair<'_> {
     fn value(&mut self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let graph = self.graph;
         let node = graph.node(id);
-        if let NodeKind::Checked(checked) = &node.kind {
-            return self.value(checked.base, doc);
-        }
-        if let NodeKind::Nullable(inner) = &node.kind {
-            return if doc.is_null() { None } else { self.value(*inner, doc) };
+        if let Some(next) = doc.referred(graph, id) {
+            return self.value(next, doc);
         }
         if node.rules.has(Rules::JSON_TEXT)
             && let Shape::Text(text) = &doc.shape
@@ -92,12 +89,6 @@ impl Repair<'_> {
                 let edits = edits.collect();
                 spliced(doc, edits)
             }
-            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
-                let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
-                let (_, variant) = names.pick(variants, name, node.rules)?;
-                self.value(variant, doc)
-            }
-            (NodeKind::External(external), Shape::Object(_)) => self.value(external.object, doc),
             (NodeKind::Union { branches, .. }, _) => self.union(id, branches, doc),
             _ => None,
         }

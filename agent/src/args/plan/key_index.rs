@@ -8,23 +8,39 @@ use super::token::{WORD, before_bare_quote, word_at};
 /// Its places are fixed when the plan is compiled, and no key that is sent can change how many of them are looked at.
 #[derive(Debug)]
 pub(super) struct KeyIndex {
-    /// Indices of properties, and `EMPTY` in at least half of the places. A power of two.
-    places: Box<[u32]>,
+    /// At least half of the places are empty. A power of two.
+    places: Box<[KeyPlace]>,
 }
 
-const EMPTY: u32 = u32::MAX;
+/// A name as it is compared with a text.
+#[derive(Clone, Debug)]
+struct KeyPlace {
+    ends: [u64; 2],
+    /// The length of the name; `UNWRITTEN` if it is an alias, or is written with escapes.
+    length: usize,
+    /// The index of the property, or `EMPTY`.
+    index: usize,
+}
+
+const EMPTY: usize = usize::MAX;
+const UNWRITTEN: usize = usize::MAX;
 
 impl KeyIndex {
     pub(super) fn new(props: &[Prop]) -> KeyIndex {
         let count: usize = props.iter().map(|prop| prop.names().count()).sum();
-        let mut places = vec![EMPTY; (2 * count).next_power_of_two()].into_boxed_slice();
-        for (index, prop) in (0..EMPTY).zip(props) {
+        let empty = KeyPlace { ends: [0; 2], length: UNWRITTEN, index: EMPTY };
+        let mut places = vec![empty; (2 * count).next_power_of_two()].into_boxed_slice();
+        for (index, prop) in props.iter().enumerate() {
             for name in prop.names() {
                 let mut at = hash(name.as_bytes());
-                while places[at & (places.len() - 1)] != EMPTY {
+                while places[at & (places.len() - 1)].index != EMPTY {
                     at += 1;
                 }
-                places[at & (places.len() - 1)] = index;
+                // With quotes and a colon.
+                let is_written = name == prop.name && prop.token.text().len() == name.len() + 3;
+                let length = if is_written { name.len() } else { UNWRITTEN };
+                let place = KeyPlace { ends: ends(name.as_bytes()), length, index };
+                places[at & (places.len() - 1)] = place;
             }
         }
         KeyIndex { places }
@@ -33,10 +49,13 @@ impl KeyIndex {
     /// Returns the property whose key is at a position of a text, as it is usually written, and the position after it. `None` says
     /// nothing: the key may be long, or written in another way.
     #[inline]
-    pub(super) fn written_at(&self, text: &[u8], at: usize, props: &[Prop]) -> Option<(usize, usize)> {
+    pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
+        if text.get(at) != Some(&b'"') {
+            return None;
+        }
         let start = at + 1;
         let head = word_at(text, start);
-        // A quote that is escaped ends no key: no token is found there.
+        // A quote that is escaped ends no key: no name is written like what is before it.
         let (head, tail, length) = match before_bare_quote(head) {
             WORD => {
                 let more = before_bare_quote(word_at(text, start + WORD));
@@ -44,13 +63,17 @@ impl KeyIndex {
             }
             length => (head & ((1 << (8 * length)) - 1), 0, length),
         };
-        let mut place = short_hash(head, tail, length);
+        let mut at = short_hash(head, tail, length);
         loop {
-            let index = *self.places.get(place & (self.places.len() - 1))? as usize;
-            if let Some(end) = props.get(index)?.token.end(text, at) {
-                return Some((index, end));
+            let place = self.places.get(at & (self.places.len() - 1))?;
+            if place.ends == [head, tail] && place.length == length {
+                let end = start + length + 2;
+                return (text.get(end - 2..end)? == b"\":").then_some((place.index, end));
             }
-            place += 1;
+            if place.index == EMPTY {
+                return None;
+            }
+            at += 1;
         }
     }
 
@@ -59,7 +82,7 @@ impl KeyIndex {
     pub(super) fn find(&self, key: &str, props: &[Prop]) -> Option<usize> {
         let mut at = hash(key.as_bytes());
         loop {
-            let index = *self.places.get(at & (self.places.len() - 1))? as usize;
+            let index = self.places.get(at & (self.places.len() - 1))?.index;
             let prop = props.get(index)?;
             if prop.name == key || prop.aliases.iter().any(|alias| alias == key) {
                 return Some(index);
@@ -72,13 +95,19 @@ impl KeyIndex {
 /// A hash of all bytes of a name: those of its ends, and of a long one also those between.
 #[inline]
 fn hash(key: &[u8]) -> usize {
-    let tail = if key.len() > WORD { word_at(key, key.len() - WORD) } else { 0 };
-    let short = short_hash(word_at(key, 0), tail, key.len());
+    let [head, tail] = ends(key);
+    let short = short_hash(head, tail, key.len());
     if key.len() <= 2 * WORD {
         return short;
     }
     let words = key[WORD..].chunks(WORD).map(|word| word_at(word, 0));
     index(words.fold(short as u64, mixed))
+}
+
+/// Returns the first eight bytes of a name, and the last eight of a longer one.
+#[inline]
+fn ends(key: &[u8]) -> [u64; 2] {
+    [word_at(key, 0), if key.len() > WORD { word_at(key, key.len() - WORD) } else { 0 }]
 }
 
 /// A hash of the first and the last eight bytes of a name.

@@ -389,11 +389,11 @@ pub(crate) struct ObjectSpec {
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: AdditionalProperties,
     /// The required ones among the first 64 properties, one bit each.
-    pub(crate) required: u64,
+    pub(super) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
     /// Whether an object is complete that has the required ones among the first 64 properties.
-    pub(crate) is_complete_with_required: bool,
+    pub(super) is_complete_with_required: bool,
 }
 
 /// The other keys that an object accepts.
@@ -469,6 +469,12 @@ impl ObjectSpec {
         self.min <= count && count <= self.max
     }
 
+    /// Whether an object is complete that has at least these of the first 64 properties, one bit each. `false` says nothing.
+    #[inline]
+    pub(crate) fn is_complete_with(&self, first: u64) -> bool {
+        first & self.required == self.required && self.is_complete_with_required
+    }
+
     /// With more properties than this they are looked up by hash.
     pub(super) const SCAN: usize = 8;
 
@@ -499,7 +505,7 @@ impl ObjectSpec {
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {
-            return index.written_at(text, at, &self.props);
+            return index.written_at(text, at);
         }
         let mut props = self.props.iter().enumerate();
         props.find_map(|(index, prop)| Some((index, prop.token.end(text, at)?)))

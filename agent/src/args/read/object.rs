@@ -3,9 +3,9 @@
 use super::PlanSeed;
 use super::context::{Context, ValuePosition, nested, refused};
 use crate::args::coercion::{CoercedValue, CoercionRule};
-use crate::args::plan::{NodeId, NodeKind, ObjectSpec, Prop, UnlistedKey, VariantNames};
+use crate::args::object_keys::{KeyRole, NullMeaning, ObjectRules, SeenKeys, null_meaning};
+use crate::args::plan::{NodeId, NodeKind, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::Rules;
-use crate::args::seen_keys::SeenKeys;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
@@ -115,7 +115,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
         }
         let out = self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys });
         // A large value is not moved to be looked at.
-        if out.is_ok() && keys.is_some_and(|keys| !keys.seen.are_complete(keys.object)) {
+        if out.is_ok() && keys.is_some_and(|keys| !keys.seen.are_complete(keys.rules.object)) {
             return Err(refused("missing, or too few or too many entries"));
         }
         out
@@ -132,7 +132,7 @@ struct EntryReader<'de, 'c, 'g, A> {
 /// Reads the keys of an object along the plan. Nothing of it is compiled for each type.
 struct KeyReader<'de, 'c> {
     at: &'c ValuePosition<'c>,
-    object: &'c ObjectSpec,
+    rules: ObjectRules<'c>,
     /// The index after that of the previous property.
     hint: usize,
     /// Whether keys were read already: those of `ahead`, or else that of `next`.
@@ -170,7 +170,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
             }
         };
         let next = Next { node: at.cx.graph.any, secret: false, key, name: None, raw: None };
-        Ok(KeyReader { at, object, hint: 0, is_ahead, ahead, next, seen: SeenKeys::default() })
+        let rules = ObjectRules::new(at.cx.graph, object, at.is_root());
+        Ok(KeyReader { at, rules, hint: 0, is_ahead, ahead, next, seen: SeenKeys::default() })
     }
 
     /// Reads the next key: the name of the parameter, however it was spelled, or one spelling of each key of a map.
@@ -188,32 +189,38 @@ impl<'de, 'c> KeyReader<'de, 'c> {
                     None => return Ok(None),
                 },
             };
-            let object = self.object;
-            let index = object.find(&key, self.hint);
+            let rules = self.rules;
             let mut integer = false;
             self.next.name = None;
-            if let Some((index, prop)) = index.and_then(|index| Some((index, object.props.get(index)?))) {
-                self.hint = index + 1;
-                if !self.seen.add(index) {
-                    return Err(refused("duplicate"));
+            match rules.role(&key, &mut self.hint) {
+                KeyRole::Property(index) => {
+                    let Some(prop) = rules.object.props.get(index) else { return Err(refused("property")) };
+                    if !self.seen.add(index) {
+                        return Err(refused("duplicate"));
+                    }
+                    let is_value = || matches!(&key, Cow::Borrowed(key) if self.at.cx.value_follows(key));
+                    if prop.null_absent && !is_value() && self.null_as_absent(access, &key, prop)? {
+                        continue;
+                    }
+                    if !prop.aliases.is_empty() && prop.name != key {
+                        self.next.name = Some(Cow::Borrowed(prop.name.as_str()));
+                    }
+                    (self.next.node, self.next.secret) = (prop.node, prop.secret);
                 }
-                let is_value = || matches!(&key, Cow::Borrowed(key) if self.at.cx.value_follows(key));
-                if prop.null_absent && !is_value() && self.null_as_absent(access, &key, prop)? {
+                KeyRole::Entry(node) => {
+                    let one = self.other(&key)?;
+                    if one.len() != key.len() {
+                        self.next.name = Some(Cow::Owned(one.into_owned()));
+                    }
+                    (self.next.node, self.next.secret) = (node, false);
+                    integer = is_integer_key(rules.object, &key);
+                }
+                KeyRole::Dropped => {
+                    self.other(&key)?;
+                    self.drop_entry(access, &key)?;
                     continue;
                 }
-                if !prop.aliases.is_empty() && prop.name != key {
-                    self.next.name = Some(Cow::Borrowed(prop.name.as_str()));
-                }
-                (self.next.node, self.next.secret) = (prop.node, prop.secret);
-            } else {
-                let child = object.entry(&key);
-                let Some(node) = self.other(access, &key, child)? else { continue };
-                (self.next.node, self.next.secret) = (node, false);
-                integer = is_integer_key(object, &key);
-                let one = self.at.cx.graph.identity(object, &key);
-                if one.len() != key.len() {
-                    self.next.name = Some(Cow::Owned(one.into_owned()));
-                }
+                KeyRole::Unknown => return Err(refused("unknown key")),
             }
             self.next.key = key;
             let borrowed = match (&self.next.name, &self.next.key) {
@@ -230,39 +237,24 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
     }
 
-    /// Returns the node for a key that is not a property; `None` if the key was dropped.
-    fn other<A: MapAccess<'de>>(
-        &mut self,
-        access: &mut A,
-        key: &Cow<'de, str>,
-        child: Option<NodeId>,
-    ) -> Result<Option<NodeId>, A::Error> {
-        let cx = self.at.cx;
-        let node = match child {
-            Some(node) => Some(node),
-            None => match cx.graph.unlisted(self.object, self.at.is_root()) {
-                UnlistedKey::Kept => Some(cx.graph.any),
-                UnlistedKey::Dropped => None,
-                UnlistedKey::Refused => return Err(refused("unknown key")),
-            },
-        };
-        let identity = match cx.graph.identity(self.object, key) {
-            Cow::Borrowed(same) if same.len() == key.len() => key.clone(),
-            other => Cow::Owned(other.into_owned()),
-        };
-        // A value of any type may have a key twice.
-        if !self.seen.add_other(identity) && !std::ptr::eq(self.object, &raw const cx.graph.any_object) {
+    /// Adds a key that is not a property. Returns its canonical spelling.
+    fn other<E: Error>(&mut self, key: &Cow<'de, str>) -> Result<Cow<'de, str>, E> {
+        let identity = self.rules.identity(key.clone());
+        if self.seen.add_other(identity.clone(), ()).is_some() && !self.rules.may_repeat() {
             return Err(refused("duplicate"));
         }
-        if node.is_none() {
-            let raw = self.raw_value(access)?;
-            if !cx.is_silent() {
-                let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
-                cx.record_dropped(&self.at.key(key, false, self.at.node), value);
-            }
-            self.seen.add_absent();
+        Ok(identity)
+    }
+
+    /// Reads and records an entry that is dropped.
+    fn drop_entry<A: MapAccess<'de>>(&mut self, access: &mut A, key: &str) -> Result<(), A::Error> {
+        let (cx, raw) = (self.at.cx, self.raw_value(access)?);
+        if !cx.is_silent() {
+            let value: Value = serde_json::from_str(raw.get()).map_err(nested)?;
+            cx.record_dropped(&self.at.key(key, false, self.at.node), value);
         }
-        Ok(node)
+        self.seen.add_absent();
+        Ok(())
     }
 
     /// Reads the next value as text, unless that has happened.
@@ -313,7 +305,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
                 }
             }
         }
-        if !cx.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
+        if null_meaning(cx.graph, prop) == NullMeaning::Refused {
             return Err(refused("null"));
         }
         cx.record(

@@ -82,15 +82,11 @@ pub(super) fn entered(
     depth: usize,
 ) -> Option<NodeId> {
     let next = match graph.kind(node) {
-        NodeKind::Nullable(inner) if !doc.is_null() => *inner,
-        NodeKind::Checked(checked) => checked.base,
-        NodeKind::External(external) if matches!(doc.shape, Shape::Object(_)) => external.object,
-        NodeKind::Tagged { tag, variants, names } => {
-            let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
-            names.pick(variants, name, graph.node(node).rules)?.1
-        }
         NodeKind::Union { .. } => chosen(node, doc)?,
-        _ => return Some(node),
+        _ => match doc.referred(graph, node) {
+            Some(next) => next,
+            None => return Some(node),
+        },
     };
     // A chain of nodes that look at the same value is short, or the schema is refused.
     if depth > 64 { None } else { entered(graph, next, doc, chosen, depth + 1) }

@@ -3,12 +3,11 @@
 use super::edit::push_entry;
 use super::sample::{Sample, first_sample, samples};
 use crate::args::document::{Doc, Document, Shape};
-use crate::args::hash::NameHash;
 use crate::args::judge::{WalkState, count};
-use crate::args::plan::{ArraySpec, Child, Graph, NodeId, NodeKind, ObjectSpec, Prop};
-use crate::args::policy::UnknownKeys;
+use crate::args::object_keys::{KeyRole, ObjectRules, SeenKeys};
+use crate::args::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, Prop};
 use crate::args::text::{push_index, push_segment};
-use std::{borrow::Cow, collections::HashSet};
+use std::borrow::Cow;
 
 /// Maximum nesting of values that are looked into.
 const MAX_DEPTH: usize = 64;
@@ -73,9 +72,8 @@ impl TextFitter<'_> {
 
     /// Whether a node accepts whatever has the parts that it asks for, each of which it accepts.
     fn is_its_parts(&self, node: NodeId) -> bool {
-        let keep = self.graph.options.unknown_keys() == UnknownKeys::Keep;
         match self.graph.kind(node) {
-            NodeKind::Object(object) => !keep && object.min == 0 && object.max == u64::MAX,
+            NodeKind::Object(object) => object.min == 0 && object.max == u64::MAX,
             NodeKind::Array(array) => !array.unique && array.is_list(),
             _ => false,
         }
@@ -92,21 +90,13 @@ impl TextFitter<'_> {
     fn parts(&mut self, node: NodeId, doc: &Doc<'_>, depth: usize) -> Option<String> {
         let graph = self.graph;
         match (graph.kind(node), &doc.shape) {
-            (NodeKind::Nullable(inner), _) if !doc.is_null() => self.parts(*inner, doc, depth),
-            (NodeKind::Checked(checked), _) => self.parts(checked.base, doc, depth),
             (NodeKind::Object(object), Shape::Object(entries)) => self.object(object, entries, depth),
             (NodeKind::Array(array), Shape::Array(items)) => self.array(array, items, depth),
-            (NodeKind::External(external), Shape::Object(_)) => self.parts(external.object, doc, depth),
-            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
-                let Shape::Text(name) = &doc.entry(tag)?.shape else { return None };
-                let (_, variant) = names.pick(variants, name, graph.node(node).rules)?;
-                self.parts(variant, doc, depth)
-            }
             (NodeKind::Union { .. }, _) => {
                 let branch = self.shared.closest(node, doc)?;
                 self.parts(branch, doc, depth)
             }
-            _ => None,
+            _ => self.parts(doc.referred(graph, node)?, doc, depth),
         }
     }
 
@@ -118,38 +108,33 @@ impl TextFitter<'_> {
     ) -> Option<String> {
         let mut out = String::with_capacity(128);
         out.push('{');
-        let (mut given, mut seen) =
-            (vec![false; object.props.len()], HashSet::with_hasher(NameHash::default()));
-        let keep = self.graph.options.unknown_keys() == UnknownKeys::Keep;
+        let rules = ObjectRules::new(self.graph, object, false);
+        let mut seen = SeenKeys::<()>::default();
         let length = self.path.len();
         let mut hint = 0;
         for (key, doc) in entries {
             push_segment(&mut self.path, key);
-            let child = object.child(key, hint);
-            let new = match child {
-                Some(Child::Prop(index, _)) => {
-                    hint = index + 1;
-                    given.get_mut(index).is_some_and(|given| !std::mem::replace(given, true))
-                }
-                _ => seen.insert(self.graph.identity(object, key)),
+            let role = rules.role(key, &mut hint);
+            let is_new = match role {
+                KeyRole::Property(index) => seen.add(index),
+                _ => seen.add_other(rules.identity(Cow::Borrowed(key)), ()).is_none(),
             };
-            let value = match child {
-                _ if !new => None,
-                Some(Child::Prop(index, node)) => {
+            let value = match role {
+                _ if !is_new => None,
+                KeyRole::Property(index) => {
                     let prop = object.props.get(index)?;
                     if doc.is_null() && prop.null_absent {
                         None
                     } else {
-                        let value = self.value(node, doc, Some(prop), depth + 1);
+                        let value = self.value(prop.node, doc, Some(prop), depth + 1);
                         if value.is_none() && prop.required {
                             return None;
                         }
                         value
                     }
                 }
-                Some(Child::Entry(node)) => self.value(node, doc, None, depth + 1),
-                None if keep => Some(doc.raw.into()),
-                None => None,
+                KeyRole::Entry(node) => self.value(node, doc, None, depth + 1),
+                KeyRole::Dropped | KeyRole::Unknown => None,
             };
             match value {
                 Some(value) => {
@@ -162,21 +147,19 @@ impl TextFitter<'_> {
             }
             self.path.truncate(length);
         }
-        for (prop, given) in object.props.iter().zip(given) {
-            if prop.required && !given {
-                push_segment(&mut self.path, &prop.name);
-                self.touched.push(self.path.clone());
-                let Some(made) = first_sample(self.graph, prop.node, Some(prop)) else {
-                    self.stuck.get_or_insert_with(|| self.path.clone());
-                    self.path.truncate(length);
-                    return None;
-                };
+        for prop in seen.missing(object) {
+            push_segment(&mut self.path, &prop.name);
+            self.touched.push(self.path.clone());
+            let Some(made) = first_sample(self.graph, prop.node, Some(prop)) else {
+                self.stuck.get_or_insert_with(|| self.path.clone());
                 self.path.truncate(length);
-                if out.len() > 1 {
-                    out.push(',');
-                }
-                push_entry(&mut out, &prop.name, &made.text);
+                return None;
+            };
+            self.path.truncate(length);
+            if out.len() > 1 {
+                out.push(',');
             }
+            push_entry(&mut out, &prop.name, &made.text);
         }
         out.push('}');
         Some(out)

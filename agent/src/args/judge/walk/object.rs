@@ -2,24 +2,23 @@
 
 use super::{Walk, WalkSegment};
 use crate::args::document::{Doc, Document, Shape};
-use crate::args::hash::NameHash;
 use crate::args::issue::IssueCode;
-use crate::args::plan::{Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, UnlistedKey};
-use crate::args::policy::Rules;
+use crate::args::object_keys::{KeyRole, KeyTurn, KeyUse, KeyUses, NullMeaning, ObjectRules, null_meaning};
+use crate::args::plan::{Graph, NodeId, NodeKind, ObjectSpec, Prop};
 use crate::args::signature::signature;
 use crate::args::suggest::{has_close_name, near_names};
 use crate::args::text::{MAX_VALUE, cut, push_cut};
 use serde_json::Value;
-use std::{borrow::Cow, collections::HashMap, collections::HashSet};
+use std::borrow::Cow;
 
-/// How one parameter was given.
+/// A key with its value.
 #[derive(Clone, Copy)]
-struct ParameterUse<'w, 't> {
+struct GivenEntry<'w, 't> {
     key: &'w str,
     doc: &'w Doc<'t>,
-    /// The name or alias under which it was given before.
-    before: Option<&'w str>,
 }
+
+type GivenKeys<'w, 't> = KeyUses<'w, GivenEntry<'w, 't>>;
 
 impl<'w> Walk<'w, '_> {
     pub(super) fn object<'t>(
@@ -28,63 +27,50 @@ impl<'w> Walk<'w, '_> {
         raw: &str,
         entries: &'w [(Cow<'t, str>, Doc<'t>)],
     ) {
-        let mut given: Vec<Option<ParameterUse<'w, 't>>> = vec![None; object.props.len()];
-        let mut rest: Vec<(&'w str, NodeId, &'w Doc<'t>)> = Vec::new();
+        let rules = ObjectRules::new(self.graph, object, self.shared.is_root(raw));
+        let mut keys: GivenKeys<'w, 't> = KeyUses::new(object);
+        let mut rest: Vec<(NodeId, GivenEntry<'w, 't>)> = Vec::new();
         let mut unknown: Vec<&'w str> = Vec::new();
-        let mut hint = 0;
+        let mut count = 0;
         for (key, doc) in entries {
-            match object.child(key, hint) {
-                Some(Child::Prop(index, _)) => {
-                    hint = index + 1;
-                    let before = given[index].map(|g| g.key);
-                    given[index] = Some(ParameterUse { key, doc, before });
-                }
-                Some(Child::Entry(node)) => rest.push((key, node, doc)),
-                None => unknown.push(key),
-            }
-        }
-        let unlisted = self.graph.unlisted(object, self.shared.is_root(raw));
-        let mut count = rest.len();
-        let mut meant = None;
-        if unlisted == UnlistedKey::Kept {
-            count += unknown.len();
-            let any = self.graph.any;
-            let docs = entries.iter().filter(|(key, _)| object.child(key, 0).is_none());
-            rest.extend(docs.map(|(key, doc)| (key.as_ref(), any, doc)));
-        } else if unlisted == UnlistedKey::Dropped {
-            if !unknown.is_empty() {
-                self.note_coercion();
-            }
-            // Dropped or not: which of the two was meant?
-            let mut seen: HashMap<&str, bool> = HashMap::new();
-            for key in &unknown {
-                match seen.get_mut(key) {
-                    None => {
-                        seen.insert(key, false);
-                    }
-                    Some(told) => {
-                        if !std::mem::replace(told, true) {
-                            self.twice(key, key);
-                        }
+            let given = GivenEntry { key, doc };
+            match keys.add(&rules, Cow::Borrowed(key), given) {
+                (KeyRole::Entry(node), turn) => {
+                    count += 1;
+                    if matches!(turn, KeyTurn::First) {
+                        rest.push((node, given));
                     }
                 }
+                // Dropped or not: which of the two was meant?
+                (KeyRole::Dropped, KeyTurn::Second(before)) => self.twice(key, before.key),
+                (KeyRole::Dropped, _) => self.note_coercion(),
+                (KeyRole::Unknown, KeyTurn::First) => unknown.push(key),
+                (KeyRole::Unknown | KeyRole::Property(_), _) => {}
             }
-        } else {
-            let known = self.out.as_ref().map_or(0, |out| out.len());
-            self.unknown(object, &|index| given.get(index).is_some_and(Option::is_some), &unknown);
-            self.around(object, entries, &unknown);
-            meant = self.perhaps_meant(object, entries, &unknown, &given, known);
         }
-        for (prop, given) in object.props.iter().zip(&given) {
-            count += usize::from(given.is_some_and(|g| !(g.doc.is_null() && prop.null_absent)));
-            match given {
-                Some(given) => self.given(prop, *given),
+        let known = self.out.as_ref().map_or(0, |out| out.len());
+        self.unknown(object, &|index| keys.has(index), &unknown);
+        self.around(object, entries, &unknown);
+        let meant = self.perhaps_meant(&rules, &unknown, &keys, known);
+        for (index, prop) in object.props.iter().enumerate() {
+            match keys.property(index) {
+                Some(KeyUse { first, again }) => {
+                    count += u64::from(!(first.doc.is_null() && prop.null_absent));
+                    match again {
+                        Some(again) => self.twice(again.key, first.key),
+                        None => self.parameter(prop, first.key, first.doc),
+                    }
+                }
                 None if prop.required => self.missing(prop, meant),
                 None => {}
             }
         }
-        self.entries(object, &rest);
-        let count = count as u64;
+        for (node, given) in rest {
+            match keys.other(&rules, given.key) {
+                Some(KeyUse { again: Some(again), .. }) => self.twice(again.key, given.key),
+                _ => self.entry(node, given.key, given.doc),
+            }
+        }
         if !object.takes_length(count) {
             let few = count < object.min;
             let problem = if few {
@@ -96,15 +82,14 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Reports keys that match no parameter; parameters that were given are not suggested.
+    /// Reports keys that match no parameter, each once; parameters that were given are not suggested.
     pub(in crate::args::judge) fn unknown(
         &mut self,
         object: &'w ObjectSpec,
         is_given: &dyn Fn(usize) -> bool,
         unknown: &[&'w str],
     ) {
-        let mut known = HashSet::with_hasher(NameHash::default());
-        for key in unknown.iter().filter(|key| unknown.len() == 1 || known.insert(**key)) {
+        for key in unknown {
             self.below(WalkSegment::Key(key), |walk| {
                 walk.add(IssueCode::Unknown, |walk, issue| {
                     issue.problem = match &object.patterns[..] {
@@ -161,19 +146,20 @@ impl<'w> Walk<'w, '_> {
     /// If one key is unknown and one required parameter is missing, and the value fits it, they may be the same. Returns the key.
     fn perhaps_meant(
         &mut self,
-        object: &'w ObjectSpec,
-        entries: &'w [(Cow<'_, str>, Doc<'_>)],
+        rules: &ObjectRules<'w>,
         unknown: &[&'w str],
-        given: &[Option<ParameterUse<'w, '_>>],
+        keys: &GivenKeys<'w, '_>,
         known: usize,
     ) -> Option<&'w str> {
         if self.out.as_ref().is_none_or(|out| out.len() != known + 1) {
             return None;
         }
-        let mut missing =
-            object.props.iter().zip(given).filter(|(prop, given)| prop.required && given.is_none());
-        let ([key], Some((prop, _)), None) = (unknown, missing.next(), missing.next()) else { return None };
-        let (_, doc) = entries.iter().find(|(own, _)| own == key)?;
+        let object = rules.object;
+        let mut missing = keys.missing(object);
+        let ([key], Some(prop), None) = (unknown, missing.next(), missing.next()) else { return None };
+        let KeyUse { first: GivenEntry { doc, .. }, again: None } = keys.other(rules, key)? else {
+            return None;
+        };
         // A parameter that accepts anything fits every key.
         let takes_anything = matches!(self.graph.kind(prop.node), NodeKind::Any);
         if takes_anything
@@ -183,8 +169,7 @@ impl<'w> Walk<'w, '_> {
             return None;
         }
         let is_free = |index: usize| {
-            given.get(index).is_some_and(Option::is_none)
-                && object.props.get(index).is_some_and(|other| !std::ptr::eq(other, prop))
+            !keys.has(index) && object.props.get(index).is_some_and(|other| !std::ptr::eq(other, prop))
         };
         if (0..object.props.len()).any(is_free) && has_close_name(key, object.names(is_free)) {
             return None;
@@ -207,13 +192,6 @@ impl<'w> Walk<'w, '_> {
         });
     }
 
-    fn given(&mut self, prop: &'w Prop, given: ParameterUse<'w, '_>) {
-        match given.before {
-            Some(before) => self.twice(given.key, before),
-            None => self.parameter(prop, given.key, given.doc),
-        }
-    }
-
     /// Reports a key that was given before, under this name or another name of the same parameter.
     pub(in crate::args::judge) fn twice(&mut self, key: &'w str, before: &str) {
         let problem =
@@ -232,14 +210,12 @@ impl<'w> Walk<'w, '_> {
         let secret = self.secret;
         self.secret |= prop.secret;
         let known = self.out.as_ref().map_or(0, |out| out.len());
-        self.below(WalkSegment::Key(key), |walk| {
-            if !(doc.is_null() && prop.null_absent) {
-                walk.check(prop.node, doc);
-            } else if walk.graph.node(prop.node).rules.has(Rules::NULL_ABSENT) {
-                walk.note_coercion();
-            } else {
+        self.below(WalkSegment::Key(key), |walk| match null_meaning(walk.graph, prop) {
+            NullMeaning::Absent if doc.is_null() => walk.note_coercion(),
+            NullMeaning::Refused if doc.is_null() => {
                 walk.fault(IssueCode::Type, "must not be null; leave it out instead", prop.node, doc);
             }
+            _ => walk.check(prop.node, doc),
         });
         let is_told = self.out.as_ref().is_some_and(|out| out.len() > known);
         let may_show = !self.secret && !self.graph.node(prop.node).holds_secret;
@@ -266,31 +242,6 @@ impl<'w> Walk<'w, '_> {
     /// Checks a map entry that was given once.
     pub(in crate::args::judge) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
         self.below(WalkSegment::Key(key), |walk| walk.check(node, doc));
-    }
-
-    fn entries(&mut self, object: &ObjectSpec, rest: &[(&'w str, NodeId, &'w Doc<'_>)]) {
-        if rest.is_empty() {
-            return;
-        }
-        let graph = self.graph;
-        let identity = |key: &'w str| graph.identity(object, key);
-        let mut first: HashMap<Cow<'_, str>, &str> = HashMap::with_capacity(rest.len());
-        let mut again: HashMap<Cow<'_, str>, &str> = HashMap::new();
-        for (key, ..) in rest {
-            if let Some(before) = first.insert(identity(key), key) {
-                first.insert(identity(key), before);
-                again.entry(identity(key)).or_insert(key);
-            }
-        }
-        let mut told = HashSet::new();
-        for (key, node, doc) in rest {
-            let same = identity(key);
-            match again.get(&same) {
-                None => self.entry(*node, key, doc),
-                Some(again) if told.insert(same) => self.twice(again, key),
-                Some(_) => {}
-            }
-        }
     }
 }
 

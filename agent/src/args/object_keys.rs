@@ -1,0 +1,309 @@
+//! The rules about the keys of an object, for all passes: what a key is, which keys are the same one, what null means, and which keys
+//! complete the object.
+
+use super::hash::NameHash;
+use super::plan::{Child, Graph, NodeId, ObjectSpec, Prop, UnlistedKey};
+use super::policy::Rules;
+use std::borrow::Cow;
+use std::collections::{HashMap, hash_map::Entry};
+
+/// The rules of one object.
+#[derive(Clone, Copy)]
+pub(super) struct ObjectRules<'g> {
+    graph: &'g Graph,
+    pub(super) object: &'g ObjectSpec,
+    /// Whether the object is the arguments as a whole.
+    is_root: bool,
+}
+
+/// What a key of an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KeyRole {
+    /// The property with this index, by its name or another name.
+    Property(usize),
+    /// An entry of a map, or a key that the tool keeps.
+    Entry(NodeId),
+    Dropped,
+    Unknown,
+}
+
+/// What null is as the value of a property.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NullMeaning {
+    /// A value, which its node accepts or refuses.
+    Value,
+    /// As if the key was left out.
+    Absent,
+    /// The policy does not let it mean absent.
+    Refused,
+}
+
+impl<'g> ObjectRules<'g> {
+    #[inline]
+    pub(super) fn new(graph: &'g Graph, object: &'g ObjectSpec, is_root: bool) -> ObjectRules<'g> {
+        ObjectRules { graph, object, is_root }
+    }
+
+    /// Returns what a key is. `hint` is the index of the property that is expected, and then of the one after it.
+    #[inline]
+    pub(super) fn role(&self, key: &str, hint: &mut usize) -> KeyRole {
+        match self.object.child(key, *hint) {
+            Some(Child::Prop(index, _)) => {
+                *hint = index + 1;
+                KeyRole::Property(index)
+            }
+            Some(Child::Entry(node)) => KeyRole::Entry(node),
+            None => match self.graph.unlisted(self.object, self.is_root) {
+                UnlistedKey::Kept => KeyRole::Entry(self.graph.any),
+                UnlistedKey::Dropped => KeyRole::Dropped,
+                UnlistedKey::Refused => KeyRole::Unknown,
+            },
+        }
+    }
+
+    /// Returns what distinguishes a key that is not a property from the others: its canonical spelling.
+    pub(super) fn identity<'t>(&self, key: Cow<'t, str>) -> Cow<'t, str> {
+        match self.graph.identity(self.object, &key) {
+            same if same.len() == key.len() => key,
+            other => Cow::Owned(other.into_owned()),
+        }
+    }
+
+    /// Whether the object may have a key twice: a value of any type.
+    pub(super) fn may_repeat(&self) -> bool {
+        std::ptr::eq(self.object, &raw const self.graph.any_object)
+    }
+}
+
+/// Returns what null is as the value of a property.
+#[inline]
+pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
+    match prop.null_absent {
+        false => NullMeaning::Value,
+        true if graph.node(prop.node).rules.has(Rules::NULL_ABSENT) => NullMeaning::Absent,
+        true => NullMeaning::Refused,
+    }
+}
+
+/// The keys that one object has had so far. `U` is kept of each that is not a property: nothing by a pass that only decides.
+pub(super) struct SeenKeys<'t, U = ()> {
+    /// The first 64 properties, one bit each.
+    first: u64,
+    /// The properties after the first 64.
+    more: Vec<u64>,
+    others: EntryKeys<'t, U>,
+    /// Keys that do not count: nulls that mean absent, and those that are no part of the value.
+    absent: u64,
+}
+
+/// Keys that are not properties.
+enum EntryKeys<'t, U> {
+    /// They are compared with each other.
+    Few(Vec<(Cow<'t, str>, U)>),
+    Many(HashMap<Cow<'t, str>, U, NameHash>),
+}
+
+/// More keys than this are hashed.
+const FEW_KEYS: usize = 8;
+
+impl<U> Default for SeenKeys<'_, U> {
+    #[inline]
+    fn default() -> Self {
+        SeenKeys { first: 0, more: Vec::new(), others: EntryKeys::Few(Vec::new()), absent: 0 }
+    }
+}
+
+impl<'t, U> EntryKeys<'t, U> {
+    fn get(&self, key: &str) -> Option<&U> {
+        match self {
+            EntryKeys::Few(few) => few.iter().find(|(own, _)| own == key).map(|(_, usage)| usage),
+            EntryKeys::Many(many) => many.get(key),
+        }
+    }
+
+    /// Adds a key, or returns what was kept of it.
+    fn add(&mut self, key: Cow<'t, str>, usage: U) -> Option<&mut U> {
+        if let EntryKeys::Few(few) = self
+            && few.len() == FEW_KEYS
+        {
+            *self = EntryKeys::Many(std::mem::take(few).into_iter().collect());
+        }
+        match self {
+            EntryKeys::Few(few) => match few.iter().position(|(own, _)| *own == key) {
+                Some(at) => few.get_mut(at).map(|(_, usage)| usage),
+                None => {
+                    few.push((key, usage));
+                    None
+                }
+            },
+            EntryKeys::Many(many) => match many.entry(key) {
+                Entry::Occupied(before) => Some(before.into_mut()),
+                Entry::Vacant(new) => {
+                    new.insert(usage);
+                    None
+                }
+            },
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            EntryKeys::Few(few) => few.len(),
+            EntryKeys::Many(many) => many.len(),
+        }
+    }
+}
+
+impl<'t, U> SeenKeys<'t, U> {
+    /// Returns the keys of an object that had some of the first 64 properties, one bit each.
+    pub(super) fn of_first(first: u64) -> Self {
+        SeenKeys { first, ..SeenKeys::default() }
+    }
+
+    /// Adds a property. Returns `false` if the object had it before.
+    #[inline]
+    pub(super) fn add(&mut self, index: usize) -> bool {
+        if index >= 64 {
+            return self.add_more(index);
+        }
+        let bit = 1 << index;
+        let new = self.first & bit == 0;
+        self.first |= bit;
+        new
+    }
+
+    #[cold]
+    fn add_more(&mut self, index: usize) -> bool {
+        let (words, at) = (&mut self.more, index / 64 - 1);
+        if words.len() <= at {
+            words.resize(at + 1, 0);
+        }
+        let (word, bit) = (&mut words[at], 1 << (index % 64));
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+
+    /// Adds a key that is not a property, by its identity. Returns what was kept of it if the object had it before.
+    pub(super) fn add_other(&mut self, identity: Cow<'t, str>, usage: U) -> Option<&mut U> {
+        self.others.add(identity, usage)
+    }
+
+    /// Excludes the last key from the number of keys.
+    pub(super) fn add_absent(&mut self) {
+        self.absent += 1;
+    }
+
+    /// Whether the object had a property.
+    fn has(&self, index: usize) -> bool {
+        let word = match index / 64 {
+            0 => Some(&self.first),
+            at => self.more.get(at - 1),
+        };
+        word.is_some_and(|word| word & 1 << (index % 64) != 0)
+    }
+
+    fn count(&self) -> u64 {
+        let more: u64 = self.more.iter().map(|word| u64::from(word.count_ones())).sum();
+        u64::from(self.first.count_ones()) + more + self.others.len() as u64 - self.absent
+    }
+
+    /// Whether the required properties and the number of keys are as the object demands.
+    #[inline]
+    pub(super) fn are_complete(&self, object: &ObjectSpec) -> bool {
+        object.is_complete_with(self.first) || self.are_all(object)
+    }
+
+    fn are_all(&self, object: &ObjectSpec) -> bool {
+        self.missing(object).next().is_none() && object.takes_length(self.count())
+    }
+
+    /// Returns the required properties that the object has not had.
+    pub(super) fn missing<'o>(&self, object: &'o ObjectSpec) -> impl Iterator<Item = &'o Prop> {
+        let props = object.props.iter().enumerate();
+        props.filter(|(index, prop)| prop.required && !self.has(*index)).map(|(_, prop)| prop)
+    }
+}
+
+/// The keys of an object and how each was given, for passes that report. `G` is what is known of one that was given.
+pub(super) struct KeyUses<'t, G> {
+    seen: SeenKeys<'t, KeyUse<G>>,
+    /// By the index of the property.
+    props: Vec<Option<KeyUse<G>>>,
+    hint: usize,
+}
+
+/// How a key was given.
+pub(super) struct KeyUse<G> {
+    pub(super) first: G,
+    /// The second time, under any of its names or spellings.
+    pub(super) again: Option<G>,
+}
+
+/// How often a key was given so far.
+pub(super) enum KeyTurn<'k, G> {
+    First,
+    /// It was given before like this.
+    Second(&'k G),
+    Later,
+}
+
+impl<'t, G> KeyUses<'t, G> {
+    pub(super) fn new(object: &ObjectSpec) -> KeyUses<'t, G> {
+        let props = std::iter::repeat_with(|| None).take(object.props.len()).collect();
+        KeyUses { seen: SeenKeys::default(), props, hint: 0 }
+    }
+
+    /// Adds a key of the object.
+    pub(super) fn add(
+        &mut self,
+        rules: &ObjectRules<'_>,
+        key: Cow<'t, str>,
+        given: G,
+    ) -> (KeyRole, KeyTurn<'_, G>)
+    where
+        G: Clone,
+    {
+        let role = rules.role(&key, &mut self.hint);
+        let usage = KeyUse { first: given.clone(), again: None };
+        let before = match role {
+            KeyRole::Property(index) => match self.props.get_mut(index) {
+                Some(slot) if self.seen.add(index) => {
+                    *slot = Some(usage);
+                    None
+                }
+                slot => slot.and_then(Option::as_mut),
+            },
+            KeyRole::Entry(_) => self.seen.add_other(rules.identity(key), usage),
+            KeyRole::Dropped | KeyRole::Unknown => self.seen.add_other(key, usage),
+        };
+        let turn = match before {
+            None => KeyTurn::First,
+            Some(KeyUse { again: Some(_), .. }) => KeyTurn::Later,
+            Some(before) => {
+                before.again = Some(given);
+                KeyTurn::Second(&before.first)
+            }
+        };
+        (role, turn)
+    }
+
+    /// Whether a property was given.
+    pub(super) fn has(&self, index: usize) -> bool {
+        self.seen.has(index)
+    }
+
+    /// Returns the required properties that were not given.
+    pub(super) fn missing<'o>(&self, object: &'o ObjectSpec) -> impl Iterator<Item = &'o Prop> {
+        self.seen.missing(object)
+    }
+
+    pub(super) fn property(&self, index: usize) -> Option<&KeyUse<G>> {
+        self.props.get(index)?.as_ref()
+    }
+
+    /// Returns how a key was given that is not a property.
+    pub(super) fn other(&self, rules: &ObjectRules<'_>, key: &'t str) -> Option<&KeyUse<G>> {
+        self.seen.others.get(&rules.identity(Cow::Borrowed(key)))
+    }
+}
