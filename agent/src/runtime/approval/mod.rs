@@ -19,7 +19,6 @@ use crate::tool::question::{Question, QuestionInput, RecordedInput};
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use again::CheckedAgain;
-#[cfg(feature = "durable-restate")]
 pub(super) use keys::ApprovalKeys;
 pub(super) use resume::{Resumption, can_resume_in, check, verify};
 pub(super) use sign::Signer;
