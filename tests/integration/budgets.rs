@@ -458,7 +458,8 @@ async fn each_compaction_between_runs_has_the_amount_of_a_run() {
         if is_summary(request) {
             return reply().text(r#"{"goal": "Know why", "open": ["Why"]}"#).usage(Usage::new(14_000, 10));
         }
-        reply().text("Because.").usage(Usage::new(500, 10))
+        let length: usize = request.messages.iter().map(|message| message.text().len()).sum();
+        reply().text("Because.").usage(Usage::new(length as u64 / 4, 10))
     });
     let assistant = crate::context_runs::builder(model.clone())
         .manage_context(crate::context_runs::rules())

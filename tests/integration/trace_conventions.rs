@@ -398,9 +398,9 @@ async fn a_summary_the_models_of_a_fallback_and_the_name_of_the_agent_are_traced
     let busy = ModelError::new(ModelErrorKind::Overloaded, "a text of the provider");
     let first = ScriptedModel::from_fn(move |_| busy.clone().into());
     let first = first.with_info(ModelInfo::new("gemini", "gemini", "gemini-3-pro"));
-    let second = ScriptedModel::from_fn(|request| match is_summary(request) {
-        true => reply().text(r#"{"goal": "Know why", "open": ["Why"]}"#),
-        false => reply().text("Because."),
+    let second = ScriptedModel::from_fn(|request| {
+        let record = r#"{"goal": "Know why", "open": ["Why"]}"#;
+        reply().text(if is_summary(request) { record } else { "Because." })
     });
     let second = second.with_info(ModelInfo::new("xai", "openai-chat", "grok"));
     let (traces, _guard) = traced();

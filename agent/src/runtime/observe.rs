@@ -136,7 +136,7 @@ pub(super) fn measure_request(
     if meters.is_empty() {
         return;
     }
-    let attempts = ModelAttempt::before(reply).into_iter().filter(|attempt| attempt.was_sent());
+    let attempts = ModelAttempt::before(reply).into_iter().filter(ModelAttempt::was_sent);
     let attempts = attempts.map(|attempt| Metric::Request {
         run_id: run_id.clone(),
         turn,

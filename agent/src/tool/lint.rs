@@ -103,7 +103,7 @@ pub enum Lint {
     SecretInDebug,
     /// An example would be refused as a call. An example of a tool is therefore not sent to models.
     RefusedExample,
-    /// A definition costs [more than 1,000 tokens](crate::tool::ToolDefinition::estimated_tokens) in each request.
+    /// A definition costs [more than 1,000 tokens](crate::ToolDefinition::estimated_tokens) in each request.
     CostlyDefinition,
 }
 

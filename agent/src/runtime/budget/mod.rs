@@ -416,13 +416,13 @@ impl HeldBudgets {
         error: Option<&ModelError>,
     ) -> BoxFuture<'static, ()> {
         match self.0.take() {
-            Some((bound, plan)) => Self::settled(bound, plan, reply, error),
+            Some((bound, plan)) => Self::settled(&bound, plan, reply, error),
             None => Box::pin(std::future::ready(())),
         }
     }
 
     fn settled(
-        bound: BoundBudgets,
+        bound: &BoundBudgets,
         plan: RequestPlan,
         reply: &AssistantMessage,
         error: Option<&ModelError>,
@@ -455,7 +455,7 @@ impl Drop for HeldBudgets {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let stopped = ModelError::aborted("dropped");
-            runtime.spawn(Self::settled(bound, plan, &AssistantMessage::default(), Some(&stopped)));
+            runtime.spawn(Self::settled(&bound, plan, &AssistantMessage::default(), Some(&stopped)));
         }
     }
 }
