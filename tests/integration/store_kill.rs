@@ -224,14 +224,14 @@ async fn check_tree(database: &str, log: &Path, session: &str, at: usize) {
         let entries = store.load(session, 0, 100).await.unwrap();
         let count =
             |wanted: fn(&EntryKind) -> bool| entries.iter().filter(|stored| wanted(&stored.1.kind)).count();
-        assert_eq!(count(|kind| matches!(kind, EntryKind::RunBegin)), 1, "killed at {at}: {}", session);
-        assert_eq!(count(|kind| matches!(kind, EntryKind::RunEnd { .. })), 1, "killed at {at}: {}", session);
+        assert_eq!(count(|kind| matches!(kind, EntryKind::RunBegin)), 1, "killed at {at}: {session}");
+        assert_eq!(count(|kind| matches!(kind, EntryKind::RunEnd { .. })), 1, "killed at {at}: {session}");
         let mut messages = entries.iter().rev().filter_map(|stored| match &stored.1.kind {
             EntryKind::Message { message, .. } => Some(message),
             _ => None,
         });
         let last = messages.next().unwrap().text();
-        assert!(last.ends_with(" done"), "killed at {at}: {} ends with {last:?}", session);
+        assert!(last.ends_with(" done"), "killed at {at}: {session} ends with {last:?}");
         if *session == sessions[0] {
             assert_eq!(last, "root done");
         }

@@ -454,6 +454,12 @@ async fn a_child_asks_the_function_of_the_run_around_it() {
     assert_eq!(*asked.lock().unwrap(), ["first", "first > second"]);
 }
 
+/// Weighs something.
+#[tool]
+fn weigh(kilos: f64) -> f64 {
+    kilos
+}
+
 /// All places of a JSON value, as pointers.
 fn places(value: &Value, at: &str, all: &mut Vec<String>) {
     all.push(at.to_owned());
@@ -480,11 +486,6 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
         ],
     ])
     .to_string();
-    /// Weighs something.
-    #[tool]
-    fn weigh(kilos: f64) -> f64 {
-        kilos
-    }
     let tree = |log: &Arc<Log>| {
         let limits = UsageLimits { cost: Some(0.75), ..UsageLimits::default() };
         tree(log).tools(tools![weigh]).limits(limits)

@@ -4,8 +4,7 @@ use agent::message::{Message, Usage};
 use agent::model::{ModelError, ModelErrorKind, ScriptedReply, reply};
 use agent::store::{EntryKind, MemoryStore, Store};
 use agent::{
-    Assistant, AssistantBuilder, RunError, RunOutput, RunStop, ScriptedModel, ToolArgs, UsageLimits, tool,
-    tools,
+    Assistant, AssistantBuilder, RunError, RunStop, ScriptedModel, ToolArgs, UsageLimits, tool, tools,
 };
 
 use crate::store_support::{Fault, Faulty};
@@ -73,7 +72,7 @@ async fn open(store: impl Store + 'static) -> Assistant {
 
 /// The texts of the conversation, with the codes of failures.
 fn texts(assistant: &Assistant) -> Vec<(String, Option<String>)> {
-    let code = |message: &Message| Some(message.as_tool_result()?.code.clone()?.to_string());
+    let code = |message: &Message| message.as_tool_result()?.code.clone();
     assistant.messages().iter().map(|message| (message.text(), code(message))).collect()
 }
 
@@ -124,9 +123,10 @@ async fn each_end_of_a_child_is_the_same_wherever_the_process_dies() {
             killed += 1;
 
             let next = open(store.clone()).await;
-            let output = match next.messages().is_empty() && next.unfinished_run().is_none() {
-                true => Ok::<RunOutput, RunError>(next.prompt("go").await.unwrap()),
-                false => next.continue_run().await,
+            let output = if next.messages().is_empty() && next.unfinished_run().is_none() {
+                next.prompt("go").await
+            } else {
+                next.continue_run().await
             };
             assert_eq!(texts(&next), wanted, "{at} {fault:?}");
             match output {
@@ -138,7 +138,7 @@ async fn each_end_of_a_child_is_the_same_wherever_the_process_dies() {
                     );
                 }
                 Err(error) => {
-                    assert!(matches!(error, RunError::LastMessageIsAssistant), "{at} {fault:?}: {error}")
+                    assert!(matches!(error, RunError::LastMessageIsAssistant), "{at} {fault:?}: {error}");
                 }
             }
             assert_eq!(ends(&store).await, how, "{at} {fault:?}");

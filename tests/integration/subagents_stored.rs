@@ -311,9 +311,12 @@ async fn a_call_whose_sub_agent_is_gone_fails_and_the_others_continue() {
                 (false, false) => root,
             }
         };
-        let open = async |is_there| match has_store {
-            true => later(is_there).store(store.clone()).session("s").await.unwrap(),
-            false => later(is_there).build().unwrap(),
+        let open = async |is_there| {
+            if has_store {
+                later(is_there).store(store.clone()).session("s").await.unwrap()
+            } else {
+                later(is_there).build().unwrap()
+            }
         };
         let prompt = json!([[["first", one("book", "Rome")], ["second", one("book", "Bern")]]]).to_string();
         let suspended = stored(&open(true).await.prompt(prompt).await.unwrap().snapshot.unwrap());

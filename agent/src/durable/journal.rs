@@ -210,6 +210,19 @@ pub(super) enum ChildWait {
     Stopped(Arc<str>),
 }
 
+impl ChildWait {
+    /// Returns the reason why the runs are cancelled, or the messages that can end them.
+    pub(super) fn into_causes(self) -> (Option<Arc<str>>, Option<ChildSteering>) {
+        match self {
+            Self::Apart => (None, None),
+            Self::Stopped(reason) => (Some(reason), None),
+            Self::Ended(steering) => {
+                (None, Some(steering).filter(|steering| steering.policy != SteeringPolicy::AfterBatch))
+            }
+        }
+    }
+}
+
 /// The effect of steering messages on the runs that were started.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChildSteering {

@@ -69,6 +69,9 @@ enum WaitEnd {
 /// A future that the engine completes.
 type EngineFuture<'c, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'c>>;
 
+/// Everything that a run waits for at the same time.
+type Waiting<'c, T> = DurableFuturesUnordered<EngineFuture<'c, FirstReady<T>>>;
+
 /// Receives the notices of the run.
 ///
 /// The engine delivers notices in the order of its journal. When a step ends, the notices that were recorded before its end are ready, and
@@ -190,11 +193,13 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Returns the slot after this one, or else the current slot, with a future of its notice. The receiver still receives the notice later.
+    /// Waits as well for the notice in the slot after this one, or else in the current slot, which it returns. The receiver still receives
+    /// the notice later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
-    ) -> Option<(&'c NoticeSlot, EngineFuture<'c, FirstReady<T>>)> {
+        waiting: &mut Waiting<'c, T>,
+    ) -> Option<&'c NoticeSlot> {
         let slot = match after {
             Some(slot) => slot.next(),
             None => self.receiver().as_ref()?.slot,
@@ -203,7 +208,8 @@ impl<'c> RunInvocation<'c> {
             NoticeKind::Stop(reason) => FirstReady::Stop(reason),
             NoticeKind::Mail | NoticeKind::Closed => FirstReady::Mail,
         });
-        Some((slot, Box::pin(notice)))
+        waiting.push(Box::pin(notice));
+        Some(slot)
     }
 
     /// Starts the run of a call, which is the one at this position.
@@ -220,6 +226,26 @@ impl<'c> RunInvocation<'c> {
             };
             Ok(FirstReady::Done(at, report.map(WaitEnd::Child)))
         }))
+    }
+
+    /// Publishes requests to the outside, and returns their number.
+    async fn publish(
+        &self,
+        asks: Vec<PendingAsk>,
+        waiting: &mut Waiting<'c, WaitEnd>,
+    ) -> Result<usize, StepError> {
+        let mut requests = Vec::with_capacity(asks.len());
+        for (at, ask) in asks.into_iter().enumerate() {
+            let (promise, answer) = self.context.awakeable::<Json<Value>>();
+            requests.push((ask, promise));
+            let answered = move |Json(value)| FirstReady::Done(at, Some(WaitEnd::Answer(value)));
+            waiting.push(Box::pin(answer.map_ok(answered)));
+        }
+        let asked = requests.len();
+        if asked > 0 {
+            let () = self.call_inbox("ask", requests).await?;
+        }
+        Ok(asked)
     }
 
     /// Gives up the place of this run among those that its parent runs at the same time, because it waits.
@@ -345,10 +371,7 @@ impl RunJournal for RunInvocation<'_> {
             let mut outstanding = calls.len();
             let mut calls = calls.into_iter().enumerate();
             let mut waiting = DurableFuturesUnordered::new();
-            let mut watched = self.watch_slot(None).map(|(slot, notice)| {
-                waiting.push(notice);
-                slot
-            });
+            let mut watched = self.watch_slot(None, &mut waiting);
             for (at, call) in calls.by_ref().take(self.served.assistant.max_concurrency()) {
                 waiting.push(self.start_call(at, call));
             }
@@ -375,10 +398,7 @@ impl RunJournal for RunInvocation<'_> {
                         waiting.push(Box::pin(self.context.sleep(grace).map_ok(|()| FirstReady::TimedOut)));
                     }
                     FirstReady::Mail => {
-                        watched = self.watch_slot(watched).map(|(slot, notice)| {
-                            waiting.push(notice);
-                            slot
-                        });
+                        watched = self.watch_slot(watched, &mut waiting);
                     }
                     FirstReady::TimedOut => break,
                 }
@@ -440,7 +460,9 @@ impl RunJournal for RunInvocation<'_> {
                 for (at, request) in &mut next {
                     let (promise, waits) = self.context.awakeable::<Json<Value>>();
                     let (at, link) = (*at, request.child.as_mut());
-                    link.into_iter().for_each(|link| link.waits = Some(promise.clone()));
+                    if let Some(link) = link {
+                        link.waits = Some(promise);
+                    }
                     running.push(
                         Box::pin(waits.map_ok(move |_| FirstReady::Done(at, Some(WaitEnd::Waits)))) as _
                     );
@@ -466,23 +488,10 @@ impl RunJournal for RunInvocation<'_> {
             };
             let mut reports: Vec<Option<ChildReport>> = names.iter().map(|_| None).collect();
             let mut answers: Vec<Option<Value>> = asks.iter().map(|_| None).collect();
-            let mut waiting: DurableFuturesUnordered<EngineFuture<'_, FirstReady<WaitEnd>>> =
-                DurableFuturesUnordered::new();
-            let mut requests = Vec::with_capacity(asks.len());
-            for (at, ask) in asks.into_iter().enumerate() {
-                let (promise, answer) = self.context.awakeable::<Json<Value>>();
-                requests.push((ask, promise));
-                let answered = move |Json(value)| FirstReady::Done(at, Some(WaitEnd::Answer(value)));
-                waiting.push(Box::pin(answer.map_ok(answered)));
-            }
-            let (asked, mut unanswered) = (requests.len(), requests.len());
-            if asked > 0 {
-                let () = self.call_inbox("ask", requests).await?;
-            }
-            let mut watched = self.watch_slot(None).map(|(slot, notice)| {
-                waiting.push(notice);
-                slot
-            });
+            let mut waiting: Waiting<'_, _> = DurableFuturesUnordered::new();
+            let asked = self.publish(asks, &mut waiting).await?;
+            let mut unanswered = asked;
+            let mut watched = self.watch_slot(None, &mut waiting);
             if asked > 0 {
                 let late = |()| FirstReady::Done(0, Some(WaitEnd::Late));
                 waiting.push(Box::pin(self.context.sleep(timeout).map_ok(late)));
@@ -495,14 +504,8 @@ impl RunJournal for RunInvocation<'_> {
                 waiting.push(child);
             }
             let mut stop = None;
-            let (mut stopping, mut steering) = match children {
-                ChildWait::Stopped(reason) => (Some(reason), None),
-                ChildWait::Ended(steering) => {
-                    let has_effect = steering.policy != SteeringPolicy::AfterBatch && !open.is_empty();
-                    (None, Some(steering).filter(|_| has_effect))
-                }
-                ChildWait::Apart => (None, None),
-            };
+            let (mut stopping, mut steering) = children.into_causes();
+            steering = steering.filter(|_| !open.is_empty());
             let mut steered = None;
             loop {
                 if let Some(steering) = steering.take_if(|steering| steering.is_steered) {
@@ -555,10 +558,7 @@ impl RunJournal for RunInvocation<'_> {
                     }
                     FirstReady::Stop(reason) => stopping = Some(reason),
                     FirstReady::Mail => {
-                        watched = self.watch_slot(watched).map(|(slot, notice)| {
-                            waiting.push(notice);
-                            slot
-                        });
+                        watched = self.watch_slot(watched, &mut waiting);
                         if let Some(steering) = &mut steering {
                             let look = InboxRequest { queue: Queue::Steering, most: 0 };
                             let waits: InboxBatch = self.call_inbox("drain", look).await?;
