@@ -65,6 +65,7 @@ impl TreeBudget {
     }
 
     /// Returns the limit that the tokens so far have reached.
+    #[cfg(feature = "runtime")]
     pub(super) fn limit_of_tokens(&self) -> Option<LimitReached> {
         exceeded(&self.limits, 0, &self.spent().usage)
     }
