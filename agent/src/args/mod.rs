@@ -68,6 +68,8 @@ pub use types::{Base64, HumanDuration};
 // For the rendering of schemas.
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use judge::fits;
+#[cfg(feature = "macros")]
+pub(crate) use plan::schema_of;
 pub(crate) use plan::{
     AdditionalProperties, ArraySpec, Child, ExternalSpec, Graph, IntSpec, NodeCheck, NodeId, NodeKind,
     NotTakenOut, NumSpec, NumberBound, ObjectSpec, Prop, StrSpec,
@@ -87,6 +89,7 @@ use refused::Reread;
 use report::Offer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::cell::Cell;
 use wrapped::WrappedValues;
 
 /// Parsed arguments, with the changes that made them fit.
@@ -142,60 +145,86 @@ impl Plan {
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         let is_blank = !text.starts_with('{') && text.trim_start().is_empty();
         let text = if is_blank { "{}" } else { text };
-        match exact::fit(self.graph(), text) {
-            Fit::Exact => {
-                let cx = Context::exact(self.graph(), text);
-                let mut de = serde_json::Deserializer::from_str(text);
-                let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, cx.root()) });
-                // A large value is moved only once.
-                match value {
-                    Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
-                        Ok(Parsed { value, coercions: Vec::new() })
-                    }
-                    // Refused by the type, or as a whole: the reader along the plan finds out where.
-                    _ => self.parse_along(text),
+        let fit = exact::fit(self.graph(), text);
+        if fit == Fit::Exact {
+            let cx = Context::exact(self.graph(), text);
+            let mut de = serde_json::Deserializer::from_str(text);
+            let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, cx.root()) });
+            // A large value is moved only once.
+            match value {
+                Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
+                    return Ok(Parsed { value, coercions: Vec::new() });
                 }
+                // Refused by the type, or as a whole: the reader along the plan finds out where.
+                _ => {}
             }
-            Fit::Refused => self.parse_again(text),
-            Fit::Unknown => self.parse_along(text),
+        }
+        self.parse_otherwise(text, fit)
+    }
+
+    /// Reads arguments that do not fit as they are, or whose type refuses them.
+    fn parse_otherwise<T: DeserializeOwned>(
+        &self,
+        text: &str,
+        fit: Fit,
+    ) -> Result<Parsed<T>, InvalidArguments> {
+        let kept = Cell::new(None);
+        let coercions = self.parse_along(text, fit, &|cx, text, is_kept| {
+            let value = read::<T>(cx, text)?;
+            if is_kept {
+                kept.set(Some(value));
+            }
+            Ok(())
+        })?;
+        match kept.into_inner() {
+            Some(value) => Ok(Parsed { value, coercions }),
+            None => Err(InvalidArguments::new(self, Vec::new(), 0, None)),
         }
     }
 
-    /// Reads arguments along the plan.
-    fn parse_along<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
+    /// Reads arguments along the plan. Returns their coercions; the value is the one that was kept last.
+    #[inline(never)]
+    fn parse_along(
+        &self,
+        text: &str,
+        fit: Fit,
+        reader: TypeReader<'_>,
+    ) -> Result<Vec<Coercion>, InvalidArguments> {
+        if fit == Fit::Refused {
+            return self.parse_again(text, reader);
+        }
         let judge = TextJudge::new(self.graph(), text);
         let cx = Context::new(self.graph(), text, &judge);
-        // A large value is moved only once.
-        match read(&cx, text) {
-            Ok(value) if !cx.may_have_rounded() => {
+        match reader(&cx, text, true) {
+            Ok(()) if !cx.may_have_rounded() => {
                 self.pass_as_a_whole(text)?;
-                Ok(Parsed { value, coercions: cx.into_coercions() })
+                Ok(cx.into_coercions())
             }
-            Ok(_) => match read_carefully(cx, text) {
-                Ok(parsed) => {
+            Ok(()) => match read_carefully(cx, text, reader) {
+                Ok(coercions) => {
                     self.pass_as_a_whole(text)?;
-                    Ok(parsed)
+                    Ok(coercions)
                 }
-                Err(_) => self.parse_again(text),
+                Err(_) => self.parse_again(text, reader),
             },
-            Err(_) => self.parse_again(text),
+            Err(_) => self.parse_again(text, reader),
         }
     }
 
     /// Reads arguments whose structure is coerced, or returns everything that is wrong with them.
     #[cold]
-    fn parse_again<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
-        let again: Reread<'_> = &|cx, text| read::<T>(cx, text).map(drop);
+    fn parse_again(&self, text: &str, reader: TypeReader<'_>) -> Result<Vec<Coercion>, InvalidArguments> {
+        let again: Reread<'_> = &|cx, text| reader(cx, text, false);
         let RepairedArguments { text, coercions } = self.explain(text, again)?;
         let wrapped = WrappedValues::of(&coercions);
         // Its structure was mended, as the policy allows.
         let judge = TextJudge::new(self.graph(), &text);
         let cx = Context::after(self.graph(), &text, &judge, coercions);
-        let Ok(parsed) = read_exactly(cx, &text) else {
+        let Ok(coercions) = read_exactly(cx, &text, reader) else {
             return Err(self.refused_by_type(&text, again).moved(|at| wrapped.move_pointer_back(at)));
         };
         self.pass_as_a_whole(&text).map_err(|refusal| refusal.moved(|at| wrapped.move_pointer_back(at)))?;
-        Ok(parsed)
+        Ok(coercions)
     }
 
     /// Returns what is wrong, or the text to read instead.
@@ -306,22 +335,32 @@ struct RepairedArguments {
     coercions: Vec<Coercion>,
 }
 
+/// Reads a text as the type of the arguments, and keeps the value or not. What uses it is compiled once, and not for each type.
+type TypeReader<'r> = &'r dyn Fn(&Context<'_>, &str, bool) -> Result<(), serde_json::Error>;
+
 /// Reads arguments, and once more with the digits of every number if some may have been rounded.
-#[inline]
-fn read_exactly<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Parsed<T>, serde_json::Error> {
-    let value = read(&cx, text)?;
+fn read_exactly(
+    cx: Context<'_>,
+    text: &str,
+    reader: TypeReader<'_>,
+) -> Result<Vec<Coercion>, serde_json::Error> {
+    reader(&cx, text, true)?;
     if cx.may_have_rounded() {
-        return read_carefully(cx, text);
+        return read_carefully(cx, text, reader);
     }
-    Ok(Parsed { value, coercions: cx.into_coercions() })
+    Ok(cx.into_coercions())
 }
 
 /// Reads arguments by the digits of their numbers.
 #[cold]
-fn read_carefully<T: DeserializeOwned>(cx: Context<'_>, text: &str) -> Result<Parsed<T>, serde_json::Error> {
+fn read_carefully(
+    cx: Context<'_>,
+    text: &str,
+    reader: TypeReader<'_>,
+) -> Result<Vec<Coercion>, serde_json::Error> {
     let cx = cx.into_careful();
-    let value = read(&cx, text)?;
-    Ok(Parsed { value, coercions: cx.into_coercions() })
+    reader(&cx, text, true)?;
+    Ok(cx.into_coercions())
 }
 
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {

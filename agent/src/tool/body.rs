@@ -215,11 +215,14 @@ impl AcceptedArguments {
     /// # Errors
     /// Fails when they were checked as another type, and are not an `A`.
     pub fn take<A: Argument>(&self) -> Result<A, InvalidArguments> {
-        let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match parsed.map(<Box<dyn Any + Send>>::downcast::<A>) {
+        match self.take_parsed().map(<Box<dyn Any + Send>>::downcast::<A>) {
             Some(Ok(parsed)) => Ok(*parsed),
             _ => self.definition.plan().parse::<A>(&self.text).map(|parsed| parsed.value),
         }
+    }
+
+    fn take_parsed(&self) -> Option<Box<dyn Any + Send>> {
+        self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -17,7 +17,7 @@ use super::outcome::{OutcomeCode, ToolOutcome};
 use super::set::Entry;
 use super::state::StateKey;
 use super::value::Tool;
-use crate::args::{InvalidArguments, Plan};
+use crate::args::{InvalidArguments, Plan, schema_of};
 use crate::panics::catch;
 use schemars::Schema;
 use serde_json::Value;
@@ -33,19 +33,19 @@ impl ToolOptions {
     /// Compiles the definition of a tool with arguments of type `A`.
     #[doc(hidden)]
     pub fn compile<A: Argument>(self) -> Compiled {
-        self.compiled::<A>(false)
+        self.compiled(false, schema_of::<A>)
     }
 
     /// Compiles the definition of a type that is the tool itself.
     #[doc(hidden)]
     pub fn compile_type<A: Argument>(self) -> Compiled {
-        self.compiled::<A>(true)
+        self.compiled(true, schema_of::<A>)
     }
 
-    fn compiled<A: Argument>(mut self, is_type: bool) -> Compiled {
+    fn compiled(mut self, is_type: bool, schema: fn() -> Value) -> Compiled {
         let name = self.name.to_string();
         self.is_in_code = true;
-        let plan = Plan::for_tool::<A>(&name, &self.description, is_type, self.arguments);
+        let plan = Plan::for_tool(&name, &self.description, schema(), is_type, self.arguments);
         let plan = plan.and_then(|plan| plan.check_defaults().map(|()| plan));
         let definition =
             plan.map_err(DefinitionError::from).and_then(|plan| ToolDefinition::with_options(plan, self));
@@ -94,15 +94,7 @@ where
     }
 
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
-        if definition.plan().source().is_some() {
-            return AcceptedArguments::parse::<A>(definition, text);
-        }
-        // The application shows another schema. Arguments that it accepts have to fit the function, too.
-        let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
-        let own = AcceptedArguments::parse::<A>(self.own, &accepted.value().to_string());
-        let own = own.map_err(|report| report.under(definition.plan()))?;
-        let (value, coercions) = (accepted.value().clone(), accepted.coercions().to_vec());
-        Ok(AcceptedArguments::new(definition, text, coercions).with_whole(value, own))
+        check(AcceptedArguments::parse::<A>, self.own, definition, text)
     }
 
     fn requires(&self) -> &[StateKey] {
@@ -112,6 +104,23 @@ where
     fn reads_context(&self) -> bool {
         self.injected.context
     }
+}
+
+/// Checks arguments by a definition and, if that is not the function's own, by `own` as well. `parse` is that of the function's type.
+fn check(
+    parse: fn(&ToolDefinition, &str) -> Result<AcceptedArguments, InvalidArguments>,
+    own: &ToolDefinition,
+    definition: &ToolDefinition,
+    text: &str,
+) -> Result<AcceptedArguments, InvalidArguments> {
+    if definition.plan().source().is_some() {
+        return parse(definition, text);
+    }
+    // The application shows another schema. Arguments that it accepts have to fit the function, too.
+    let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
+    let own = parse(own, &accepted.value().to_string()).map_err(|report| report.under(definition.plan()))?;
+    let (value, coercions) = (accepted.value().clone(), accepted.coercions().to_vec());
+    Ok(AcceptedArguments::new(definition, text, coercions).with_whole(value, own))
 }
 
 /// Runs a synchronous body on the context's executor.

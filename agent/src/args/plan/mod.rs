@@ -173,7 +173,8 @@ impl Graph {
     }
 }
 
-fn schema_of<T: JsonSchema + ?Sized>() -> Value {
+/// Returns the schema of a type as schemars gives it.
+pub(crate) fn schema_of<T: JsonSchema + ?Sized>() -> Value {
     let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
     generator.into_root_schema_for::<T>().to_value()
 }
@@ -200,16 +201,16 @@ impl Plan {
         Plan::of_type(name, schema_of::<T>(), options)
     }
 
-    /// Creates the plan of a tool, without the description of the type where the tool's own has the same text. `is_type` says whether the
+    /// Creates the plan of a tool from the schema of its type, without the description of the type where the tool's own has the same text. `is_type` says whether the
     /// type is the tool itself, so that both are one description.
     #[cfg(feature = "macros")]
-    pub(crate) fn for_tool<T: JsonSchema + ?Sized>(
+    pub(crate) fn for_tool(
         name: &str,
         description: &str,
+        mut schema: Value,
         is_type: bool,
         options: PlanOptions,
     ) -> Result<Plan, SchemaError> {
-        let mut schema = schema_of::<T>();
         let of_type = schema.get("description").and_then(Value::as_str).map(str::to_owned);
         if let Some(of_type) = of_type
             && (is_type || has_words_of(&of_type, description))

@@ -91,11 +91,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     pub(super) fn unique<V: Visitor<'de>>(self, visitor: V, array: &ArraySpec) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
-        let items = coerced(at, raw.get()).ok_or_else(|| refused("type"))?;
-        if repeated(&items).is_some() {
-            return Err(refused("unique"));
+        if !is_set(at, raw.get()) {
+            return Err(refused("type, or repeated items"));
         }
-        drop(items);
         let mut de = serde_json::Deserializer::from_str(raw.get());
         de.deserialize_seq(SequenceVisitor { visitor, at, array }).map_err(nested)
     }
@@ -128,6 +126,11 @@ impl<'c> Context<'c> {
     fn pass(&self, at: &ValuePosition<'_>, text: &str) -> Result<(), serde_json::Error> {
         if self.passes(at, text) { Ok(()) } else { Err(refused("check")) }
     }
+}
+
+/// Whether a text is a list whose items differ as they will arrive.
+fn is_set(at: &ValuePosition<'_>, text: &str) -> bool {
+    coerced(at, text).is_some_and(|items| repeated(&items).is_none())
 }
 
 /// Returns the items as they will arrive.
