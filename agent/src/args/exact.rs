@@ -393,7 +393,7 @@ impl<'s> Scan<'s> {
             },
             // Integers as keys have several spellings, and some types get them as numbers.
             _ if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) => Err(UNDECIDED),
-            KeyRole::Entry(node) if seen.add_other(Cow::Borrowed(key), ()).is_none() => Ok((node, next, at)),
+            KeyRole::Entry(node) if seen.add_other(Cow::Borrowed(key), ()) => Ok((node, next, at)),
             KeyRole::Entry(_) => Err(misfit(at)),
             KeyRole::Dropped => Err(UNDECIDED),
             KeyRole::Unknown => Err(self.refuse(at)),

@@ -4,8 +4,7 @@
 use super::hash::NameHash;
 use super::plan::{Child, Graph, NodeId, ObjectSpec, Prop, UnlistedKey};
 use super::policy::Rules;
-use std::borrow::Cow;
-use std::collections::{HashMap, hash_map::Entry};
+use std::{borrow::Cow, collections::HashMap};
 
 /// The rules of one object.
 #[derive(Clone, Copy)]
@@ -121,28 +120,27 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Adds a key, or returns what was kept of it.
-    fn add(&mut self, key: Cow<'t, str>, usage: U) -> Option<&mut U> {
+    fn get_mut(&mut self, key: &str) -> Option<&mut U> {
+        match self {
+            EntryKeys::Few(few) => few.iter_mut().find(|(own, _)| own == key).map(|(_, usage)| usage),
+            EntryKeys::Many(many) => many.get_mut(key),
+        }
+    }
+
+    /// Adds a key. Returns `false` if it was there, and keeps what was given last.
+    fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS
         {
             *self = EntryKeys::Many(std::mem::take(few).into_iter().collect());
         }
         match self {
-            EntryKeys::Few(few) => match few.iter().position(|(own, _)| *own == key) {
-                Some(at) => few.get_mut(at).map(|(_, usage)| usage),
-                None => {
-                    few.push((key, usage));
-                    None
-                }
-            },
-            EntryKeys::Many(many) => match many.entry(key) {
-                Entry::Occupied(before) => Some(before.into_mut()),
-                Entry::Vacant(new) => {
-                    new.insert(usage);
-                    None
-                }
-            },
+            EntryKeys::Few(few) if few.iter().any(|(own, _)| *own == key) => false,
+            EntryKeys::Few(few) => {
+                few.push((key, usage));
+                true
+            }
+            EntryKeys::Many(many) => many.insert(key, usage).is_none(),
         }
     }
 
@@ -184,8 +182,8 @@ impl<'t, U> SeenKeys<'t, U> {
         new
     }
 
-    /// Adds a key that is not a property, by its identity. Returns what was kept of it if the object had it before.
-    pub(super) fn add_other(&mut self, identity: Cow<'t, str>, usage: U) -> Option<&mut U> {
+    /// Adds a key that is not a property, by its identity. Returns `false` if the object had it before.
+    pub(super) fn add_other(&mut self, identity: Cow<'t, str>, usage: U) -> bool {
         self.others.add(identity, usage)
     }
 
@@ -274,8 +272,15 @@ impl<'t, G> KeyUses<'t, G> {
                 }
                 slot => slot.and_then(Option::as_mut),
             },
-            KeyRole::Entry(_) => self.seen.add_other(rules.identity(key), usage),
-            KeyRole::Dropped | KeyRole::Unknown => self.seen.add_other(key, usage),
+            _ => {
+                let identity = rules.identity(key);
+                if self.seen.others.get(&identity).is_none() {
+                    self.seen.add_other(identity, usage);
+                    None
+                } else {
+                    self.seen.others.get_mut(&identity)
+                }
+            }
         };
         let turn = match before {
             None => KeyTurn::First,
@@ -305,5 +310,36 @@ impl<'t, G> KeyUses<'t, G> {
     /// Returns how a key was given that is not a property.
     pub(super) fn other(&self, rules: &ObjectRules<'_>, key: &'t str) -> Option<&KeyUse<G>> {
         self.seen.others.get(&rules.identity(Cow::Borrowed(key)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{ArgumentStream, Issue, Plan, PlanOptions};
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Booking {
+        #[serde(alias = "place")]
+        #[schemars(extend("x-aliases" = ["place"]))]
+        hotel: String,
+    }
+
+    /// A report and a stream name the second use of a key, however often it follows.
+    #[test]
+    fn keys_given_several_times_are_one_issue_everywhere() {
+        let plan = Plan::for_type::<Booking>("book", PlanOptions::default()).unwrap();
+        for (text, path) in [
+            (r#"{"hotel":"a","place":"b","hotel":"c"}"#, "/place"),
+            (r#"{"place":"a","hotel":"b","place":"c","hotel":"d"}"#, "/hotel"),
+        ] {
+            let refused = plan.parse::<Booking>(text).map(|parsed| parsed.value.hotel).unwrap_err();
+            let mut stream = ArgumentStream::new(&plan);
+            stream.push(text, &mut |_| {}).unwrap();
+            let told = |issues: &[Issue]| -> Vec<(String, String)> {
+                issues.iter().map(|issue| (issue.path.clone(), issue.problem.clone())).collect()
+            };
+            assert_eq!(told(refused.issues()), told(stream.issues()), "{text}");
+            assert_eq!((refused.count(), refused.issues()[0].path.as_str()), (1, path), "{text}");
+        }
     }
 }

@@ -240,7 +240,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     /// Adds a key that is not a property. Returns its canonical spelling.
     fn other<E: Error>(&mut self, key: &Cow<'de, str>) -> Result<Cow<'de, str>, E> {
         let identity = self.rules.identity(key.clone());
-        if self.seen.add_other(identity.clone(), ()).is_some() && !self.rules.may_repeat() {
+        if !self.seen.add_other(identity.clone(), ()) && !self.rules.may_repeat() {
             return Err(refused("duplicate"));
         }
         Ok(identity)

@@ -117,7 +117,7 @@ impl TextFitter<'_> {
             let role = rules.role(key, &mut hint);
             let is_new = match role {
                 KeyRole::Property(index) => seen.add(index),
-                _ => seen.add_other(rules.identity(Cow::Borrowed(key)), ()).is_none(),
+                _ => seen.add_other(rules.identity(Cow::Borrowed(key)), ()),
             };
             let value = match role {
                 _ if !is_new => None,
