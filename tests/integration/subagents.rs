@@ -550,6 +550,13 @@ async fn a_stored_run_that_was_altered_anywhere_is_refused() {
     let decisions = suspended.decide(|_| Decision::Deny("no".into()));
     tree(&log).build().unwrap().resume(&suspended, decisions).await.unwrap();
     assert_eq!(log.lines(), before);
+    // A run of an earlier release is refused by its version.
+    let mut old = whole.clone();
+    old["version"] = json!(4);
+    let suspended: SuspendedRun = serde_json::from_value(old).unwrap();
+    let decisions = suspended.decide(|_| Decision::Deny("no".into()));
+    let refused = tree(&log).build().unwrap().resume(&suspended, decisions).await.unwrap_err();
+    assert!(refused.to_string().contains("has version 4"), "{refused}");
     let other_key = tree(&log).approval_key([8; 32]).build().unwrap();
     let suspended: SuspendedRun = serde_json::from_value(whole).unwrap();
     let decisions = suspended.decide(|_| Decision::Deny("no".into()));

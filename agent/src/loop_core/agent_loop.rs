@@ -145,12 +145,10 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The highest version of the stored form that this library reads. It writes it for a run with questions, version 3 for one with
-    /// sub-agents that wait, version 2 for one with [state](Self::with_serialized_state), and otherwise version 1, which has none of them.
-    pub const VERSION: u32 = 4;
-    /// The version of a run with sub-agents that wait.
-    #[cfg(feature = "runtime")]
-    pub(super) const CHILD_VERSION: u32 = 3;
+    /// The highest version of the stored form that this library reads. It writes it for a run with questions, or with sub-agents that wait,
+    /// version 2 for one with [state](Self::with_serialized_state), and otherwise version 1, which has none of them. Versions 3 and 4 were
+    /// signed in another way: a stored run that is signed so is [refused](crate::run::ResumeError::OldVersion).
+    pub const VERSION: u32 = 5;
     /// The version of a run with state.
     pub(super) const STATE_VERSION: u32 = 2;
 

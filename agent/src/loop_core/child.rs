@@ -117,6 +117,11 @@ pub(crate) fn gone_child() -> ToolOutcome {
 
 #[cfg(feature = "runtime")]
 impl AgentLoop {
+    /// Returns the version of its stored form.
+    pub(crate) fn stored_version(&self) -> u32 {
+        self.version
+    }
+
     /// Returns the tool of a call whose child waits.
     pub(crate) fn child_tool(&self, ord: u32) -> Option<&str> {
         let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
@@ -177,7 +182,7 @@ impl AgentLoop {
         (child.path, child.budget) = (RunPath::default(), SharedBudget::default());
         slot.mac = None;
         slot.state = SlotState::Child(child);
-        self.version = self.version.max(Self::CHILD_VERSION);
+        self.version = Self::VERSION;
         if self.phase == Phase::CallTools && !self.batch.any(|state| *state == SlotState::Ready) {
             self.phase = Phase::Await;
         }
@@ -209,7 +214,7 @@ impl AgentLoop {
                     slot.mac = None;
                     slot.state = SlotState::Child(child);
                 }
-                self.version = self.version.max(Self::CHILD_VERSION);
+                self.version = Self::VERSION;
                 self.settle();
                 return Ok(true);
             }

@@ -473,6 +473,15 @@ pub enum ResumeError {
         "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since. Compare the approval keys of both assistants, or prompt anew"
     )]
     Changed,
+    /// The run was stored by an earlier release, which signed runs with sub-agents and questions in another way, or it was changed since.
+    #[error(
+        "the stored run has version {version}, whose signature this library does not verify: let the release that stored it end the run, or prompt anew"
+    )]
+    #[non_exhaustive]
+    OldVersion {
+        /// The version of the stored run.
+        version: u32,
+    },
     /// The stored state of the run is not what the assistant registered.
     #[error("{0}")]
     State(#[source] StateError),

@@ -233,6 +233,15 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
 /// Verifies the signatures of a stored run: those of the calls that run now or after a decision, and that of the state, which determines
 /// these calls and the progress of the run.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
+    // Runs of these versions were signed in another way.
+    verify_signatures(core, signer).map_err(|error| match (error, core.stored_version()) {
+        (ResumeError::NotSigned, _) => ResumeError::NotSigned,
+        (_, version @ 3..=4) => ResumeError::OldVersion { version },
+        (error, _) => error,
+    })
+}
+
+fn verify_signatures(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
     if !core.state().is_empty() && signer.is_none() {
         return Err(ResumeError::NotSigned);
     }
