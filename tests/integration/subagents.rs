@@ -583,9 +583,9 @@ async fn requests_at_the_same_time_are_limited_in_the_whole_tree() {
             }
         });
         // With a store, and with requests that may be made again.
-        let builder = || match has_store {
-            true => Assistant::builder(model.clone()).store(MemoryStore::new()).continue_length(1),
-            false => Assistant::builder(model.clone()),
+        let builder = || {
+            let plain = Assistant::builder(model.clone());
+            if has_store { plain.store(MemoryStore::new()).continue_length(1) } else { plain }
         };
         let leaf = builder().build().unwrap();
         let middle = builder().tools(leaf.as_tool("leaf", "Thinks.")).build().unwrap();

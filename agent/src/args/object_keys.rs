@@ -264,22 +264,21 @@ impl<'t, G> KeyUses<'t, G> {
     {
         let role = rules.role(&key, &mut self.hint);
         let usage = KeyUse { first: given.clone(), again: None };
-        let before = match role {
-            KeyRole::Property(index) => match self.props.get_mut(index) {
+        let before = if let KeyRole::Property(index) = role {
+            match self.props.get_mut(index) {
                 Some(slot) if self.seen.add(index) => {
                     *slot = Some(usage);
                     None
                 }
                 slot => slot.and_then(Option::as_mut),
-            },
-            _ => {
-                let identity = rules.identity(key);
-                if self.seen.others.get(&identity).is_none() {
-                    self.seen.add_other(identity, usage);
-                    None
-                } else {
-                    self.seen.others.get_mut(&identity)
-                }
+            }
+        } else {
+            let identity = rules.identity(key);
+            if self.seen.others.get(&identity).is_none() {
+                self.seen.add_other(identity, usage);
+                None
+            } else {
+                self.seen.others.get_mut(&identity)
             }
         };
         let turn = match before {
