@@ -105,11 +105,19 @@ async fn store_budgets_in_postgres() {
 /// Two processes take of one budget; one of them is killed while requests of it are open.
 async fn two_processes(database: &str, store: &SqlStore) {
     const LIMIT: u64 = 3_000;
-    let (folder, name) = (Folder::new(), unique("processes"));
-    let logs = [folder.path("one"), folder.path("other")];
-    let mut killed = start_spending(database, &logs[0], &name);
-    let other = start_spending(database, &logs[1], &name);
-    assert!(kill_at(&mut killed, &logs[0], 12, Duration::from_millis(5)), "it was killed");
+    // On a busy machine, one of them may take all of it before the other begins.
+    let found = (0..10).find_map(|_| {
+        let (folder, name) = (Folder::new(), unique("processes"));
+        let logs = [folder.path("one"), folder.path("other")];
+        let mut killed = start_spending(database, &logs[0], &name);
+        let other = start_spending(database, &logs[1], &name);
+        if kill_at(&mut killed, &logs[0], 12, Duration::from_millis(5)) {
+            return Some((folder, name, logs, other));
+        }
+        finish(other);
+        None
+    });
+    let (_folder, name, logs, other) = found.expect("it was killed");
     let left = store.budget(&key(&name)).await.unwrap();
     assert!(left.spent + left.held <= LIMIT, "{left:?}");
     finish(other);
@@ -415,6 +423,24 @@ async fn attempts_of_a_fallback_that_failed_count_too() {
     }
     assert!((101..200).contains(&spent[0]), "the estimated input of the first: {spent:?}");
     assert_eq!(spent[1], 100, "a refused request costs nothing");
+}
+
+#[tokio::test]
+async fn a_fallback_does_not_exceed_a_budget() {
+    let error = ModelError::new(ModelErrorKind::Server, "broken").with_status(500);
+    let first = ScriptedModel::from_fn(move |_| error.clone().into()).with_info(info());
+    // It uses all that it may.
+    let second = ScriptedModel::from_fn(|request| {
+        let limit = request.max_tokens.expect("the reply is limited");
+        reply().text("Hello!").usage(Usage::new(1, limit))
+    });
+    let second = second.with_info(ModelInfo::new("acme", "acme-chat", "small-1"));
+    let store = MemoryStore::new();
+    let both = Assistant::builder(Fallback::new([first, second])).store(store.clone());
+    let assistant = both.budget(total("team", 5_000)).build().unwrap();
+    assert_eq!(assistant.prompt("Hi").await.unwrap().text(), "Hello!");
+    let used = store.budget(&key("team")).await.unwrap();
+    assert!((4_000..=5_000).contains(&used.spent), "{used:?}");
 }
 
 /// Waits until a budget has this use: what a run leaves behind is settled beside it.

@@ -12,7 +12,11 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.semconv.attributes import error_attributes, server_attributes
 
 # Attributes and values that are newer than the package.
-NEWER = {"gen_ai.request.reasoning.level", "gen_ai.usage.cache_write.input_tokens"}
+NEWER = {
+    "gen_ai.conversation.compacted",
+    "gen_ai.request.reasoning.level",
+    "gen_ai.usage.cache_write.input_tokens",
+}
 NEWER_VALUES = {"gen_ai.provider.name": {"moonshot_ai"}}
 
 

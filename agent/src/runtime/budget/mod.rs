@@ -369,7 +369,7 @@ impl BoundBudgets {
         // Other requests may take of what was left, but each try needs less.
         while plan.output >= plan.least {
             let holds = self.entries().map(|(budget, key)| {
-                let amount = self.budgets.amount(budget, &plan.model, plan.input, plan.output);
+                let amount = self.budgets.needed(budget, &plan, plan.output);
                 let limit = if whole.contains(key) { budget.limit } else { near(budget.limit) };
                 BudgetHold::new(key, amount, limit)
             });
@@ -476,6 +476,14 @@ impl Budgets {
         }
     }
 
+    /// Returns the most that a request with a reply of this length costs, with the models of a fallback that fail before.
+    fn needed(&self, budget: &Budget, plan: &RequestPlan, output: u64) -> u64 {
+        let others = plan.model.candidates().len().saturating_sub(1);
+        let failed = self.amount(budget, &plan.model, plan.input, 0);
+        let failed = failed.saturating_mul(u64::try_from(others).unwrap_or(u64::MAX));
+        self.amount(budget, &plan.model, plan.input, output).saturating_add(failed)
+    }
+
     /// Returns what an attempt without a reply costs: the estimated input.
     fn attempted(&self, budget: &Budget, attempt: &ModelAttempt, plan: &RequestPlan) -> u64 {
         let name = format!("{}/{}", attempt.provider, attempt.model);
@@ -518,7 +526,7 @@ impl Budgets {
     /// Returns the longest reply that fits into what is left, if it is long enough.
     fn fitting(&self, budget: &Budget, plan: &RequestPlan, used: &BudgetUse) -> Option<u64> {
         let left = budget.limit.saturating_sub(used.spent).saturating_sub(used.held);
-        let fits = |output: u64| self.amount(budget, &plan.model, plan.input, output) <= left;
+        let fits = |output: u64| self.needed(budget, plan, output) <= left;
         let (mut low, mut high) = (plan.least, plan.output);
         if low >= high || !fits(low) {
             return None;
@@ -537,7 +545,7 @@ impl Budgets {
             BudgetUnit::Dollars => (NANOS, "dollars"),
         };
         let shown = |amount: u64| amount as f64 / factor;
-        let needed = self.amount(budget, &plan.model, plan.input, plan.least);
+        let needed = self.needed(budget, plan, plan.least);
         let text = format!(
             "the budget `{}` of {} {unit} has too little left for a request of {}: {} are spent, and {} reserved for other requests",
             budget.name,
