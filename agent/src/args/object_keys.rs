@@ -91,7 +91,7 @@ pub(super) struct SeenKeys<'t, U = ()> {
     /// The properties after the first 64.
     more: Vec<u64>,
     others: EntryKeys<'t, U>,
-    /// Keys that do not count: nulls that mean absent, and those that are no part of the value.
+    /// Keys that do not count: those of a null that means absent, and those outside of the value.
     absent: u64,
 }
 

@@ -108,14 +108,15 @@ pub(crate) async fn next_reply<S: RequestSteps>(
     fit_context(steps, &key, None, run).await?;
     let (mut reply, overflow) = ask(steps, &key, "", run).await?;
     if let Some(overflow) = overflow {
-        replace(steps, reply, run).await?;
+        record_overflow(steps, reply, run).await?;
         fit_context(steps, &key, Some(overflow), run).await?;
         reply = ask_again(steps, &key, "/again", run).await?;
     }
     let (own, choices) = steps.parts();
     if let Some(roomy) = choices.performer(own).with_more_room(&reply) {
         choices.performer = Some(roomy);
-        replace(steps, reply, run).await?;
+        run.lock().record_replaced_reply(reply.message)?;
+        steps.notify().await?;
         reply = ask_again(steps, &key, "/room", run).await?;
     }
     Ok(reply)
@@ -245,7 +246,7 @@ async fn ask_again<S: RequestSteps>(
     steps.reserve_request().await?;
     let (reply, overflow) = ask(steps, key, attempt, run).await?;
     let Some(overflow) = overflow else { return Ok(reply) };
-    replace(steps, reply, run).await?;
+    record_overflow(steps, reply, run).await?;
     let context = steps.replace_context(ContextState::default());
     let (own, choices) = steps.parts();
     let error = choices.performer(own).still_too_long(&context, overflow);
@@ -253,8 +254,8 @@ async fn ask_again<S: RequestSteps>(
     Err(steps.failed(error.into()))
 }
 
-/// Records a reply whose request is made again. One that began stays in the conversation as one that failed.
-async fn replace<S: RequestSteps>(
+/// Records a request that was too long. A reply that began stays in the conversation as one that failed.
+async fn record_overflow<S: RequestSteps>(
     steps: &mut S,
     reply: ModelReply,
     run: &SharedLoop,
