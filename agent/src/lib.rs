@@ -104,6 +104,7 @@ mod former;
 pub mod guide;
 #[cfg(feature = "runtime")]
 pub mod hooks;
+mod json_hash;
 pub mod lint;
 pub mod loop_core;
 #[cfg(any(feature = "http", feature = "mcp-client"))]

@@ -123,6 +123,17 @@ impl fmt::Display for StepKind {
     }
 }
 
+impl StepKey {
+    /// Returns the text form. Its length is known, so the text does not grow while it is written.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = String::with_capacity(self.run.len() + 32);
+        // A text never fails to be written.
+        let _ = fmt::Write::write_fmt(&mut text, format_args!("{self}"));
+        text
+    }
+}
+
 impl fmt::Display for StepKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}/{}", self.run, self.turn, self.kind, self.ord)

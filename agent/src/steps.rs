@@ -28,7 +28,7 @@
 //!         reply.map(ModelReply::new).map_err(|error| StepError::terminal(error.to_string()))
 //!     }
 //!
-//!     async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+//!     async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
 //!         for (key, call) in calls {
 //!             let cx = ToolContext::new().with_idempotency_key(key.to_string());
 //!             let result = self.tools.call(&call, &cx).await;
@@ -131,7 +131,7 @@ impl fmt::Debug for SharedLoop {
 ///         Ok(ModelReply::new(AssistantMessage::from(last)))
 ///     }
 ///
-///     async fn tools(&mut self, _: Vec<(StepKey, ToolCall)>, _: &SharedLoop) -> Result<(), StepError> {
+///     async fn tools(&mut self, _: Vec<(StepKey, Arc<ToolCall>)>, _: &SharedLoop) -> Result<(), StepError> {
 ///         Err(StepError::terminal("there are no tools"))
 ///     }
 /// }
@@ -151,7 +151,7 @@ pub trait Steps: Send {
     /// Runs calls, concurrently or one after the other, and [records](AgentLoop::record_call_end) the end of each.
     fn tools(
         &mut self,
-        calls: Vec<(StepKey, ToolCall)>,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
         run: &SharedLoop,
     ) -> impl Future<Output = Result<(), StepError>> + Send;
 
@@ -170,7 +170,7 @@ pub trait Steps: Send {
     fn prepare(
         &mut self,
         key: StepKey,
-        calls: Vec<ToolCall>,
+        calls: Vec<Arc<ToolCall>>,
         run: &SharedLoop,
     ) -> impl Future<Output = Result<(), StepError>> + Send {
         let ready = (key.ord..)
@@ -330,7 +330,7 @@ impl StepError {
 ///     async fn model(&mut self, _: StepKey, _: MessageList, _: &SharedLoop) -> Result<ModelReply, StepError> {
 ///         Ok(ModelReply::new(AssistantMessage::from("Hello!")))
 ///     }
-/// #     async fn tools(&mut self, _: Vec<(StepKey, ToolCall)>, _: &SharedLoop) -> Result<(), StepError> {
+/// #     async fn tools(&mut self, _: Vec<(StepKey, Arc<ToolCall>)>, _: &SharedLoop) -> Result<(), StepError> {
 /// #         Err(StepError::terminal("there are no tools"))
 /// #     }
 /// }

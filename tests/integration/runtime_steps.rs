@@ -41,7 +41,7 @@ impl Steps for Faulty {
     async fn prepare(
         &mut self,
         key: StepKey,
-        calls: Vec<ToolCall>,
+        calls: Vec<Arc<ToolCall>>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
         for (ord, _) in (key.ord..).zip(calls) {
@@ -83,7 +83,7 @@ impl Steps for Faulty {
         Ok(Some(deferred.into_iter().map(again).collect()))
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
         for (key, _) in calls {
             let ord = if self.0 == Fault::WrongCall { key.ord + 5 } else { key.ord };
             let end = match self.0 {
@@ -218,7 +218,7 @@ impl Steps for FailsOnce {
     async fn prepare(
         &mut self,
         key: StepKey,
-        calls: Vec<ToolCall>,
+        calls: Vec<Arc<ToolCall>>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
         for (ord, _) in (key.ord..).zip(calls) {
@@ -230,7 +230,7 @@ impl Steps for FailsOnce {
         Ok(())
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
         for (key, _) in calls {
             self.ran.push(key.ord);
             run.lock()

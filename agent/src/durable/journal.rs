@@ -111,7 +111,7 @@ pub(super) struct StepResult<T> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ToolRequest {
     pub(super) key: StepKey,
-    pub(super) call: ToolCall,
+    pub(super) call: Arc<ToolCall>,
     /// The text of the reply that contains the call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) text: String,

@@ -42,7 +42,7 @@ pub(super) struct JournalSteps<'r, J> {
     performer: Performer,
     run: SharedLoop,
     /// The calls whose runs were started and have not ended.
-    children: Vec<(StepKey, ToolCall)>,
+    children: Vec<(StepKey, Arc<ToolCall>)>,
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
@@ -276,11 +276,11 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     /// now, lets the run wait once more.
     async fn check_again(
         &mut self,
-        calls: &[(StepKey, ToolCall)],
+        calls: &[(StepKey, Arc<ToolCall>)],
         run: &SharedLoop,
     ) -> Result<(), StepError> {
         let Some((first, _)) = calls.first() else { return Ok(()) };
-        let ready = |(key, call): &(StepKey, ToolCall)| {
+        let ready = |(key, call): &(StepKey, Arc<ToolCall>)| {
             let ready = run.lock().ready_call(key.ord)?;
             Some((key.ord, (ready, call.clone())))
         };
@@ -311,9 +311,9 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     /// conversation, so they are not remembered.
     fn read_results(
         &self,
-        calls: Vec<(StepKey, ToolCall)>,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
         run: &SharedLoop,
-    ) -> Result<Vec<(StepKey, ToolCall)>, StepError> {
+    ) -> Result<Vec<(StepKey, Arc<ToolCall>)>, StepError> {
         let mut run = run.lock();
         let mut others = Vec::with_capacity(calls.len());
         for (key, call) in calls {
@@ -344,7 +344,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         Ok(reply)
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
         if self.is_steered(run).await? {
             let mut run = run.lock();
             calls.iter().try_for_each(|(key, _)| run.record_call_end(key.ord, CallEnd::new(steered())))?;
@@ -384,7 +384,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     async fn prepare(
         &mut self,
         key: StepKey,
-        calls: Vec<ToolCall>,
+        calls: Vec<Arc<ToolCall>>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
         (self.checks_again, self.rounds) = (false, 0);

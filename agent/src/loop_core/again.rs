@@ -11,7 +11,7 @@ use crate::message::{ToolArguments, ToolCall};
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
     /// The call as the model sent it.
-    pub(crate) sent: ToolCall,
+    pub(crate) sent: Arc<ToolCall>,
     /// Whether a person changed its arguments.
     pub(crate) is_edited: bool,
     /// Whether it was allowed to run with its arguments.

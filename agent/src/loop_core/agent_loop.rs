@@ -365,7 +365,7 @@ impl AgentLoop {
         let is_last = !added.iter().skip(at).any(|message| message.as_assistant().is_some());
         let slot = self.batch.slots.iter().find(|slot| is_last && slot.call.id == result.call_id);
         if let Some(slot) = slot {
-            return Some(slot.effective().args);
+            return Some(slot.args.as_ref().unwrap_or(&slot.call.args).clone());
         }
         let reply = added.iter().take(at).rev().find_map(|message| message.as_assistant())?;
         reply.tool_calls().find(|call| call.id == result.call_id).map(|call| call.args.clone())

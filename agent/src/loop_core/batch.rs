@@ -28,7 +28,7 @@ pub(super) struct Batch {
 /// One call of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Slot {
-    pub(super) call: ToolCall,
+    pub(super) call: Arc<ToolCall>,
     pub(super) state: SlotState,
     /// The arguments that it runs with, if they differ from those of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ pub(super) enum SlotState {
 }
 
 impl Slot {
-    pub(super) fn new(call: ToolCall) -> Self {
+    pub(super) fn new(call: Arc<ToolCall>) -> Self {
         Self {
             call,
             state: SlotState::Planned,
@@ -98,12 +98,11 @@ impl Slot {
     }
 
     /// Returns the call with the arguments that it runs with.
-    pub(super) fn effective(&self) -> ToolCall {
-        let mut call = self.call.clone();
-        if let Some(args) = &self.args {
-            call.args = args.clone();
+    pub(super) fn effective(&self) -> Arc<ToolCall> {
+        match &self.args {
+            None => self.call.clone(),
+            Some(args) => Arc::new(ToolCall { args: args.clone(), ..(*self.call).clone() }),
         }
-        call
     }
 }
 
@@ -115,7 +114,7 @@ impl Batch {
     ) -> Self {
         // With the exact capacity, because a run keeps the slots while its tools work.
         let mut slots = Vec::with_capacity(calls.clone().count());
-        slots.extend(calls.cloned().map(Slot::new));
+        slots.extend(calls.cloned().map(Arc::new).map(Slot::new));
         let mut batch = Self { slots, is_cut, ..Self::default() };
         batch.next_segment(config);
         batch

@@ -229,7 +229,7 @@ impl AgentLoop {
         };
         slot.state = SlotState::Started;
         self.emit(|this| {
-            let call = this.batch.slots.get(at).map(|slot| slot.call.clone());
+            let call = this.batch.slots.get(at).map(|slot| (*slot.call).clone());
             EventKind::ToolExecutionStart {
                 call: call.unwrap_or_else(|| crate::message::ToolCall::new("", "", "")),
             }

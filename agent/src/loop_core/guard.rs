@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::LoopGuard;
+use crate::json_hash::{Fnv128, JsonHash};
 use crate::tool::outcome::ToolOutcome;
 
 /// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
@@ -17,10 +18,15 @@ pub(crate) struct Signature(u128);
 impl Signature {
     /// Returns the signature of a call of `tool` with these arguments.
     pub(crate) fn of(tool: &str, args: &Value) -> Self {
+        Self::of_hash(tool, JsonHash::of(args))
+    }
+
+    /// Returns the signature of a call of `tool` with arguments of this hash.
+    pub(crate) fn of_hash(tool: &str, args: JsonHash) -> Self {
         let mut hash = Fnv128::new();
         hash.text(tool);
-        hash.value(args);
-        Self(hash.0)
+        hash.bytes(&args.0.to_le_bytes());
+        Self(hash.end().0)
     }
 
     /// Returns the lower half of the hash, for uses where 64 bits suffice.
@@ -31,11 +37,12 @@ impl Signature {
 
     /// Returns the signature of an outcome.
     pub(super) fn of_outcome(outcome: &ToolOutcome) -> Self {
-        let mut hash = Fnv128::new();
         match outcome {
             // Hashed without a copy, because results can be long.
             ToolOutcome::Completed(output) if output.content.iter().all(|part| part.as_text().is_some()) => {
+                let mut hash = Fnv128::new();
                 output.content.iter().filter_map(|part| part.as_text()).for_each(|text| hash.text(text));
+                Self(hash.end().0)
             }
             other => {
                 let mut value = serde_json::to_value(other).unwrap_or_default();
@@ -43,10 +50,9 @@ impl Signature {
                 if let Some(fields) = value.as_object_mut() {
                     fields.shift_remove("metadata");
                 }
-                hash.value(&value);
+                Self(JsonHash::of(&value).0)
             }
         }
-        Self(hash.0)
     }
 }
 
@@ -60,66 +66,6 @@ impl<'de> Deserialize<'de> for Signature {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         u128::from_str_radix(&text, 16).map(Self).map_err(serde::de::Error::custom)
-    }
-}
-
-/// FNV-1a with 128 bits. Hashes eight bytes at a time, because results can be long.
-struct Fnv128(u128);
-
-impl Fnv128 {
-    fn new() -> Self {
-        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        let words = words.iter().map(|word| u64::from_le_bytes(*word));
-        for word in words.chain(rest.iter().map(|byte| u64::from(*byte))) {
-            self.0 = (self.0 ^ u128::from(word)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
-        }
-    }
-
-    /// Hashes a text with its length, so that the boundaries between texts count.
-    fn text(&mut self, text: &str) {
-        self.bytes(&(text.len() as u64).to_le_bytes());
-        self.bytes(text.as_bytes());
-    }
-
-    fn value(&mut self, value: &Value) {
-        match value {
-            Value::Null => self.bytes(b"n"),
-            Value::Bool(true) => self.bytes(b"t"),
-            Value::Bool(false) => self.bytes(b"f"),
-            Value::Number(number) => {
-                self.bytes(b"#");
-                match (number.as_i64(), number.as_f64()) {
-                    (Some(whole), _) => self.bytes(&whole.to_le_bytes()),
-                    (None, Some(float)) => self.bytes(&float.to_bits().to_le_bytes()),
-                    (None, None) => self.text(&number.to_string()),
-                }
-            }
-            Value::String(text) => {
-                self.bytes(b"s");
-                self.text(text);
-            }
-            Value::Array(items) => {
-                self.bytes(b"[");
-                for item in items {
-                    self.value(item);
-                }
-                self.bytes(b"]");
-            }
-            Value::Object(map) => {
-                self.bytes(b"{");
-                let mut entries: Vec<_> = map.iter().collect();
-                entries.sort_unstable_by_key(|(key, _)| *key);
-                for (key, value) in entries {
-                    self.text(key);
-                    self.value(value);
-                }
-                self.bytes(b"}");
-            }
-        }
     }
 }
 

@@ -121,7 +121,7 @@ impl AgentLoop {
 
     /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. An outcome that was
     /// counted is replaced by a failure, because the loop would count it once more. Its text is in the stored message.
-    fn count_tries(&mut self, calls: &[ToolCall], outcomes: &mut [ToolOutcome]) {
+    fn count_tries(&mut self, calls: &[Arc<ToolCall>], outcomes: &mut [ToolOutcome]) {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
                 if is_refusal(outcome) == refused && self.count_retries(&call.name, &mut outcome.clone()) {

@@ -98,11 +98,11 @@ impl AgentLoop {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn with_tools(mut self, tools: Arc<[ToolDefinition]>) -> Self {
-        self.set_secrets(SecretArguments::new([tools]));
+        self.set_secrets(Arc::new(SecretArguments::new([tools])));
         self
     }
 
-    pub(crate) fn set_secrets(&mut self, secrets: SecretArguments) {
+    pub(crate) fn set_secrets(&mut self, secrets: Arc<SecretArguments>) {
         self.secrets = RunSecrets::new(secrets);
     }
 }

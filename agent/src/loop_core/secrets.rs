@@ -14,8 +14,8 @@ use crate::tool::secrets::SecretArguments;
 pub(super) struct RunSecrets(Option<Arc<SecretArguments>>);
 
 impl RunSecrets {
-    pub(super) fn new(secrets: SecretArguments) -> Self {
-        Self(Some(Arc::new(secrets)))
+    pub(super) fn new(secrets: Arc<SecretArguments>) -> Self {
+        Self(Some(secrets))
     }
 
     /// Returns a copy for events, which is empty if no tool has secret arguments.

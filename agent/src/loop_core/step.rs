@@ -54,7 +54,7 @@ pub enum Step {
         /// The key of the step. Its `ord` is the position of the first call.
         key: StepKey,
         /// The calls of one segment.
-        calls: Vec<ToolCall>,
+        calls: Vec<Arc<ToolCall>>,
     },
     /// Ask whether these calls may run. Record: [`record_decisions`](super::AgentLoop::record_decisions).
     #[non_exhaustive]
@@ -66,7 +66,7 @@ pub enum Step {
     #[non_exhaustive]
     CallTools {
         /// The calls, with the arguments that they run with.
-        calls: Vec<(StepKey, ToolCall)>,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
     },
     /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
     #[non_exhaustive]

@@ -22,7 +22,7 @@ impl AgentLoop {
             let key = self.key(StepKind::Approval, at);
             let slot = self.batch.slots.get(at)?;
             let SlotState::Undecided(args) = &slot.state else { return None };
-            let mut call = slot.call.clone();
+            let mut call = (*slot.call).clone();
             call.args = slot.shown.as_ref().unwrap_or(args).clone();
             let fingerprint = self.fingerprint(&call.name);
             let id = self.request_id(at);
@@ -190,7 +190,7 @@ pub(crate) struct SignedCall {
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.
-    pub(crate) call: ToolCall,
+    pub(crate) call: std::sync::Arc<ToolCall>,
     /// The fingerprint of its tool's schema.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,

@@ -11,6 +11,7 @@ pub(super) struct Accumulator {
     message: AssistantMessage,
     /// For each part, whether its end is missing.
     open: Vec<bool>,
+    /// The ids of the calls so far, once there are several.
     call_ids: HashSet<String>,
     /// For each id that occurred more than once, the number to try next: n equal ids take n steps, not n².
     next_numbers: HashMap<String, usize>,
@@ -188,6 +189,13 @@ impl Accumulator {
 
     /// Results are matched to calls by id, but not every provider sends ids, or unique ones.
     fn unique_id(&mut self, id: String) -> String {
+        let mut others = self.message.tool_calls().peekable();
+        if !id.is_empty() && others.peek().is_none() {
+            return id;
+        }
+        if self.call_ids.is_empty() {
+            self.call_ids.extend(others.map(|call| call.id.clone()));
+        }
         let base = if id.is_empty() { "call" } else { &id };
         if !id.is_empty() && self.call_ids.insert(id.clone()) {
             return id;

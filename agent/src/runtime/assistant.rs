@@ -88,7 +88,7 @@ pub(super) struct AssistantRun {
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
     pub(super) growing: Option<GrowingReply>,
-    /// Copies the run with those within it, once it is driven.
+    /// Copies the run with those within it, once there were some.
     pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
 

@@ -12,7 +12,8 @@ use crate::message::{Message, Part, ToolCall};
 use crate::step_key::StepKey;
 use crate::tool::{
     context::ToolContext,
-    outcome::{OutcomeCode, ToolOutcome, ToolResult},
+    invoke::{InvokedArguments, InvokedCall},
+    outcome::{OutcomeCode, ToolOutcome},
     output::{Control, ToolOutput},
     policy::Effect,
     value::Tool,
@@ -22,7 +23,7 @@ use crate::tool::{
 pub(super) struct CallBody {
     pub(super) config: Arc<Config>,
     pub(super) key: StepKey,
-    pub(super) call: ToolCall,
+    pub(super) call: Arc<ToolCall>,
     pub(super) context: ToolContext,
     pub(super) max_attempts: u32,
     /// The reply with the call, if there are hooks.
@@ -43,13 +44,13 @@ impl CallBody {
     pub(super) fn new(
         config: &Arc<Config>,
         key: StepKey,
-        call: ToolCall,
+        call: Arc<ToolCall>,
         context: ToolContext,
         reply: Option<Arc<Message>>,
         checked: Option<Arc<CheckedArguments>>,
     ) -> Self {
         let (config, max_attempts) = (config.clone(), max_attempts(config, &call.name));
-        let context = context.with_idempotency_key(key.to_string()).with_attempt(1, max_attempts);
+        let context = context.with_idempotency_key(key.to_text()).with_attempt(1, max_attempts);
         let reply = reply.filter(|_| !config.hooks.is_empty());
         Self { config, key, call, context, max_attempts, reply, checked, begun: Instant::now() }
     }
@@ -68,7 +69,7 @@ impl CallBody {
 
     /// Runs the body from this attempt on. Retries panics and timeouts up to `max_attempts`, then runs the hooks.
     pub(super) async fn perform(&self, first_attempt: u32) -> CallEnd {
-        let (ToolResult { outcome, coercions, asked, .. }, attempt) = self.attempts(first_attempt).await;
+        let (InvokedCall { outcome, coercions, asked }, attempt) = self.attempts(first_attempt).await;
         let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut end = CallEnd::ran(outcome, millis).with_coercions(coercions);
         (end.attempt, end.asked) = (attempt, asked);
@@ -79,18 +80,18 @@ impl CallBody {
     }
 
     /// Returns the result of the last attempt, and its number.
-    async fn attempts(&self, first: u32) -> (ToolResult, u32) {
+    async fn attempts(&self, first: u32) -> (InvokedCall, u32) {
         let mut attempt = first;
         let mut context = self.context.clone();
         if attempt > 1 {
             context = self.context_of(attempt, self.max_attempts.max(attempt));
         }
         loop {
-            let registry = &self.config.registry;
-            let result = match &self.checked {
-                Some(checked) => registry.call_accepted(&self.call, checked.accepted(), &context).await,
-                None => registry.call(&self.call, &context).await,
+            let arguments = match &self.checked {
+                Some(checked) => InvokedArguments::Accepted(checked.accepted()),
+                None => InvokedArguments::Sent(self.call.args.text()),
             };
+            let result = self.config.registry.run_call(&self.call, arguments, &context).await;
             if attempt >= self.max_attempts
                 || self.context.is_cancelled()
                 || !went_wrong_outside(&result.outcome)
@@ -110,7 +111,7 @@ impl CallBody {
     /// Returns the end as the hooks change it.
     async fn after(&self, mut end: CallEnd) -> CallEnd {
         let Self { config, call, context, reply, checked, .. } = self;
-        let info = ToolCallInfo::new(reply.clone(), call.clone(), checked.clone(), context.clone());
+        let info = ToolCallInfo::new(reply.clone(), (**call).clone(), checked.clone(), context.clone());
         for hook in &config.hooks {
             match call_hook(|| hook.after_tool_call(info.clone(), end.outcome.clone())).await {
                 Ok(change) => apply(change, &mut end),

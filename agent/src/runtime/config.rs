@@ -121,8 +121,12 @@ impl Config {
     }
 
     /// Returns the rules by which the secret arguments of all tools are withheld, including tools that are not shown in a turn.
-    pub(super) fn secrets(&self) -> SecretArguments {
-        SecretArguments::new([self.request.tools.clone(), self.registry.definitions()])
+    pub(super) fn secrets(&self) -> Arc<SecretArguments> {
+        let all = self.registry.secrets();
+        if all.are_of(&self.request.tools) {
+            return all.clone();
+        }
+        Arc::new(SecretArguments::new([self.request.tools.clone(), self.registry.definitions()]))
     }
 
     /// Signs a run that may be stored, if there is a key.

@@ -13,7 +13,7 @@ use super::error::RunError;
 use super::in_process::InProcessSteps;
 use super::listener::EventSlot;
 use super::output::{AnswerReader, ExpectedOutput, TOOL};
-use super::parent::{ChildCall, RunningChildren, snapshot_of_tree};
+use super::parent::{ChildCall, RunningChildren};
 use super::perform::Performer;
 use super::progress::{CallReport, Updates};
 use super::records::{InterruptedTurn, RecordingSteps, RunRecords};
@@ -85,14 +85,7 @@ impl BegunRun {
             .map(|keeper| RunRecords::new(keeper, &context, assistant.session(), false));
         let started =
             assistant.begin_run(run_id.clone(), start, state, cancel.clone(), is_watched, &config)?;
-        let children = RunningChildren::default();
-        if let Some(active) = &mut assistant.state().active {
-            let (run, children) = (started.run.clone(), children.clone());
-            active.copy_tree = Some(Arc::new(move || snapshot_of_tree(&run, &children)));
-        }
-        if let Some(call) = &within {
-            run_begins(call, &started, &children);
-        }
+        let children = within.as_ref().map(|call| run_begins(call, &started));
         let StartedRun { run, taken, resumption, checks_again, seen, interrupted } = started;
         let performer = Performer::new(config, run_id, context);
         let mut steps =
@@ -151,14 +144,14 @@ impl BegunRun {
 }
 
 /// A call of an assistant's tool has become a run.
-fn run_begins(call: &ChildCall, started: &StartedRun, children: &RunningChildren) {
+fn run_begins(call: &ChildCall, started: &StartedRun) -> RunningChildren {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {
         let spent = run.spent();
         call.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent });
     }
     run.set_tree(call.path.clone(), call.parent.budget.clone());
-    call.begun(&started.run, children);
+    call.begun(&started.run)
 }
 
 /// Gives the conversation back to the assistant, and returns the output of the run.

@@ -27,11 +27,19 @@ impl Executor for TokioExecutor {
     }
 
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>> {
-        Handle::try_current().ok()?;
-        // `sleep` panics if the runtime was built without its timer, and tokio has no function that checks for one.
-        let sleep = catch(|| tokio::time::sleep(duration)).ok()?;
-        Some(Box::pin(sleep))
+        Some(Box::pin(timer(duration)?))
     }
+
+    fn has_clock(&self) -> bool {
+        timer(Duration::ZERO).is_some()
+    }
+}
+
+/// Returns a timer, if there is a runtime that has one.
+fn timer(duration: Duration) -> Option<tokio::time::Sleep> {
+    Handle::try_current().ok()?;
+    // `sleep` panics if the runtime was built without its timer, and tokio has no function that checks for one.
+    catch(|| tokio::time::sleep(duration)).ok()
 }
 
 #[cfg(test)]

@@ -69,8 +69,8 @@ pub(super) struct InProcessSteps {
     pub(super) as_parent: Option<Arc<ParentRun>>,
     /// The runs of calls of this segment that continue, by the position of the call.
     pub(super) continued: HashMap<u32, (Box<AgentLoop>, Resumption)>,
-    /// The calls whose own runs have begun and not ended.
-    pub(super) children: RunningChildren,
+    /// The calls whose own runs have begun and not ended, once there were some.
+    pub(super) children: Option<RunningChildren>,
     /// Whether the run is the assistant's.
     pub(super) is_running: bool,
 }
@@ -126,7 +126,7 @@ impl Steps for InProcessSteps {
         Box::pin(next_reply(self, key, run)).instrument(span).await
     }
 
-    async fn prepare(&mut self, key: StepKey, calls: Vec<ToolCall>, _: &SharedLoop) -> Result<(), StepError> {
+    async fn prepare(&mut self, key: StepKey, calls: Vec<Arc<ToolCall>>, _: &SharedLoop) -> Result<(), StepError> {
         self.checks_again = false;
         self.checked.clear();
         let span = self.turn_span();
@@ -142,7 +142,7 @@ impl Steps for InProcessSteps {
         Box::pin(self.decide(requests)).instrument(span).await
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, _: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, _: &SharedLoop) -> Result<(), StepError> {
         let span = self.turn_span();
         let calls = if std::mem::take(&mut self.checks_again) {
             match Box::pin(self.check_again(calls)).instrument(span.clone()).await? {
@@ -217,7 +217,7 @@ impl InProcessSteps {
             parent: None,
             as_parent: None,
             continued: HashMap::new(),
-            children: RunningChildren::default(),
+            children: None,
             is_running: true,
         }
     }
@@ -317,7 +317,7 @@ impl InProcessSteps {
     }
 
     /// Prepares each call of a segment, in call order.
-    async fn prepare_calls(&mut self, first: u32, calls: Vec<ToolCall>) -> Result<(), StepError> {
+    async fn prepare_calls(&mut self, first: u32, calls: Vec<Arc<ToolCall>>) -> Result<(), StepError> {
         for (ord, call) in (first..).zip(calls) {
             self.run.lock().record_call_start(ord)?;
             self.emit().await;

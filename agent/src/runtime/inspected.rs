@@ -50,7 +50,7 @@ impl Assistant {
     }
 
     /// Returns the secret arguments of all tools.
-    pub(crate) fn secret_arguments(&self) -> SecretArguments {
+    pub(crate) fn secret_arguments(&self) -> Arc<SecretArguments> {
         self.config().secrets()
     }
 

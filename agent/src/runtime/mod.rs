@@ -92,7 +92,11 @@ pub(crate) use served::{ServedAssistant, UnservedAssistant};
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {
+    use std::fmt::Write as _;
     use std::hash::{BuildHasher as _, RandomState};
     let random = || RandomState::new().hash_one(std::time::SystemTime::now());
-    format!("{kind}_{:016x}{:016x}", random(), random())
+    let mut id = String::with_capacity(kind.len() + 33);
+    // A text never fails to be written.
+    let _ = write!(id, "{kind}_{:016x}{:016x}", random(), random());
+    id
 }

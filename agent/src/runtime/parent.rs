@@ -29,7 +29,7 @@ pub(super) const CHILD_GRACE: Duration = Duration::from_secs(2);
 pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;
 
 /// Returns a copy of a run with those that its calls run. Their ends are recorded under the lock of the run, so that none is missing.
-pub(super) fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
+fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
     let run = run.lock();
     let mut copy = run.snapshot();
     for (ord, call) in lock_children(children).iter() {
@@ -159,11 +159,11 @@ impl ChildCall {
         self.inner().continued.take()
     }
 
-    /// Records that the run has begun.
-    pub(super) fn begun(&self, run: &SharedLoop, children: &RunningChildren) {
+    /// Records that the run has begun, and returns where those within it are kept.
+    pub(super) fn begun(&self, run: &SharedLoop) -> RunningChildren {
         let mut inner = self.inner();
         inner.run = Some(run.clone());
-        inner.children = children.clone();
+        inner.children.clone()
     }
 
     /// Returns a copy of the run as it is; `None` if it has not begun.
@@ -210,7 +210,14 @@ impl InProcessSteps {
         let path = parent.path.with(&call.id, &call.name, &run_id);
         let inner = Inner { continued: self.continued.remove(&key.ord), ..Inner::default() };
         let call = Arc::new(ChildCall { parent, run_id, path, inner: Mutex::new(inner) });
-        lock_children(&self.children).push((key.ord, call.clone()));
+        let children = self.children.get_or_insert_default();
+        lock_children(children).push((key.ord, call.clone()));
+        if let Some(active) = &mut self.assistant.state().active
+            && active.copy_tree.is_none()
+        {
+            let (run, children) = (self.run.clone(), children.clone());
+            active.copy_tree = Some(Arc::new(move || snapshot_of_tree(&run, &children)));
+        }
         call
     }
 

@@ -16,7 +16,7 @@ use crate::message::{
     AssistantMessage, Conversation, HandOff, HandOffLosses, Message, MessageList, Recipient, StopReason,
     Usage, UserMessage,
 };
-use crate::model::{ModelError, ModelInfo, RequestNotice};
+use crate::model::{ModelError, ModelInfo, RequestNotice, RequestNotices};
 use crate::panics::catch;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
@@ -28,7 +28,10 @@ pub(crate) struct Performer {
     pub(super) run_id: Arc<str>,
     /// The source, state and cancel token of the run.
     pub(super) context: ToolContext,
-    announced: AnnouncedBudgets,
+    /// What happens to its requests before they are sent.
+    pub(super) notices: RequestNotices,
+    /// Set if there are budgets.
+    announced: Option<AnnouncedBudgets>,
 }
 
 /// The number of a turn, the conversation before it, and what the run used so far.
@@ -36,13 +39,14 @@ pub(crate) type SoFar = (u32, MessageList, Usage);
 
 impl Performer {
     pub(super) fn new(config: Arc<Config>, run_id: Arc<str>, context: ToolContext) -> Self {
-        Self { config, run_id, context, announced: AnnouncedBudgets::default() }
+        let announced = config.budgets.is_some().then(AnnouncedBudgets::default);
+        Self { config, run_id, context, notices: RequestNotices::default(), announced }
     }
 
     /// Returns the budgets that requests of the run have to fit into.
     pub(super) fn bound_budgets(&self) -> Option<Result<BoundBudgets, ModelError>> {
-        let budgets = self.config.budgets.as_ref()?;
-        Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, &self.announced))
+        let (budgets, announced) = self.config.budgets.as_ref().zip(self.announced.as_ref())?;
+        Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, announced))
     }
 
     /// Returns the event of what happened to a request before it was sent; `None` if the run had it before.
@@ -52,7 +56,8 @@ impl Performer {
                 Some(EventKind::RequestDelayed { waited_ms, limit })
             }
             RequestNotice::BudgetNear { key, budget, share } => {
-                self.announced.add(key).then_some(EventKind::BudgetNear { budget, share })
+                let is_new = self.announced.as_ref().is_none_or(|announced| announced.add(key));
+                is_new.then_some(EventKind::BudgetNear { budget, share })
             }
         }
     }

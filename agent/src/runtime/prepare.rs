@@ -71,7 +71,7 @@ impl Performer {
                 BeforeCall::Block { reason, control } => {
                     let mut end = CallEnd::new(ToolOutcome::denied(OutcomeCode::BLOCKED, reason));
                     end.control = control;
-                    end.signature = guards.then(|| Signature::of(&call.name, valid.value()));
+                    end.signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
                     return Err(Some(Box::new(end)));
                 }
             }
@@ -82,7 +82,7 @@ impl Performer {
             ended(hook_error(&text))
         })?;
         let mut ready = Ready {
-            signature: guards.then(|| Signature::of(&call.name, valid.value())),
+            signature: guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash())),
             approval: must_ask.then(|| ToolArguments::from(valid.value().clone())),
             ..Ready::default()
         };

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::answer::{PartialAnswer, TypedAnswer};
 use super::assistant::Assistant;
@@ -527,7 +526,7 @@ impl Prompt {
             .with_run_id(run_id.clone())
             .with_cancel(cancel.clone())
             .with_cancel_grace(config.cancel_grace);
-        if crate::default_executor().sleep(Duration::ZERO).is_some() {
+        if crate::default_executor().has_clock() {
             context = context.with_default_timeout(config.tool_timeout);
         } else {
             tracing::warn!(%run_id, "outside of a tokio runtime with a clock, tools have no time limit");

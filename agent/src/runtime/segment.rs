@@ -55,7 +55,7 @@ enum WakeReason {
 
 impl InProcessSteps {
     /// Runs the calls of a segment: up to the limit at a time, started in call order, and each end recorded as it comes.
-    pub(super) async fn run_calls(&mut self, calls: Vec<(StepKey, ToolCall)>) -> Result<(), StepError> {
+    pub(super) async fn run_calls(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>) -> Result<(), StepError> {
         let ords: HashMap<String, u32> = match &self.updates {
             Some(_) => calls.iter().map(|(key, call)| (call.id.clone(), key.ord)).collect(),
             None => HashMap::new(),
@@ -139,8 +139,8 @@ impl InProcessSteps {
             mark_steered(&mut end.outcome);
         }
         let mut run = self.run.lock();
-        if child.is_some() {
-            lock_children(&self.children).retain(|(other, _)| *other != ord);
+        if let Some(children) = self.children.as_ref().filter(|_| child.is_some()) {
+            lock_children(children).retain(|(other, _)| *other != ord);
         }
         if let Some(state) = child.and_then(|child| child.take_state())
             && run.record_child(ord, state)?
@@ -153,7 +153,7 @@ impl InProcessSteps {
     /// Ends the calls that have not begun.
     async fn end_waiting(
         &mut self,
-        waiting: &mut VecDeque<(StepKey, ToolCall)>,
+        waiting: &mut VecDeque<(StepKey, Arc<ToolCall>)>,
         outcome: &ToolOutcome,
     ) -> Result<(), StepError> {
         while let Some((key, _)) = waiting.pop_front() {
@@ -200,7 +200,7 @@ impl InProcessSteps {
         .await
     }
 
-    fn begin_call(&mut self, key: &StepKey, call: ToolCall, token: &CancelToken) -> SegmentCall {
+    fn begin_call(&mut self, key: &StepKey, call: Arc<ToolCall>, token: &CancelToken) -> SegmentCall {
         let checked = self.checked.remove(&key.ord);
         let is_child = self.performer.config.registry.get(&call.name).is_some_and(Tool::is_of_assistant);
         let child = is_child.then(|| self.child_call(key, &call));
@@ -263,7 +263,7 @@ impl InProcessSteps {
 /// One call that runs on an engine, in a journal of its own.
 pub(crate) struct JournaledCall {
     pub(crate) key: StepKey,
-    pub(crate) call: ToolCall,
+    pub(crate) call: Arc<ToolCall>,
     /// The reply that contains it, if it is known.
     pub(crate) reply: Option<Arc<Message>>,
     /// The text of the reply, with its first call.

@@ -321,7 +321,7 @@ impl Performer {
     /// Prepares each call of a segment, in call order.
     pub(crate) async fn prepare_all(
         &self,
-        calls: Vec<ToolCall>,
+        calls: Vec<Arc<ToolCall>>,
         reply: Option<Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
     ) -> Vec<Prepared> {
@@ -348,7 +348,7 @@ impl Performer {
     /// Checks calls again that waited for decisions: the rules of the application may have changed meanwhile.
     pub(crate) async fn check_all_again(
         &self,
-        calls: Vec<(ReadyCall, ToolCall)>,
+        calls: Vec<(ReadyCall, Arc<ToolCall>)>,
         reply: Option<Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
     ) -> Vec<CheckedAgain> {

@@ -14,7 +14,7 @@ use crate::tool::secrets::SecretArguments;
 pub(super) struct StudioShared {
     /// A fork of the application's assistant, whose requests are logged.
     pub(super) template: Assistant,
-    pub(super) secrets: SecretArguments,
+    pub(super) secrets: Arc<SecretArguments>,
     pub(super) requests: Arc<RequestLog>,
     pub(super) conversations: Conversations,
     pub(super) hosts: HostPolicy,

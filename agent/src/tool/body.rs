@@ -8,6 +8,8 @@ use super::definition::ToolDefinition;
 use super::outcome::ToolOutcome;
 use super::state::StateKey;
 use crate::args::{Coercion, InvalidArguments, Plan};
+#[cfg(feature = "runtime")]
+use crate::json_hash::JsonHash;
 use serde_json::Value;
 use std::any::Any;
 use std::fmt;
@@ -208,6 +210,21 @@ impl AcceptedArguments {
                 parsed.map(|parsed| parsed.value).unwrap_or_default()
             })
         })
+    }
+
+    /// Returns the hash of the [value](Self::value), which is not made for it.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn hash(&self) -> JsonHash {
+        if let Some(value) = self.value.get() {
+            return JsonHash::of(value);
+        }
+        let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = parsed.as_ref().and_then(|parsed| parsed.downcast_ref::<Value>()) {
+            return JsonHash::of(value);
+        }
+        drop(parsed);
+        let parsed = self.definition.plan().parse::<JsonHash>(&self.text);
+        parsed.map_or_else(|_| JsonHash::of(&Value::Null), |parsed| parsed.value)
     }
 
     /// Takes the arguments as an `A`. The value that the check parsed is returned once; a body that runs again has it parsed again.

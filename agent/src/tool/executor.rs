@@ -45,6 +45,11 @@ pub trait Executor: Send + Sync + 'static {
     /// Completes after `duration`; `None` when this executor has no clock.
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>>;
 
+    /// Whether the executor has a clock.
+    fn has_clock(&self) -> bool {
+        self.sleep(Duration::ZERO).is_some()
+    }
+
     /// Returns the time since a fixed moment in the past, by the clock of [`sleep`](Self::sleep). It never decreases. Default: the clock of the
     /// system.
     fn now(&self) -> Duration {

@@ -10,11 +10,13 @@ use super::context::ToolContext;
 use super::current::Running;
 use super::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use super::policy::ToolPolicy;
+use super::question::Question;
 use super::state::StateMap;
 use super::trace;
 use super::untrusted;
 use super::value::Tool;
 use crate::args::Coercion;
+use crate::message::ToolCall;
 use crate::panics::catch;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -25,8 +27,22 @@ use tracing::Span;
 /// The message for the model when a tool redacts its errors.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
+/// How a call ended, with the questions for which it is suspended.
+pub(crate) struct InvokedCall {
+    pub(crate) outcome: ToolOutcome,
+    pub(crate) coercions: Vec<Coercion>,
+    #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "only runs and servers are suspended"))]
+    pub(crate) asked: Vec<Question>,
+}
+
+impl InvokedCall {
+    pub(super) fn into_result(self, call: &ToolCall) -> ToolResult {
+        ToolResult::new(&*call.id, &*call.name, self.outcome).with_coercions(self.coercions)
+    }
+}
+
 /// The arguments of a call.
-pub(super) enum InvokedArguments<'a> {
+pub(crate) enum InvokedArguments<'a> {
     /// As the model sent them.
     Sent(&'a str),
     /// Checked before.

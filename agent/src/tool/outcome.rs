@@ -2,7 +2,6 @@
 
 use super::error::ToolError;
 use super::output::{Control, ToolOutput};
-use super::question::Question;
 use crate::args::{Coercion, InvalidArguments};
 use crate::message::{OutcomeKind, Part, ToolResultMessage, json};
 use serde::de::Error as _;
@@ -452,20 +451,13 @@ pub struct ToolResult {
     pub outcome: ToolOutcome,
     /// The changes that made the arguments fit, in order.
     pub coercions: Vec<Coercion>,
-    /// The questions for which the call is suspended.
-    pub(crate) asked: Vec<Question>,
 }
 
 impl ToolResult {
     /// Creates the result of the call `call_id` of `tool`, without coercions.
     pub fn new(call_id: impl Into<String>, tool: impl Into<String>, outcome: impl IntoOutcome) -> Self {
         let outcome = outcome.into_outcome();
-        Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions: Vec::new(), asked: Vec::new() }
-    }
-
-    pub(super) fn with_asked(mut self, asked: Vec<Question>) -> Self {
-        self.asked = asked;
-        self
+        Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions: Vec::new() }
     }
 
     /// Sets the changes that made the arguments fit.

@@ -4,9 +4,11 @@ use super::body::AcceptedArguments;
 use super::call_error::CallError;
 use super::context::ToolContext;
 use super::definition::ToolDefinition;
-use super::invoke::{InvokedArguments, invoke};
+use super::invoke::{InvokedArguments, InvokedCall, invoke};
 use super::outcome::ToolResult;
 use super::problem::{RegistryError, RegistryProblem, UnknownTool};
+#[cfg(feature = "runtime")]
+use super::secrets::SecretArguments;
 use super::set::{IntoTools, ToolSet};
 use super::source::Source;
 use super::state::StateMap;
@@ -36,6 +38,8 @@ struct Inner {
     tools: Vec<Tool>,
     by_name: HashMap<Arc<str>, usize>,
     definitions: Arc<[ToolDefinition]>,
+    #[cfg(feature = "runtime")]
+    secrets: Arc<SecretArguments>,
     state: StateMap,
 }
 
@@ -202,6 +206,12 @@ impl Registry {
     /// ```
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         self.inner.definitions.clone()
+    }
+
+    /// Returns what withholds the secret arguments of the tools.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn secrets(&self) -> &Arc<SecretArguments> {
+        &self.inner.secrets
     }
 
     /// Returns what models see on behalf of `source`. Without a source, or if no tool depends on it, it is the shared list of
@@ -400,7 +410,8 @@ impl Registry {
     ///
     /// Dropping the future stops the call.
     pub async fn call(&self, call: &ToolCall, cx: &ToolContext) -> ToolResult {
-        self.run_call(call, InvokedArguments::Sent(call.args.text()), cx).await
+        let sent = InvokedArguments::Sent(call.args.text());
+        self.run_call(call, sent, cx).await.into_result(call)
     }
 
     /// Runs a call whose arguments were [checked](Tool::check) before: they are not parsed again.
@@ -428,23 +439,26 @@ impl Registry {
         arguments: &AcceptedArguments,
         cx: &ToolContext,
     ) -> ToolResult {
-        self.run_call(call, InvokedArguments::Accepted(arguments), cx).await
+        self.run_call(call, InvokedArguments::Accepted(arguments), cx).await.into_result(call)
     }
 
-    async fn run_call(
+    /// Runs a call, and returns how it ended.
+    pub(crate) async fn run_call(
         &self,
         call: &ToolCall,
         arguments: InvokedArguments<'_>,
         cx: &ToolContext,
-    ) -> ToolResult {
-        let result = |outcome| ToolResult::new(&*call.id, &*call.name, outcome);
+    ) -> InvokedCall {
         match self.find(&call.name) {
             Ok(tool) => {
                 let cx = cx.for_call(&call.id, tool.definition().shared_name(), &self.inner.state);
                 let (outcome, coercions) = invoke(tool, arguments, &cx).await;
-                result(outcome).with_coercions(coercions).with_asked(cx.take_questions())
+                InvokedCall { outcome, coercions, asked: cx.take_questions() }
             }
-            Err(unknown) => result(CallError::from(unknown).into_outcome(&call.name)),
+            Err(unknown) => {
+                let outcome = CallError::from(unknown).into_outcome(&call.name);
+                InvokedCall { outcome, coercions: Vec::new(), asked: Vec::new() }
+            }
         }
     }
 
@@ -516,6 +530,10 @@ impl Inner {
 
     fn publish(&mut self) {
         self.definitions = self.tools.iter().map(|tool| tool.definition().clone()).collect();
+        #[cfg(feature = "runtime")]
+        {
+            self.secrets = Arc::new(SecretArguments::new([self.definitions.clone()]));
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 ///
 /// What a call without a known tool holds is not known either: it is withheld as a whole where any of the tools has secrets, because
 /// its name may be a misspelled one.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct SecretArguments {
     lists: Vec<Arc<[ToolDefinition]>>,
     hides_unknown: bool,
@@ -26,6 +26,12 @@ impl SecretArguments {
         let mut secrets = Self { lists: Vec::new(), hides_unknown: false };
         lists.into_iter().for_each(|list| secrets.add(list));
         secrets
+    }
+
+    /// Whether this list of definitions is the only one.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn are_of(&self, list: &Arc<[ToolDefinition]>) -> bool {
+        matches!(&self.lists[..], [only] if Arc::ptr_eq(only, list))
     }
 
     /// Takes more definitions of tools.

@@ -11,12 +11,13 @@ use crate::steps::{SharedLoop, StepError};
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::question::{Question, QuestionInput};
 use serde_json::Value;
+use std::sync::Arc;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
     /// Runs calls, and those again that asked a person, when each of their questions is answered.
     pub(super) async fn run_calls(
         &mut self,
-        calls: Vec<(StepKey, ToolCall)>,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
         let calls = self.start_children(calls, run).await?;
@@ -69,7 +70,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     /// Performs the bodies of calls, each with a journal of its own if there are several. Returns their ends in call order.
     async fn call_tools(
         &mut self,
-        calls: &[(StepKey, ToolCall)],
+        calls: &[(StepKey, Arc<ToolCall>)],
         restart: u32,
         run: &SharedLoop,
     ) -> Result<Vec<CallEnd>, StepError> {
@@ -77,7 +78,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         let text = reply.as_ref().map(|reply| reply.text()).unwrap_or_default();
         let mut requests = {
             let run = run.lock();
-            let request = |(key, call): &(StepKey, ToolCall)| ToolRequest {
+            let request = |(key, call): &(StepKey, Arc<ToolCall>)| ToolRequest {
                 key: key.clone(),
                 call: call.clone(),
                 text: if key.ord == 0 { text.clone() } else { String::new() },

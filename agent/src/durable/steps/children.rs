@@ -18,10 +18,10 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     /// Starts the runs of the calls that are of assistants, and returns the other calls.
     pub(super) async fn start_children(
         &mut self,
-        calls: Vec<(StepKey, ToolCall)>,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
         run: &SharedLoop,
-    ) -> Result<Vec<(StepKey, ToolCall)>, StepError> {
-        let is_child = |(_, call): &(StepKey, ToolCall)| self.performer.is_child(&call.name);
+    ) -> Result<Vec<(StepKey, Arc<ToolCall>)>, StepError> {
+        let is_child = |(_, call): &(StepKey, Arc<ToolCall>)| self.performer.is_child(&call.name);
         let (children, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(is_child);
         let (path, state) = {
             let run = run.lock();
@@ -81,7 +81,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     async fn child_message(
         &mut self,
         key: StepKey,
-        call: ToolCall,
+        call: Arc<ToolCall>,
         depth: usize,
     ) -> Result<Result<UserMessage, Box<CallEnd>>, StepError> {
         let (performer, name) = (self.performer.clone(), format!("{key}/message"));

@@ -18,6 +18,7 @@ use crate::tool::state::StateMap;
 use crate::tool::{
     call_error::CallError,
     context::ToolContext,
+    invoke::InvokedArguments,
     outcome::{OutcomeCode, ToolOutcome},
     output::ToolOutput,
     registry::Registry,
@@ -195,7 +196,8 @@ async fn run(
     gone: impl Future<Output = ()>,
 ) -> Option<(ToolOutcome, Vec<Question>)> {
     let limit = shared.limits.longest_call;
-    let mut running = pin!(tools.call(call, cx));
+    let sent = InvokedArguments::Sent(call.args.text());
+    let mut running = pin!(tools.run_call(call, sent, cx));
     let mut gone = pin!(gone);
     let mut is_gone = false;
     let mut timeout = pin!(tokio::time::sleep(limit));

@@ -157,6 +157,10 @@ impl ScriptedReply {
     /// # Ok(()) }
     /// ```
     pub fn part(mut self, part: Part) -> Self {
+        // Most replies have one part, and parts are large.
+        if self.parts.is_empty() {
+            self.parts.reserve_exact(1);
+        }
         self.parts.push(part);
         self
     }
@@ -284,25 +288,29 @@ fn play_part(
             rest = after;
         }
     };
-    match &part.content {
+    let end = match &part.content {
         Content::Text(text) => {
             let start = ModelEvent::TextStart { content_index };
             deltas(start, text, |content_index, delta| ModelEvent::TextDelta { content_index, delta });
+            Some(ModelEvent::TextEnd { content_index })
         }
         Content::Thinking { text, redacted: false } => {
             let start = ModelEvent::ThinkingStart { content_index };
             deltas(start, text, |content_index, delta| ModelEvent::ThinkingDelta { content_index, delta });
+            Some(ModelEvent::ThinkingEnd { content_index })
         }
         Content::ToolCall(call) => {
             let (id, name) = (call.id.clone(), call.name.clone());
             let start = ModelEvent::ToolCallStart { content_index, id, name };
             let args = if chunks.streams_arguments { call.args.text() } else { "" };
             deltas(start, args, |content_index, delta| ModelEvent::ToolCallDelta { content_index, delta });
+            chunks.streams_arguments.then_some(ModelEvent::ToolCallEnd { content_index })
         }
-        _ => {}
-    }
-    // The final version, with provider data and everything else that the part has.
-    events.push_back(Ok(ModelEvent::Part { content_index, part: Box::new(part) }));
+        _ => None,
+    };
+    let has_more = part.provider_data.is_some() || part.cache.is_some() || !part.extra.is_empty();
+    let whole = || ModelEvent::Part { content_index, part: Box::new(part) };
+    events.push_back(Ok(end.filter(|_| !has_more).unwrap_or_else(whole)));
 }
 
 impl From<&str> for ScriptedReply {

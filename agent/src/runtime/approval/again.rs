@@ -35,8 +35,8 @@ impl InProcessSteps {
     /// has to wait for decisions first.
     pub(in crate::runtime) async fn check_again(
         &mut self,
-        calls: Vec<(StepKey, ToolCall)>,
-    ) -> Result<Option<Vec<(StepKey, ToolCall)>>, StepError> {
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
+    ) -> Result<Option<Vec<(StepKey, Arc<ToolCall>)>>, StepError> {
         let mut asks = Vec::new();
         for (key, call) in calls {
             let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };

@@ -262,7 +262,7 @@ fn verify_calls(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeE
         }
         return Err(match call.asked {
             Some(_) => ResumeError::ApprovalMismatch { request_id: call.request_id, what: "signature" },
-            None => ResumeError::Tampered { call_id: call.call.id },
+            None => ResumeError::Tampered { call_id: call.call.id.clone() },
         });
     }
     for (_, _, child) in core.waiting_children(&RunPath::default()) {

@@ -108,7 +108,7 @@ pub(super) struct SummaryDraft<'v> {
     pub(super) usable: u64,
     pub(super) writer: SummaryWriter,
     pub(super) counter: Arc<dyn TokenCounter>,
-    pub(super) secrets: SecretArguments,
+    pub(super) secrets: Arc<SecretArguments>,
     pub(super) focus: Option<&'v str>,
 }
 

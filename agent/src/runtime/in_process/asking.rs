@@ -65,7 +65,7 @@ impl InProcessSteps {
                 return Err(Box::new(self.asking().refused_request(&error).0));
             }
         };
-        let step = StepCx::of(self.stop.cancel.clone());
+        let step = StepCx { notices: self.performer.notices.clone(), ..StepCx::of(self.stop.cancel.clone()) };
         // The request is dropped here: the list of messages can then grow in place.
         match self.asking().send(key, step, &request) {
             Ok(reply) => {

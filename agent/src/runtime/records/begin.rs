@@ -106,7 +106,7 @@ impl RunRecords {
     }
 
     /// Returns the rules by which secret arguments are withheld, or `None` if the application stores them.
-    pub(super) fn secrets(&self, config: &Config) -> Option<SecretArguments> {
+    pub(super) fn secrets(&self, config: &Config) -> Option<Arc<SecretArguments>> {
         (!self.keeper.options.keeps_secrets).then(|| config.secrets())
     }
 

@@ -128,7 +128,7 @@ impl Steps for RecordingSteps {
     async fn prepare(
         &mut self,
         key: StepKey,
-        calls: Vec<ToolCall>,
+        calls: Vec<Arc<ToolCall>>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
         if let Some(interrupted) =
@@ -156,7 +156,7 @@ impl Steps for RecordingSteps {
         self.inner.approvals(requests, run).await
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, ToolCall)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
         self.inner.tools(calls, run).await
     }
 

@@ -1,0 +1,290 @@
+//! Hashes of JSON values that do not depend on the order of keys, also of a text that is not made into a value.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::{Number, Value};
+
+/// The hash of a value, the same on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JsonHash(pub(crate) u128);
+
+impl JsonHash {
+    pub(crate) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::null(),
+            Value::Bool(truth) => Self::bool(*truth),
+            Value::Number(number) => Self::number(number),
+            Value::String(text) => Self::text(text),
+            Value::Array(items) => {
+                let mut list = ListHash::new();
+                items.iter().for_each(|item| list.add(Self::of(item)));
+                list.end()
+            }
+            Value::Object(entries) => {
+                let mut object = ObjectHash::default();
+                entries.iter().for_each(|(key, value)| object.add(key, Self::of(value)));
+                object.end()
+            }
+        }
+    }
+
+    fn null() -> Self {
+        Fnv128::of(b"n").end()
+    }
+
+    fn bool(truth: bool) -> Self {
+        Fnv128::of(if truth { b"t" } else { b"f" }).end()
+    }
+
+    fn whole(number: i64) -> Self {
+        Fnv128::of(b"#").with(&number.to_le_bytes()).end()
+    }
+
+    fn float(number: f64) -> Self {
+        Fnv128::of(b"#").with(&number.to_bits().to_le_bytes()).end()
+    }
+
+    fn number(number: &Number) -> Self {
+        match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Self::whole(whole),
+            (None, Some(float)) => Self::float(float),
+            (None, None) => Fnv128::of(b"#").with_text(&number.to_string()).end(),
+        }
+    }
+
+    fn text(text: &str) -> Self {
+        Fnv128::of(b"s").with_text(text).end()
+    }
+}
+
+/// The hash of a list.
+struct ListHash(Fnv128);
+
+impl ListHash {
+    fn new() -> Self {
+        Self(Fnv128::of(b"["))
+    }
+
+    fn add(&mut self, item: JsonHash) {
+        self.0.bytes(&item.0.to_le_bytes());
+    }
+
+    fn end(mut self) -> JsonHash {
+        self.0.bytes(b"]");
+        self.0.end()
+    }
+}
+
+/// The hash of an object. A sum does not depend on the order.
+#[derive(Default)]
+struct ObjectHash {
+    sum: u128,
+    count: u64,
+}
+
+impl ObjectHash {
+    fn add(&mut self, key: &str, value: JsonHash) {
+        let entry = Fnv128::of(b":").with_text(key).with(&value.0.to_le_bytes()).end();
+        self.sum = self.sum.wrapping_add(entry.0);
+        self.count += 1;
+    }
+
+    fn end(self) -> JsonHash {
+        Fnv128::of(b"{").with(&self.sum.to_le_bytes()).with(&self.count.to_le_bytes()).end()
+    }
+}
+
+/// FNV-1a with 128 bits. Hashes eight bytes at a time, because results can be long.
+pub(crate) struct Fnv128(u128);
+
+impl Fnv128 {
+    pub(crate) fn new() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        Self::new().with(bytes)
+    }
+
+    fn with(mut self, bytes: &[u8]) -> Self {
+        self.bytes(bytes);
+        self
+    }
+
+    fn with_text(mut self, text: &str) -> Self {
+        self.text(text);
+        self
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let words = words.iter().map(|word| u64::from_le_bytes(*word));
+        for word in words.chain(rest.iter().map(|byte| u64::from(*byte))) {
+            self.0 = (self.0 ^ u128::from(word)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+        }
+    }
+
+    /// Hashes a text with its length, so that the boundaries between texts count.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.bytes(&(text.len() as u64).to_le_bytes());
+        self.bytes(text.as_bytes());
+    }
+
+    pub(crate) fn end(self) -> JsonHash {
+        JsonHash(self.0)
+    }
+}
+
+/// Reads a value as its hash: it is the one of [`of`](JsonHash::of), and nothing of the value is kept.
+impl<'de> Deserialize<'de> for JsonHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(HashVisitor)
+    }
+}
+
+struct HashVisitor;
+
+/// The key of a number that keeps its digits, in programs that use `serde_json` with the feature `arbitrary_precision`.
+const NUMBER: &str = "$serde_json::private::Number";
+
+impl<'de> Visitor<'de> for HashVisitor {
+    type Value = JsonHash;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<JsonHash, E> {
+        Ok(JsonHash::null())
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<JsonHash, E> {
+        Ok(JsonHash::null())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<JsonHash, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+
+    fn visit_bool<E: de::Error>(self, truth: bool) -> Result<JsonHash, E> {
+        Ok(JsonHash::bool(truth))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<JsonHash, E> {
+        Ok(JsonHash::whole(number))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<JsonHash, E> {
+        Ok(JsonHash::number(&number.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<JsonHash, E> {
+        Ok(Number::from_f64(number).map_or_else(JsonHash::null, |number| JsonHash::number(&number)))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<JsonHash, E> {
+        Ok(JsonHash::text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<JsonHash, A::Error> {
+        let mut list = ListHash::new();
+        while let Some(item) = items.next_element()? {
+            list.add(item);
+        }
+        Ok(list.end())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<JsonHash, A::Error> {
+        let mut object = ObjectHash::default();
+        while let Some(key) = entries.next_key_seed(KeySeed)? {
+            if key == NUMBER {
+                let digits: Cow<'_, str> = entries.next_value()?;
+                let number: Number = digits.parse().map_err(de::Error::custom)?;
+                return Ok(JsonHash::number(&number));
+            }
+            object.add(&key, entries.next_value()?);
+        }
+        Ok(object.end())
+    }
+}
+
+/// Reads a key, without a copy if it has no escapes.
+struct KeySeed;
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KeySeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, key: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_str<E: de::Error>(self, key: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(key.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXTS: [&str; 16] = [
+        "null",
+        "true",
+        "false",
+        "0",
+        "-3",
+        "3.0",
+        "1e300",
+        "18446744073709551615",
+        r#""text""#,
+        r#""t\u0065xt, \"more\"""#,
+        "[]",
+        "[1, [2], 3]",
+        "[1, 2, 3]",
+        "{}",
+        r#"{"a": 1, "b": {"c": [], "d": null}}"#,
+        r#"{"a": {"b": 1, "c": [], "d": null}}"#,
+    ];
+
+    #[test]
+    fn a_text_has_the_hash_of_its_value() {
+        for text in TEXTS {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::from_str::<JsonHash>(text).unwrap(), JsonHash::of(&value), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_values_have_other_hashes() {
+        for (at, text) in TEXTS.iter().enumerate() {
+            for other in &TEXTS[..at] {
+                let hash = |text: &str| serde_json::from_str::<JsonHash>(text).unwrap();
+                assert_ne!(hash(text), hash(other), "{text} and {other}");
+            }
+        }
+        let hash = |value: Value| JsonHash::of(&value);
+        assert_ne!(hash(serde_json::json!({"a": 1, "b": 2})), hash(serde_json::json!({"a": 2, "b": 1})));
+        assert_ne!(hash(serde_json::json!(1)), hash(serde_json::json!(1.0)));
+    }
+
+    #[test]
+    fn the_order_of_keys_does_not_matter() {
+        let hash = |text: &str| serde_json::from_str::<JsonHash>(text).unwrap();
+        assert_eq!(hash(r#"{"a": 1, "b": {"c": 2, "d": 3}}"#), hash(r#"{"b": {"d": 3, "c": 2}, "a": 1}"#));
+    }
+}
