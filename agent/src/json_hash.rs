@@ -20,12 +20,16 @@ impl JsonHash {
             Value::String(text) => Self::text(text),
             Value::Array(items) => {
                 let mut list = ListHash::new();
-                items.iter().for_each(|item| list.add(Self::of(item)));
+                for item in items {
+                    list.add(Self::of(item));
+                }
                 list.end()
             }
             Value::Object(entries) => {
                 let mut object = ObjectHash::default();
-                entries.iter().for_each(|(key, value)| object.add(key, Self::of(value)));
+                for (key, value) in entries {
+                    object.add(key, Self::of(value));
+                }
                 object.end()
             }
         }

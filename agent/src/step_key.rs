@@ -128,9 +128,27 @@ impl StepKey {
     #[cfg(feature = "runtime")]
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::with_capacity(self.run.len() + 32);
-        // A text never fails to be written.
-        let _ = fmt::Write::write_fmt(&mut text, format_args!("{self}"));
+        text.push_str(&self.run);
+        text.push('/');
+        push_number(&mut text, self.turn);
+        text.push('/');
+        text.push_str(self.kind.as_str());
+        text.push('/');
+        push_number(&mut text, self.ord);
         text
+    }
+}
+
+/// Appends the digits of a number.
+#[cfg(feature = "runtime")]
+fn push_number(text: &mut String, number: u32) {
+    let mut rank = 1;
+    while number / rank >= 10 {
+        rank *= 10;
+    }
+    while rank > 0 {
+        text.extend(char::from_digit(number / rank % 10, 10));
+        rank /= 10;
     }
 }
 

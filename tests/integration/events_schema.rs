@@ -113,7 +113,7 @@ impl Model for EveryUpdate {
         let data = || ProviderData::new("own", json!({"signature": "x"}));
         let mut usage = Usage::new(10, 5);
         usage.cost = Some(Cost::default());
-        usage.raw = Some(json!({"tokens": 15}));
+        usage.raw = Some(Box::new(json!({"tokens": 15})));
         let updates = [
             ModelEvent::ReplyStart { response_id: Some("r".into()), model: None },
             ModelEvent::ThinkingStart { content_index: 0 },
@@ -141,7 +141,7 @@ fn parts() -> Vec<Part> {
         Part::new(Content::Audio(Media::file_id("f"))),
         Part::new(Content::Resource(Resource::text("file:///a", "text").with_mime_type("text/plain"))),
         Part::new(Content::ResourceLink(ResourceLink::new("https://example.com"))),
-        Part::new(Content::ProviderTool(tool)),
+        Part::new(Content::ProviderTool(Box::new(tool))),
         Part::new(Content::Opaque(ProviderData::new("own", json!({"x": 1})))),
         serde_json::from_value(json!({"type": "thinking", "text": "", "redacted": true})).unwrap(),
     ]

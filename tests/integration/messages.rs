@@ -64,7 +64,7 @@ fn content() -> impl Strategy<Value = Content> {
             |(id, output, is_error)| {
                 let mut tool = ProviderTool::new("web_search");
                 (tool.id, tool.output, tool.is_error) = (id, output, is_error);
-                Content::ProviderTool(tool)
+                Content::ProviderTool(Box::new(tool))
             }
         ),
         json_value().prop_map(|value| Content::Opaque(ProviderData::new("acme", value))),
@@ -76,7 +76,7 @@ fn part() -> impl Strategy<Value = Part> {
     let extra = prop::collection::btree_map("x_[a-z]{1,4}", json_value(), 0..3);
     (content(), data, extra).prop_map(|(content, provider_data, extra)| {
         let mut part = Part::new(content);
-        (part.provider_data, part.extra) = (provider_data, extra.into_iter().collect());
+        (part.provider_data, part.extra) = (provider_data.map(Box::new), extra.into_iter().collect());
         part
     })
 }
@@ -93,7 +93,7 @@ fn message() -> impl Strategy<Value = Message> {
                 message.stop_reason = StopReason::from(stop.as_str());
                 message.provider = "acme".into();
                 message.usage = Usage::new(n[0].into(), n[1].into());
-                (message.usage.cache_read, message.usage.raw) = (n[2].into(), raw);
+                (message.usage.cache_read, message.usage.raw) = (n[2].into(), raw.map(Box::new));
                 let mut cost = Cost::default();
                 cost.total = f64::from(n[3]) / 7.0;
                 message.usage.cost = Some(cost);

@@ -168,7 +168,7 @@ fn reading(message: &AssistantMessage, error: Option<&ModelError>) -> Value {
         "tool_calls": calls.collect::<Vec<_>>(),
         "finish": message.provider_stop_reason,
         "stop_reason": message.provider_stop_reason,
-        "usage": without_nulls(message.usage.raw.as_ref().unwrap_or(&Value::Null)),
+        "usage": without_nulls(message.usage.raw.as_deref().unwrap_or(&Value::Null)),
         "signatures": signatures,
         "redacted": redacted,
         "other_blocks": others,
@@ -234,7 +234,7 @@ fn gemini(message: &AssistantMessage, error: Option<&ModelError>) -> Value {
     if let Some(reading) = reading.as_object_mut().filter(|reading| !reading.is_empty()) {
         reading.insert("signatures".into(), signatures.into());
         reading.insert("other_parts".into(), others.into());
-        let mut usage = snake_keys(message.usage.raw.as_ref().unwrap_or(&Value::Null));
+        let mut usage = snake_keys(message.usage.raw.as_deref().unwrap_or(&Value::Null));
         // The SDK does not know it.
         drop(usage.as_object_mut().and_then(|usage| usage.shift_remove("service_tier")));
         reading.insert("usage".into(), usage);

@@ -52,7 +52,7 @@ impl Chance<'_> {
             }
             2 => {
                 let mut ready = Ready::default();
-                ready.cached = Some(CallEnd::new(ToolOutcome::from(ToolOutput::text("known"))));
+                ready.cached = Some(Box::new(CallEnd::new(ToolOutcome::from(ToolOutput::text("known")))));
                 Ok(ready)
             }
             3 => Ok(Ready::default().guarded("t", &json!({}))),

@@ -83,7 +83,11 @@ impl Steps for Faulty {
         Ok(Some(deferred.into_iter().map(again).collect()))
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(
+        &mut self,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
         for (key, _) in calls {
             let ord = if self.0 == Fault::WrongCall { key.ord + 5 } else { key.ord };
             let end = match self.0 {
@@ -230,7 +234,11 @@ impl Steps for FailsOnce {
         Ok(())
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(
+        &mut self,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
         for (key, _) in calls {
             self.ran.push(key.ord);
             run.lock()

@@ -393,7 +393,11 @@ impl Steps for Own {
         Ok(ModelReply::new(if key.turn == 1 { call } else { AssistantMessage::from("done") }))
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(
+        &mut self,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
         for (key, _) in calls {
             let mut run = run.lock();
             let plan = run.serialized_state::<Plan>("plan")?.ok_or_else(|| StepError::terminal("no plan"))?;

@@ -146,7 +146,7 @@ async fn what_the_provider_ran_is_recorded() {
         let mut tool = ProviderTool::new("web_search");
         tool.id = Some("srv_1".to_owned());
         (tool.input, tool.output) = (input.map(|q| json!({"q": q})), output.map(|text| json!(text)));
-        Part::new(Content::ProviderTool(tool))
+        Part::new(Content::ProviderTool(Box::new(tool)))
     };
     let said = reply().part(tool(Some("tea"), None)).part(tool(None, Some("hot"))).text("It is hot.");
     let model = ScriptedModel::new([said]);

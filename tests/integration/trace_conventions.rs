@@ -306,7 +306,7 @@ async fn captured_messages_have_the_form_of_the_conventions() {
         (Some("w1".into()), Some(json!({"query": "tea"})), Some(json!([])));
     let model = ScriptedModel::new([reply()
         .thinking("Hm.")
-        .part(Part::new(Content::ProviderTool(search)))
+        .part(Part::new(Content::ProviderTool(Box::new(search))))
         .part(Part::opaque("acme", json!({"type": "hologram"})))
         .part(Part::refusal("No."))
         .text("Found.")]);

@@ -194,7 +194,7 @@ async fn parts_that_are_no_text() {
         Part::image(vec![1, 2, 3], "image/png"),
         Part::new(Content::ResourceLink(link)),
         Part::new(Content::ResourceLink(ResourceLink::new("file:///etc/passwd"))),
-        Part::new(Content::ProviderTool(search)),
+        Part::new(Content::ProviderTool(Box::new(search))),
         Part::new(Content::Image(Media::file_id("file-1"))),
         Part::opaque("acme", json!({"opaque": true})),
     ];

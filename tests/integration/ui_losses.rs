@@ -76,7 +76,7 @@ async fn check_reply(row: &str) -> bool {
             let mut signed = Part::new(
                 serde_json::from_value::<Part>(json!({"type": "thinking", "text": "Hm."})).unwrap().content,
             );
-            signed.provider_data = Some(data);
+            signed.provider_data = Some(Box::new(data));
             let redacted: Part =
                 serde_json::from_value(json!({"type": "thinking", "text": "", "redacted": true, "provider_data": {"provider": "own", "data": "blob-1"}}))
                     .unwrap();
@@ -124,7 +124,9 @@ async fn check_reply(row: &str) -> bool {
             let mut search = ProviderTool::new("web_search");
             (search.id, search.input, search.output) =
                 (Some("w".into()), Some(json!({"q": "tea"})), Some(json!("result-1")));
-            let both = streams([reply().part(Part::new(Content::ProviderTool(search))).text("Yes.")]).await;
+            let both =
+                streams([reply().part(Part::new(Content::ProviderTool(Box::new(search)))).text("Yes.")])
+                    .await;
             assert!(both.both("tea") && both.neither("result-1"), "{}", both.ai);
         }
         "token counts" => {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 /// Builds hashers with the seeds of this process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NameHash {
+pub(crate) struct NameHash {
     start: u64,
     factor: u64,
 }
@@ -31,7 +31,7 @@ impl BuildHasher for NameHash {
     }
 }
 
-pub(super) struct NameHasher {
+pub(crate) struct NameHasher {
     state: u64,
     factor: u64,
 }

@@ -54,6 +54,7 @@ pub use crate::parse_error::ParseError;
 pub use argument::ArgumentError;
 pub(crate) use argument::argument_without_plan;
 pub use coercion::{Coercion, CoercionRule};
+pub(crate) use hash::NameHash;
 pub use hooks::Violations;
 pub use issue::{Issue, IssueCode};
 pub use plan::{Plan, SchemaError};
@@ -109,6 +110,8 @@ pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
     pub(crate) coercions: Vec<Coercion>,
+    /// Whether the text was read as it is: with the names of the plan, and without coercions.
+    pub(crate) is_exact: bool,
 }
 
 impl<T> Parsed<T> {
@@ -153,7 +156,7 @@ impl Plan {
             // A large value is moved only once.
             match value {
                 Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
-                    return Ok(Parsed { value, coercions: Vec::new() });
+                    return Ok(Parsed { value, coercions: Vec::new(), is_exact: !is_blank });
                 }
                 // Refused by the type, or as a whole: the reader along the plan finds out where.
                 _ => {}
@@ -177,7 +180,7 @@ impl Plan {
             Ok(())
         })?;
         match kept.into_inner() {
-            Some(value) => Ok(Parsed { value, coercions }),
+            Some(value) => Ok(Parsed { value, coercions, is_exact: false }),
             None => Err(InvalidArguments::new(self, Vec::new(), 0, None)),
         }
     }

@@ -340,11 +340,15 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         self.reserve_request().await?;
         let reply = next_reply(self, key, run).await?;
         self.announce_switch(run, &reply);
-        self.reply = Some(Arc::new(reply.message.clone().into()));
+        self.reply = Some(Arc::new((*reply.message).clone().into()));
         Ok(reply)
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(
+        &mut self,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
         if self.is_steered(run).await? {
             let mut run = run.lock();
             calls.iter().try_for_each(|(key, _)| run.record_call_end(key.ord, CallEnd::new(steered())))?;
@@ -391,7 +395,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         let first = key.ord;
         if self.is_steered(run).await? {
             let mut run = run.lock();
-            let ends = calls.iter().map(|_| Prepared::Ended(CallEnd::new(steered())));
+            let ends = calls.iter().map(|_| Prepared::Ended(Box::new(CallEnd::new(steered()))));
             (first..).zip(ends).try_for_each(|(ord, end)| run.record_prepared(ord, end.into()))?;
             return Ok(());
         }

@@ -393,6 +393,11 @@ impl AgentLoop {
         self.emit_streamed(false, kind);
     }
 
+    /// Counts an event of a run without listeners.
+    pub(super) fn skip_event(&mut self) {
+        self.seq += 1;
+    }
+
     /// Emits an event. `hides_update` says that it is an update of a reply that may show secret arguments.
     pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;

@@ -139,10 +139,10 @@ impl AgentLoop {
     }
 
     pub(super) fn call_effect(&self) -> Step {
-        let ready = self.batch.positions(|state| *state == SlotState::Ready);
-        let call = |at| Some((self.key(StepKind::Tool, at), self.batch.slots.get(at)?.effective()));
-        let mut calls = Vec::with_capacity(ready.len());
-        calls.extend(ready.into_iter().filter_map(call));
+        let slots = self.batch.segment.clone().zip(self.batch.current());
+        let ready = slots.filter(|(_, slot)| matches!(slot.state, SlotState::Ready));
+        let mut calls = Vec::with_capacity(ready.clone().count());
+        calls.extend(ready.map(|(at, slot)| (self.key(StepKind::Tool, at), slot.effective())));
         Step::CallTools { calls }
     }
 
@@ -260,7 +260,7 @@ impl AgentLoop {
         }
         if let Some(mut end) = cached {
             end.cached = true;
-            return self.end_call(at, end);
+            return self.end_call(at, *end);
         }
         if let Some(refusal) = self.count_call() {
             return self.end_call(at, CallEnd::new(refusal));
@@ -402,8 +402,13 @@ impl AgentLoop {
             self.coercions.push(CallCoercions { call_id, tool, coercions: coercions.clone() });
         }
         let result = ToolResult::new(&*slot.call.id, name, outcome).with_coercions(coercions);
-        let mut message = result
-            .to_message()
+        // A copy is needed only for the event.
+        let (result, message) = if self.is_muted {
+            (None, result.into_message())
+        } else {
+            (Some(result.clone()), result.into_message())
+        };
+        let mut message = message
             .unwrap_or_else(|| ToolResultMessage::new(&*slot.call.id, &*slot.call.name, OutcomeKind::Failed));
         message.edited_args = edited_args;
         let own = self.config.tools.get(&slot.call.name).and_then(|tool| tool.max_result_bytes);
@@ -412,6 +417,7 @@ impl AgentLoop {
         slot.mac = None;
         slot.control = control;
         slot.result = Some(message);
+        let Some(result) = result else { return self.skip_event() };
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 

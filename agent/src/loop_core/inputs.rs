@@ -26,7 +26,7 @@ use crate::tool::question::Question;
 #[non_exhaustive]
 pub struct ModelReply {
     /// The message. A stop reason of `error` or `aborted` ends the run, and the message's `error` gives the reason.
-    pub message: AssistantMessage,
+    pub message: Box<AssistantMessage>,
     /// Whether the token limit of the request cut the reply although its stop reason does not say so.
     #[serde(default)]
     pub is_cut: bool,
@@ -43,8 +43,8 @@ pub struct ModelReply {
 
 impl ModelReply {
     /// Creates a reply that was not cut.
-    pub fn new(message: AssistantMessage) -> Self {
-        Self { message, is_cut: false, limit: None, too_long: None, notices: Vec::new() }
+    pub fn new(message: impl Into<Box<AssistantMessage>>) -> Self {
+        Self { message: message.into(), is_cut: false, limit: None, too_long: None, notices: Vec::new() }
     }
 }
 
@@ -55,14 +55,14 @@ pub(crate) enum Prepared {
     /// The call may run.
     Ready(Ready),
     /// The call does not run: it was refused or blocked, or answered from the cache.
-    Ended(CallEnd),
+    Ended(Box<CallEnd>),
 }
 
 impl From<Prepared> for Result<Ready, CallEnd> {
     fn from(prepared: Prepared) -> Self {
         match prepared {
             Prepared::Ready(ready) => Ok(ready),
-            Prepared::Ended(end) => Err(end),
+            Prepared::Ended(end) => Err(*end),
         }
     }
 }
@@ -94,7 +94,7 @@ pub struct Ready {
     pub mac: Option<String>,
     /// The result of an equal earlier call. If set, this call does not run, unless the loop guard refuses it first.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cached: Option<CallEnd>,
+    pub cached: Option<Box<CallEnd>>,
 }
 
 impl Ready {

@@ -278,7 +278,7 @@ impl AgentLoop {
     pub(super) fn take_reply(&mut self, ModelReply { message, is_cut, limit, .. }: ModelReply) {
         self.count_request(&message.usage);
         let is_cut = is_cut || message.stop_reason.is_cut();
-        let message = with_unique_ids(message.into());
+        let message = with_unique_ids((*message).into());
         let Some(reply) = message.as_assistant() else { return };
         let end = match reply.stop_reason {
             StopReason::Error => {

@@ -91,7 +91,7 @@ impl AgentLoop {
                 at,
                 request_id: self.request_id(at),
                 key: self.key(StepKind::Tool, at),
-                call: slot.effective(),
+                call: (*slot.effective()).clone(),
                 fingerprint: self.fingerprint(&slot.call.name),
                 shown: asked.as_ref().map(|asked| slot.shown.as_ref().unwrap_or(asked).clone()),
                 asked,
@@ -190,7 +190,7 @@ pub(crate) struct SignedCall {
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.
-    pub(crate) call: std::sync::Arc<ToolCall>,
+    pub(crate) call: ToolCall,
     /// The fingerprint of its tool's schema.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,

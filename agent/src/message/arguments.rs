@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::json;
 
@@ -90,7 +90,7 @@ impl ToolArguments {
 
     /// Returns whether the text is JSON. A text is checked once.
     pub(super) fn is_json(&self) -> bool {
-        *self.is_json.get_or_init(|| serde_json::from_str::<&RawValue>(self.text()).is_ok())
+        *self.is_json.get_or_init(|| serde_json::from_str::<IgnoredAny>(self.text()).is_ok())
     }
 
     /// Appends a streamed piece.

@@ -49,7 +49,7 @@ pub enum Content {
     /// A tool call of the model.
     ToolCall(ToolCall),
     /// A tool that the provider runs itself: its call, its result, or both.
-    ProviderTool(ProviderTool),
+    ProviderTool(Box<ProviderTool>),
     /// Data of one provider that has no neutral meaning. It is sent back to that provider unchanged.
     Opaque(ProviderData),
     /// A part that this version cannot read: an unknown type, or a known type with missing fields. It is preserved, and never sent to a

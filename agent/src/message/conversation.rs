@@ -1,6 +1,6 @@
 //! Conversations and their stored form.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::de::Error as _;
 use serde::ser::SerializeMap as _;
@@ -49,13 +49,22 @@ use super::view::ViewChange;
 /// assert!(conversation.is_empty());
 /// assert_eq!(kept.len(), 2);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
     messages: MessageList,
     /// The changes of what a model is sent of the messages, oldest first.
     view: Arc<Vec<ViewChange>>,
     /// Stored fields that this version does not know.
     extra: Map<String, Value>,
+}
+
+/// What conversations without changes share, so that they cost nothing.
+static UNCHANGED: LazyLock<Arc<Vec<ViewChange>>> = LazyLock::new(Arc::default);
+
+impl Default for Conversation {
+    fn default() -> Self {
+        Self { messages: MessageList::default(), view: UNCHANGED.clone(), extra: Map::new() }
+    }
 }
 
 impl Conversation {

@@ -56,7 +56,7 @@ impl Recipient {
 
     /// Returns whether a part has state of another protocol of the same provider, or is such state.
     fn is_foreign_part(&self, part: &Part) -> bool {
-        self.is_foreign_data(part.provider_data.as_ref()) || self.is_foreign_item(part)
+        self.is_foreign_data(part.provider_data.as_deref()) || self.is_foreign_item(part)
     }
 
     fn is_foreign_item(&self, part: &Part) -> bool {
@@ -243,7 +243,7 @@ impl HandOff {
             Message::ToolResult(result) => {
                 let name = self.take_new_id(&result.call_id);
                 let content = self.recipient.fitting(&result.content);
-                let is_foreign = self.recipient.is_foreign_data(result.provider_data.as_ref());
+                let is_foreign = self.recipient.is_foreign_data(result.provider_data.as_deref());
                 if name.is_none() && content.is_none() && !is_foreign {
                     Some(message.clone())
                 } else {
@@ -258,7 +258,7 @@ impl HandOff {
             }
             Message::User(user) => {
                 let content = self.recipient.fitting(&user.content);
-                let is_foreign = self.recipient.is_foreign_data(user.provider_data.as_ref());
+                let is_foreign = self.recipient.is_foreign_data(user.provider_data.as_deref());
                 if content.is_none() && !is_foreign {
                     Some(message.clone())
                 } else {
@@ -270,7 +270,7 @@ impl HandOff {
             }
             Message::Custom(custom) => custom.for_model.as_deref().map(|content| {
                 let content = self.recipient.fitting(content);
-                let is_foreign = self.recipient.is_foreign_data(custom.provider_data.as_ref());
+                let is_foreign = self.recipient.is_foreign_data(custom.provider_data.as_deref());
                 if content.is_none() && !is_foreign {
                     return message.clone();
                 }

@@ -54,19 +54,26 @@ fn escaped(value: &Value) -> Option<&str> {
 
 /// The form of optional JSON values.
 pub(crate) mod option {
+    use std::borrow::Borrow;
+
     use super::{Deserializer, Serializer, Value};
 
     #[expect(clippy::ref_option, reason = "the signature serde asks for")]
-    pub(crate) fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<V: Borrow<Value>, S: Serializer>(
+        value: &Option<V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         match value {
-            Some(value) => super::serialize(value, serializer),
+            Some(value) => super::serialize(value.borrow(), serializer),
             None => serializer.serialize_none(),
         }
     }
 
     /// A field that is `null` is a value. Only an absent field is `None`.
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-        super::deserialize(deserializer).map(Some)
+    pub(crate) fn deserialize<'de, V: From<Value>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<V>, D::Error> {
+        super::deserialize(deserializer).map(|value| Some(value.into()))
     }
 }
 

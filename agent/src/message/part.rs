@@ -72,7 +72,7 @@ pub struct Part {
     /// The content.
     pub content: Content,
     /// The data that the provider needs back with this part.
-    pub provider_data: Option<ProviderData>,
+    pub provider_data: Option<Box<ProviderData>>,
     /// Set if the provider's prompt cache should keep the request up to here.
     pub cache: Option<CacheMark>,
     /// Fields that this version does not know. They are preserved.
@@ -137,7 +137,7 @@ impl Part {
 
     /// Sets the data that the provider needs back with this part.
     pub fn with_provider_data(mut self, data: ProviderData) -> Self {
-        self.provider_data = Some(data);
+        self.provider_data = Some(Box::new(data));
         self
     }
 
@@ -259,7 +259,7 @@ impl Serialize for Part {
             #[serde(flatten)]
             fields: PartFields<'a>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            provider_data: &'a Option<ProviderData>,
+            provider_data: &'a Option<Box<ProviderData>>,
             #[serde(skip_serializing_if = "Option::is_none")]
             cache: &'a Option<CacheMark>,
             #[serde(flatten)]
@@ -294,7 +294,7 @@ fn read_known(value: &Value) -> Option<Part> {
     let (content, known) = read_content(map.get("type")?.as_str()?, value)?;
     let provider_data = match map.get("provider_data") {
         None | Some(Value::Null) => None,
-        Some(data) => Some(ProviderData::deserialize(data).ok()?),
+        Some(data) => Some(Box::new(ProviderData::deserialize(data).ok()?)),
     };
     let cache = match map.get("cache") {
         None | Some(Value::Null) => None,

@@ -168,7 +168,7 @@ fn provider_data_of_calls_is_sent_back_to_the_provider() {
         result("a", "1"),
     ];
     let same = sent(history.clone(), Recipient::new("acme", "chat", "m2"));
-    assert_eq!(same[0].content()[0].provider_data, Some(data));
+    assert_eq!(same[0].content()[0].provider_data.as_deref(), Some(&data));
     assert_eq!(same[0].content().len(), 2);
     let other = sent(history, Recipient::new("other", "chat", "m"));
     assert_eq!(other[0].content(), [call("a")]);
@@ -246,7 +246,7 @@ fn tools_of_a_provider_are_described_to_others() {
     search.output = Some(json!([{"title": "Rust", "encrypted_content": "E+/=", "page": "x".repeat(600)}]));
     let mut failed = ProviderTool::new("code_execution");
     (failed.output, failed.is_error) = (Some(json!("no such file ".repeat(400))), true);
-    let parts = [search, failed].map(|tool| Part::new(Content::ProviderTool(tool)));
+    let parts = [search, failed].map(|tool| Part::new(Content::ProviderTool(Box::new(tool))));
     let history = [reply("acme", parts.to_vec()).into(), Message::user("u")];
     let own = sent(history.clone(), Recipient::new("acme", "chat", "m"));
     assert_eq!(own, history);

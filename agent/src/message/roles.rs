@@ -38,7 +38,7 @@ pub struct UserMessage {
     pub id: Option<String>,
     /// Data of one provider about the message. It is sent only to that provider.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider_data: Option<ProviderData>,
+    pub provider_data: Option<Box<ProviderData>>,
     /// Fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -108,7 +108,7 @@ pub struct AssistantMessage {
     pub response_id: Option<String>,
     /// The data that the provider needs back with the whole message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider_data: Option<ProviderData>,
+    pub provider_data: Option<Box<ProviderData>>,
     /// Fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -190,7 +190,7 @@ pub struct ToolResultMessage {
     pub metadata: Map<String, Value>,
     /// Data of one provider about the result. It is sent only to that provider.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider_data: Option<ProviderData>,
+    pub provider_data: Option<Box<ProviderData>>,
     /// Fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -308,7 +308,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             edited_args: Option<ToolArguments>,
             #[serde(default, with = "json::map")]
             metadata: Map<String, Value>,
-            provider_data: Option<ProviderData>,
+            provider_data: Option<Box<ProviderData>>,
             #[serde(flatten)]
             extra: Map<String, Value>,
         }
@@ -356,7 +356,7 @@ pub struct CustomMessage {
     pub for_model: Option<Vec<Part>>,
     /// The data that the provider needs back with the whole message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub provider_data: Option<ProviderData>,
+    pub provider_data: Option<Box<ProviderData>>,
     /// Fields that this version does not know. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

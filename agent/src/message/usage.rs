@@ -48,7 +48,7 @@ pub struct Usage {
     pub(crate) last_request: Option<Box<(u64, u64)>>,
     /// The provider's original report. A sum has none.
     #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
-    pub raw: Option<Value>,
+    pub raw: Option<Box<Value>>,
     /// Fields that this version does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -174,7 +174,7 @@ mod tests {
     fn a_sum_adds_counts_and_known_costs() {
         let priced = Usage {
             cost: Some(Cost { total: 0.5, ..Cost::default() }),
-            raw: Some(Value::from(1)),
+            raw: Some(Box::new(Value::from(1))),
             reasoning: 3,
             ..Usage::new(10, 5)
         };

@@ -8,7 +8,8 @@ use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
 /// The reply so far. Text grows in place, so a reply of n deltas takes time linear in its length.
 #[derive(Debug)]
 pub(super) struct Accumulator {
-    message: AssistantMessage,
+    /// Apart, because it is large, and moved to where it is recorded.
+    message: Box<AssistantMessage>,
     /// For each part, whether its end is missing.
     open: Vec<bool>,
     /// The ids of the calls so far, once there are several.
@@ -23,7 +24,7 @@ impl Accumulator {
         let ModelInfo { provider, api, model, .. } = info.clone();
         let message = AssistantMessage { provider, api, model, ..AssistantMessage::default() };
         Self {
-            message,
+            message: Box::new(message),
             open: Vec::new(),
             call_ids: HashSet::new(),
             next_numbers: HashMap::new(),
@@ -39,7 +40,7 @@ impl Accumulator {
     #[cfg(feature = "runtime")]
     pub(super) fn without_parts(&mut self) -> AssistantMessage {
         let parts = std::mem::take(&mut self.message.content);
-        let message = self.message.clone();
+        let message = (*self.message).clone();
         self.message.content = parts;
         message
     }
@@ -51,12 +52,12 @@ impl Accumulator {
         self.message.extra.extend(extra);
     }
 
-    pub(super) fn into_message(self) -> AssistantMessage {
+    pub(super) fn into_message(self) -> Box<AssistantMessage> {
         self.message
     }
 
     /// Returns the message without calls whose arguments are incomplete.
-    pub(super) fn into_partial(mut self) -> AssistantMessage {
+    pub(super) fn into_partial(mut self) -> Box<AssistantMessage> {
         let mut open = self.open.into_iter();
         self.message.content.retain(|part| !(open.next() == Some(true) && part.as_tool_call().is_some()));
         self.message
@@ -124,11 +125,11 @@ impl Accumulator {
             }
             E::Part { content_index, part } => self.complete_part(content_index, *part, out)?,
             E::PartData { content_index, ref data } => {
-                self.part(content_index)?.provider_data = Some(data.clone());
+                self.part(content_index)?.provider_data = Some(Box::new(data.clone()));
                 out.push_back(event);
             }
             E::MessageData { ref data } => {
-                self.message.provider_data = Some(data.clone());
+                self.message.provider_data = Some(Box::new(data.clone()));
                 out.push_back(event);
             }
             E::Usage { ref usage } => {

@@ -202,7 +202,7 @@ impl ModelStream {
         while self.next().await.is_some() {}
         match self.error {
             Some(error) => Err(error),
-            None => Ok(self.accumulator.into_message()),
+            None => Ok(*self.accumulator.into_message()),
         }
     }
 
@@ -223,13 +223,17 @@ impl ModelStream {
     /// assert_eq!(kept.text(), "It is warm, and");
     /// # }
     /// ```
-    pub fn into_partial(mut self) -> AssistantMessage {
+    pub fn into_partial(self) -> AssistantMessage {
+        *self.into_partial_message()
+    }
+
+    pub(crate) fn into_partial_message(mut self) -> Box<AssistantMessage> {
         self.drop_events();
         self.accumulator.into_partial()
     }
 
     #[cfg(feature = "runtime")]
-    pub(crate) fn into_message(mut self) -> AssistantMessage {
+    pub(crate) fn into_message(mut self) -> Box<AssistantMessage> {
         self.drop_events();
         self.accumulator.into_message()
     }
@@ -359,7 +363,7 @@ fn events_of(message: AssistantMessage) -> VecDeque<ModelEvent> {
     let parts = content.into_iter().enumerate();
     events
         .extend(parts.map(|(content_index, part)| ModelEvent::Part { content_index, part: Box::new(part) }));
-    events.extend(provider_data.map(|data| ModelEvent::MessageData { data }));
+    events.extend(provider_data.map(|data| ModelEvent::MessageData { data: *data }));
     events.push_back(ModelEvent::Usage { usage: Box::new(usage) });
     events.push_back(ModelEvent::Stop { reason: stop_reason, detail: error, raw });
     events

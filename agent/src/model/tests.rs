@@ -223,7 +223,7 @@ fn a_model_that_does_not_stream_loses_nothing() {
     let mut given = AssistantMessage::new([Part::thinking("hm"), Part::tool_call("c", "f", "{\"a\": 1}")]);
     given.usage = Usage::new(1, 2);
     given.response_id = Some("r".into());
-    given.provider_data = Some(ProviderData::new("acme", 1));
+    given.provider_data = Some(Box::new(ProviderData::new("acme", 1)));
     let expected = given.clone();
     let info = ModelInfo::new("acme", "chat", "a-1");
     let reply =

@@ -104,7 +104,9 @@ const FIRST: &str = "first";
 /// Records that a request begins with the assistant, so that it is written back unchanged.
 pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
     if let Some(Message::Assistant(reply)) = messages.first_mut() {
-        let data = reply.provider_data.get_or_insert_with(|| ProviderData::new(provider, JsonObject::new()));
+        let data = reply
+            .provider_data
+            .get_or_insert_with(|| Box::new(ProviderData::new(provider, JsonObject::new())));
         if let Value::Object(data) = &mut data.data {
             data.insert(FIRST.to_owned(), true.into());
         }
@@ -114,14 +116,14 @@ pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
 /// Returns whether the messages were read from a request that begins with the assistant.
 pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool {
     let reply = messages.first().and_then(|message| message.as_assistant());
-    let data = reply.and_then(|reply| own_data(provider, reply.provider_data.as_ref()));
+    let data = reply.and_then(|reply| own_data(provider, reply.provider_data.as_deref()));
     data.is_some_and(|data| data.get(FIRST).is_some())
 }
 
 /// Sets the protocol, and the model if it is known, of messages that were read from a request. Another protocol of the same
 /// provider must not get their state.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
-    fn data(data: &mut Option<ProviderData>, api: &str) {
+    fn data(data: &mut Option<Box<ProviderData>>, api: &str) {
         if let Some(data) = data {
             data.api = Some(api.to_owned());
         }

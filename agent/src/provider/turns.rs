@@ -168,7 +168,7 @@ impl<'a> TurnShaper<'a> {
                 }
                 Message::Unknown(_) => continue,
             };
-            let data = own_data(&self.model.provider, data.as_ref());
+            let data = own_data(&self.model.provider, data.as_deref());
             let joins = self.joins(&content, data, after_result);
             let is_result = matches!(content, TurnContent::Result(_));
             let start =

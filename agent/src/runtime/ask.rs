@@ -237,7 +237,7 @@ impl Performer {
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, notices, budgeted, .. } = reply;
         let mut message = match failure {
-            Some(error) => failed(stream.into_partial(), error),
+            Some(error) => failed(stream.into_partial_message(), error),
             None => stream.into_message(),
         };
         if let Some(budgeted) = budgeted {
@@ -342,9 +342,9 @@ impl Performer {
         ModelReply::new(failed(self.no_message(), error))
     }
 
-    fn no_message(&self) -> AssistantMessage {
+    fn no_message(&self) -> Box<AssistantMessage> {
         let info = self.config.model.info();
-        let mut message = AssistantMessage::default();
+        let mut message = Box::<AssistantMessage>::default();
         (message.provider, message.api, message.model) =
             (info.provider.clone(), info.api.clone(), info.model.clone());
         message
@@ -355,7 +355,7 @@ impl Performer {
 pub(super) type FailedReply = (ModelReply, ModelError);
 
 /// Returns the message of a reply that did not arrive whole.
-pub(super) fn failed(mut message: AssistantMessage, error: &ModelError) -> AssistantMessage {
+pub(super) fn failed(mut message: Box<AssistantMessage>, error: &ModelError) -> Box<AssistantMessage> {
     message.stop_reason = if error.is_aborted() { StopReason::Aborted } else { StopReason::Error };
     message.error = Some(error.message().to_owned());
     message

@@ -1,7 +1,7 @@
 //! The assistant: its configuration, its conversation and its queues.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::Notify;
 
@@ -52,7 +52,8 @@ tokio::task_local! {
 
 struct SharedAssistant {
     config: Arc<Config>,
-    cache: ResultCache,
+    /// Made when it is first used.
+    cache: OnceLock<ResultCache>,
     state: Mutex<AssistantState>,
     idle: Notify,
     /// Notified when a steering message arrives.
@@ -78,7 +79,7 @@ pub(super) struct AssistantState {
     /// The files that results in the conversation refer to.
     spilled: Vec<Arc<SpilledFile>>,
     /// The session that the conversation is stored in.
-    pub(super) session: Option<SessionState>,
+    pub(super) session: Option<Box<SessionState>>,
     /// Ends of calls in finished runs that could not be stored yet.
     pub(super) debts: UnrecordedEnds,
 }
@@ -115,11 +116,10 @@ impl Assistant {
             debts: UnrecordedEnds::default(),
         };
         let state = Mutex::new(state);
-        let cache = config.shared_cache.clone().unwrap_or_default();
         Self {
             shared: Arc::new(SharedAssistant {
                 config,
-                cache,
+                cache: OnceLock::new(),
                 state,
                 idle: Notify::new(),
                 steered: Notify::new(),
@@ -298,8 +298,8 @@ impl Assistant {
         let spilled = std::mem::take(&mut state.spilled);
         drop(state);
         drop(spilled);
-        if self.config().shared_cache.is_none() {
-            self.cache().clear();
+        if let (None, Some(cache)) = (&self.config().shared_cache, self.shared.cache.get()) {
+            cache.clear();
         }
         cleared.iter().flatten().for_each(QueuedMessage::clear);
         true
@@ -331,7 +331,7 @@ impl Assistant {
     }
 
     pub(super) fn cache(&self) -> &ResultCache {
-        &self.shared.cache
+        self.shared.cache.get_or_init(|| self.config().shared_cache.clone().unwrap_or_default())
     }
 
     /// Returns whether there are listeners.

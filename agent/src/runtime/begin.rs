@@ -148,10 +148,10 @@ impl Assistant {
         }
         if matches!(start, RunStart::Continue)
             && let Some(RestoredRun { mut core, interrupted }) =
-                state.session.as_mut().and_then(SessionState::restore)
+                state.session.as_deref_mut().and_then(SessionState::restore)
         {
             core.set_state(given);
-            let seen = state.session.as_ref().map_or(core.conversation().len(), SessionState::stored);
+            let seen = state.session.as_deref().map_or(core.conversation().len(), SessionState::stored);
             let resumption = Resumption::default();
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, Some(interrupted)));
         }

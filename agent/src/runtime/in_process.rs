@@ -2,7 +2,7 @@
 
 mod asking;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tracing::{Instrument as _, Span};
@@ -41,7 +41,7 @@ pub(super) struct InProcessSteps {
     /// Where the reader of the run's stream takes its events.
     pub(super) reader: Option<EventSlot>,
     /// The reply that streams now.
-    reply: Option<Box<ReplyStream>>,
+    reply: Option<ReplyStream>,
     choices: TurnChoices,
     /// The span of a turn.
     turn: Option<(u32, Span)>,
@@ -60,15 +60,15 @@ pub(super) struct InProcessSteps {
     /// The records of calls, if the assistant has a store.
     pub(super) records: Option<Arc<RunRecords>>,
     /// The calls of this segment that the store has records of, by their position.
-    pub(super) found: HashMap<u32, InterruptedCall>,
+    pub(super) found: BTreeMap<u32, InterruptedCall>,
     /// The calls of this segment that may run, by their position.
-    pub(super) checked: HashMap<u32, Arc<CheckedArguments>>,
+    pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
     /// The run that this one is within.
     pub(super) parent: Option<Arc<ParentRun>>,
     /// This run as those within it see it, once there are some.
     pub(super) as_parent: Option<Arc<ParentRun>>,
     /// The runs of calls of this segment that continue, by the position of the call.
-    pub(super) continued: HashMap<u32, (Box<AgentLoop>, Resumption)>,
+    pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
     /// The calls whose own runs have begun and not ended, once there were some.
     pub(super) children: Option<RunningChildren>,
     /// Whether the run is the assistant's.
@@ -126,7 +126,12 @@ impl Steps for InProcessSteps {
         Box::pin(next_reply(self, key, run)).instrument(span).await
     }
 
-    async fn prepare(&mut self, key: StepKey, calls: Vec<Arc<ToolCall>>, _: &SharedLoop) -> Result<(), StepError> {
+    async fn prepare(
+        &mut self,
+        key: StepKey,
+        calls: Vec<Arc<ToolCall>>,
+        _: &SharedLoop,
+    ) -> Result<(), StepError> {
         self.checks_again = false;
         self.checked.clear();
         let span = self.turn_span();
@@ -212,11 +217,11 @@ impl InProcessSteps {
             resumption: None,
             checks_again: false,
             records: None,
-            found: HashMap::new(),
-            checked: HashMap::new(),
+            found: BTreeMap::new(),
+            checked: BTreeMap::new(),
             parent: None,
             as_parent: None,
-            continued: HashMap::new(),
+            continued: BTreeMap::new(),
             children: None,
             is_running: true,
         }
@@ -323,7 +328,7 @@ impl InProcessSteps {
             self.emit().await;
             self.check_stop()?;
             let (prepared, has_begun) = if self.is_steered() {
-                (Prepared::Ended(CallEnd::new(steered())), false)
+                (Prepared::Ended(Box::new(CallEnd::new(steered()))), false)
             } else {
                 let found = self.found.remove(&ord);
                 let prepared =
@@ -355,7 +360,7 @@ impl InProcessSteps {
         call: &ToolCall,
     ) -> Option<(Prepared, bool)> {
         let has_begun = match found {
-            Some(InterruptedCall::Ended(end)) => return Some((Prepared::Ended(*end), false)),
+            Some(InterruptedCall::Ended(end)) => return Some((Prepared::Ended(end), false)),
             Some(InterruptedCall::Begun) => true,
             None => false,
         };
@@ -375,12 +380,12 @@ impl InProcessSteps {
             let turn = run.lock().turn();
             match Box::pin(turn_tools(self, turn, true, &run)).await.ok()? {
                 Ok(tools) => tools,
-                Err(error) => return Some(Prepared::Ended(CallEnd::new(hook_error(&error)))),
+                Err(error) => return Some(Prepared::Ended(Box::new(CallEnd::new(hook_error(&error))))),
             }
         };
         let reply = self.last_reply();
-        let cache = self.assistant.cache();
-        let prepared = self.performer.prepare_call(call, reply.as_ref(), chosen.as_deref(), Some(cache));
+        let kept = Some(&self.assistant);
+        let prepared = self.performer.prepare_call(call, reply.as_ref(), chosen.as_deref(), kept);
         let (prepared, checked) = prepared.await?;
         if let Some(checked) = checked {
             self.checked.insert(ord, checked);
@@ -392,7 +397,7 @@ impl InProcessSteps {
     fn close_reply(&mut self) {
         let Some(reply) = self.reply.take() else { return };
         let is_started = reply.is_started;
-        let reply = self.asking().finish(*reply, Some(&ModelError::aborted(DROPPED)));
+        let reply = self.asking().finish(reply, Some(&ModelError::aborted(DROPPED)));
         if is_started && let Err(error) = self.run.lock().record_reply(reply) {
             tracing::error!(%error, "the reply of a dropped run was not recorded");
         }

@@ -92,11 +92,19 @@ pub(crate) use served::{ServedAssistant, UnservedAssistant};
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {
-    use std::fmt::Write as _;
     use std::hash::{BuildHasher as _, RandomState};
-    let random = || RandomState::new().hash_one(std::time::SystemTime::now());
-    let mut id = String::with_capacity(kind.len() + 33);
-    // A text never fails to be written.
-    let _ = write!(id, "{kind}_{:016x}{:016x}", random(), random());
+    // With the time, because processes may be copies of one process.
+    let time = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let time = time.as_secs() << 30 ^ u64::from(time.subsec_nanos());
+    let random = RandomState::new();
+    let halves = [random.hash_one(time), random.hash_one(!time)].map(u64::to_be_bytes);
+    let digits: [u8; 32] = std::array::from_fn(|at| {
+        let byte = halves[at / 16][at % 16 / 2];
+        b"0123456789abcdef"[usize::from(if at % 2 == 0 { byte >> 4 } else { byte & 15 })]
+    });
+    let mut id = String::with_capacity(kind.len() + 1 + digits.len());
+    id.push_str(kind);
+    id.push('_');
+    id.push_str(str::from_utf8(&digits).unwrap_or_default());
     id
 }

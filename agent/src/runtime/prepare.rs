@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::cache::ResultCache;
+use super::assistant::Assistant;
 use super::checked::{CheckedArguments, check};
 use super::hooks::{BeforeCall, ToolCallInfo, hook_error};
 use super::perform::Performer;
@@ -21,17 +21,17 @@ use crate::tool::{
 
 impl Performer {
     /// Returns what follows for a call before it runs: whether it may, with which arguments, and who has to decide. `tools` are those of the
-    /// turn, if the application chooses them. Returns `None` if the run is stopped first.
+    /// turn, if the application chooses them, and results are looked up in the cache of `assistant`. Returns `None` if the run is stopped first.
     pub(super) async fn prepare_call(
         &self,
         sent: &ToolCall,
         reply: Option<&Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
-        cache: Option<&ResultCache>,
+        assistant: Option<&Assistant>,
     ) -> Option<PreparedCall> {
-        match self.checked_call(sent, reply, tools, cache).await {
+        match self.checked_call(sent, reply, tools, assistant).await {
             Ok((ready, checked)) => Some((Prepared::Ready(ready), Some(checked))),
-            Err(Some(end)) => Some((Prepared::Ended(*end), None)),
+            Err(Some(end)) => Some((Prepared::Ended(end), None)),
             Err(None) => None,
         }
     }
@@ -42,7 +42,7 @@ impl Performer {
         sent: &ToolCall,
         reply: Option<&Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
-        cache: Option<&ResultCache>,
+        assistant: Option<&Assistant>,
     ) -> Result<(Ready, Arc<CheckedArguments>), Option<Box<CallEnd>>> {
         let ended = |outcome: ToolOutcome| Some(Box::new(CallEnd::new(outcome)));
         let source = self.context.source();
@@ -87,10 +87,11 @@ impl Performer {
             ..Ready::default()
         };
         // A call that waits for a decision is looked up after it was allowed.
-        if let Some(cache) = cache.filter(|_| !must_ask && self.config.can_cache(tool, &self.context)) {
-            let known = cache.get(&self.config.cache_key(&call.name, &valid, &self.context));
+        let caches = |_: &&Assistant| !must_ask && self.config.can_cache(tool, &self.context);
+        if let Some(assistant) = assistant.filter(caches) {
+            let known = assistant.cache().get(&self.config.cache_key(&call.name, &valid, &self.context));
             ready.cached =
-                known.map(|output| CallEnd::new(output).with_coercions(valid.coercions().to_vec()));
+                known.map(|output| Box::new(CallEnd::new(output).with_coercions(valid.coercions().to_vec())));
         }
         ready.args = is_replaced.then(|| call.into_owned().args);
         Ok((ready, valid))

@@ -115,7 +115,7 @@ pub(crate) async fn next_reply<S: RequestSteps>(
     let (own, choices) = steps.parts();
     if let Some(roomy) = choices.performer(own).with_more_room(&reply) {
         choices.performer = Some(roomy);
-        run.lock().record_replaced_reply(reply.message)?;
+        run.lock().record_replaced_reply(*reply.message)?;
         steps.notify().await?;
         reply = ask_again(steps, &key, "/room", run).await?;
     }
@@ -263,7 +263,7 @@ async fn record_overflow<S: RequestSteps>(
     if reply.message.stop_reason == StopReason::Error {
         run.lock().record_refused_request();
     } else {
-        run.lock().record_replaced_reply(reply.message)?;
+        run.lock().record_replaced_reply(*reply.message)?;
     }
     steps.notify().await
 }

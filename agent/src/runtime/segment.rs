@@ -245,7 +245,10 @@ impl InProcessSteps {
         AskRules {
             answerer,
             suspends: true,
-            inputs: run.inputs_of(ord).into(),
+            inputs: match run.inputs_of(ord) {
+                [] => Arc::default(),
+                inputs => inputs.into(),
+            },
             path: run.path().clone(),
             notify,
         }

@@ -342,7 +342,7 @@ impl Performer {
         tools: Option<&[ToolDefinition]>,
     ) -> PreparedCall {
         let prepared = self.prepare_call(call, reply, tools, None).await;
-        prepared.unwrap_or_else(|| (Prepared::Ended(self.stopped()), None))
+        prepared.unwrap_or_else(|| (Prepared::Ended(Box::new(self.stopped())), None))
     }
 
     /// Checks calls again that waited for decisions: the rules of the application may have changed meanwhile.

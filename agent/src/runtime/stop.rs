@@ -25,8 +25,8 @@ struct TimeLimit {
 
 impl StopSignal {
     pub(super) fn new(cancel: CancelToken, allowed: Option<Duration>) -> Self {
-        let begun = Instant::now();
-        let limit = |allowed| Arc::new(TimeLimit { begun, allowed, reached: OnceLock::new() });
+        let limit =
+            |allowed| Arc::new(TimeLimit { begun: Instant::now(), allowed, reached: OnceLock::new() });
         Self { cancel, time_limit: allowed.map(limit) }
     }
 

@@ -130,6 +130,8 @@ pub struct AcceptedArguments {
     definition: ToolDefinition,
     text: String,
     coercions: Vec<Coercion>,
+    /// Whether the text has the canonical names, and was read without coercions.
+    is_exact: bool,
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
     parsed: Mutex<Option<Box<dyn Any + Send>>>,
@@ -144,7 +146,8 @@ impl AcceptedArguments {
     /// Fails with the full report when the plan of the definition refuses them.
     pub fn parse<A: Argument>(definition: &ToolDefinition, text: &str) -> Result<Self, InvalidArguments> {
         let parsed = definition.plan().parse::<A>(text)?;
-        Ok(Self::new(definition, text, parsed.coercions).with_parsed(parsed.value))
+        let accepted = Self { is_exact: parsed.is_exact, ..Self::new(definition, text, parsed.coercions) };
+        Ok(accepted.with_parsed(parsed.value))
     }
 
     /// Accepts arguments that were checked in another way.
@@ -161,6 +164,7 @@ impl AcceptedArguments {
             definition: definition.clone(),
             text: text.into(),
             coercions,
+            is_exact: false,
             value: OnceLock::new(),
             parsed: Mutex::new(None),
             whole: None,
@@ -223,8 +227,12 @@ impl AcceptedArguments {
             return JsonHash::of(value);
         }
         drop(parsed);
-        let parsed = self.definition.plan().parse::<JsonHash>(&self.text);
-        parsed.map_or_else(|_| JsonHash::of(&Value::Null), |parsed| parsed.value)
+        let hash = if self.is_exact {
+            serde_json::from_str(&self.text).ok()
+        } else {
+            self.definition.plan().parse::<JsonHash>(&self.text).ok().map(|parsed| parsed.value)
+        };
+        hash.unwrap_or_else(|| JsonHash::of(&Value::Null))
     }
 
     /// Takes the arguments as an `A`. The value that the check parsed is returned once; a body that runs again has it parsed again.

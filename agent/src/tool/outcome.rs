@@ -468,13 +468,18 @@ impl ToolResult {
 
     /// Returns the message that answers the call; `None` while its result is pending.
     pub fn to_message(&self) -> Option<ToolResultMessage> {
+        self.clone().into_message()
+    }
+
+    /// Becomes the message that answers the call; `None` while its result is pending.
+    pub(crate) fn into_message(self) -> Option<ToolResultMessage> {
         let kind = self.outcome.kind()?;
-        let message = ToolResultMessage::new(&*self.call_id, &*self.tool, kind);
-        Some(match &self.outcome {
+        let message = ToolResultMessage::new(self.call_id, self.tool, kind);
+        Some(match self.outcome {
             ToolOutcome::Completed(output) => message
-                .with_content(output.content.clone())
-                .with_structured(output.structured.clone())
-                .with_metadata(output.metadata.clone()),
+                .with_content(output.content)
+                .with_structured(output.structured)
+                .with_metadata(output.metadata),
             other => message
                 .with_content(vec![Part::text(other.text())])
                 .with_metadata(other.metadata().cloned().unwrap_or_default())

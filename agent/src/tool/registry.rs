@@ -17,7 +17,7 @@ use super::state::StateValue;
 use super::value::Tool;
 #[cfg(feature = "mcp-server")]
 use crate::args::PlanOptions;
-use crate::args::did_you_mean;
+use crate::args::{NameHash, did_you_mean};
 use crate::message::{Part, ToolArguments, ToolCall, ToolResultMessage};
 use crate::panics::catch;
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ pub struct Registry {
 #[derive(Clone, Default)]
 struct Inner {
     tools: Vec<Tool>,
-    by_name: HashMap<Arc<str>, usize>,
+    by_name: HashMap<Arc<str>, usize, NameHash>,
     definitions: Arc<[ToolDefinition]>,
     #[cfg(feature = "runtime")]
     secrets: Arc<SecretArguments>,

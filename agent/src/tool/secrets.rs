@@ -184,7 +184,7 @@ impl Quoted {
         }
     }
 
-    fn drop_data(&self, data: &mut Option<ProviderData>, extra: &mut serde_json::Map<String, Value>) {
+    fn drop_data(&self, data: &mut Option<Box<ProviderData>>, extra: &mut serde_json::Map<String, Value>) {
         data.take_if(|data| self.is_in(&data.data));
         extra.retain(|key, value| !self.0.contains(key) && !self.is_in(value));
     }
@@ -326,7 +326,10 @@ mod tests {
         let [_, log_in, look] = shown.content() else { panic!("three parts") };
         assert_eq!(log_in.as_tool_call().unwrap().args.value().unwrap()["password"], "[secret]");
         assert_eq!(log_in.provider_data, None);
-        assert_eq!((look.as_tool_call().unwrap().args.text(), &look.provider_data), (ARGS, &Some(data)));
+        assert_eq!(
+            (look.as_tool_call().unwrap().args.text(), look.provider_data.as_deref()),
+            (ARGS, Some(&data))
+        );
         let mut result = ToolResultMessage::new("a", "log_in", OutcomeKind::Completed);
         assert!(secrets.message(&result.clone().into()).is_none());
         result.edited_args = Some(ARGS.into());
@@ -362,7 +365,7 @@ mod tests {
                 extra.insert("raw".to_owned(), quoted.clone());
                 extra.insert("kept".to_owned(), json!(1));
             }
-            (reply.provider_data, reply.usage.raw) = (Some(data), Some(quoted.clone()));
+            (reply.provider_data, reply.usage.raw) = (Some(Box::new(data)), Some(Box::new(quoted.clone())));
             let (Message::Assistant(shown), _) = secrets.message(&reply.into()).unwrap() else {
                 panic!("a reply")
             };
@@ -380,7 +383,7 @@ mod tests {
         }
         // Data that quotes no secret stays: a provider needs it back.
         let mut reply = AssistantMessage::new([Part::tool_call("a", "log_in", args)]);
-        reply.provider_data = Some(raw(json!("sig-7")));
+        reply.provider_data = Some(Box::new(raw(json!("sig-7"))));
         let (shown, _) = secrets.message(&reply.clone().into()).unwrap();
         let Message::Assistant(shown) = shown else { panic!("a reply") };
         assert_eq!(shown.provider_data, reply.provider_data);

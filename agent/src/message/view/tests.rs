@@ -25,8 +25,9 @@ fn conversation(random: &mut Random) -> Conversation {
             1 | 2 => messages.push(Message::user(format!("user {number}"))),
             3 => messages.push(CustomMessage::new("note", json!(1)).with_for_model("note").into()),
             4 => {
-                let mut paused =
-                    AssistantMessage::new([Part::new(Content::ProviderTool(ProviderTool::new("web")))]);
+                let mut paused = AssistantMessage::new([Part::new(Content::ProviderTool(Box::new(
+                    ProviderTool::new("web"),
+                )))]);
                 paused.stop_reason = StopReason::Pause;
                 messages.extend([paused.into(), Message::assistant("found")]);
             }

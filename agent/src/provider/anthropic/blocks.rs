@@ -71,7 +71,7 @@ fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option
             let streamed = input.and_then(|text| serde_json::from_str(&text).ok());
             tool.input = streamed.or_else(|| fields.get("input").cloned());
             fields.shift_remove("input");
-            Content::ProviderTool(tool)
+            Content::ProviderTool(Box::new(tool))
         }
         kind if kind != "tool_result" && kind.ends_with("_tool_result") => {
             let mut tool = ProviderTool::new(kind.trim_end_matches("_tool_result"));
@@ -80,7 +80,7 @@ fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option
             let failed = tool.output.as_ref().and_then(|output| output.get("type")).and_then(Value::as_str);
             tool.is_error = fields.get("is_error") == Some(&Value::Bool(true))
                 || failed.is_some_and(|kind| kind.ends_with("_error"));
-            Content::ProviderTool(tool)
+            Content::ProviderTool(Box::new(tool))
         }
         _ => return None,
     })

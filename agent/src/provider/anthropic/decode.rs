@@ -492,7 +492,7 @@ fn usage(raw: &JsonObject) -> Usage {
     }
     let raw = Value::Object(raw.clone());
     usage.cost = cost(&raw);
-    usage.raw = Some(raw);
+    usage.raw = Some(Box::new(raw));
     usage
 }
 

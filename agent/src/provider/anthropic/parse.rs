@@ -148,7 +148,7 @@ impl Reader<'_> {
                 for call in assistant.tool_calls() {
                     self.tools_of_calls.insert(call.id.clone(), call.name.clone());
                 }
-                assistant.provider_data = data(fields, false);
+                assistant.provider_data = data(fields, false).map(Box::new);
                 self.messages.push(assistant.into());
             }
             "user" => {
@@ -156,7 +156,7 @@ impl Reader<'_> {
                     Value::Array(blocks) => blocks,
                     text => {
                         let mut user = UserMessage::new(self.parts(text));
-                        user.provider_data = data(fields, is_separate);
+                        user.provider_data = data(fields, is_separate).map(Box::new);
                         self.messages.push(user.into());
                         return Ok(());
                     }
@@ -172,14 +172,14 @@ impl Reader<'_> {
                 self.after_results = has_results;
                 if !others.is_empty() || !has_results || rest.is_some() {
                     let mut user = UserMessage::new(self.parts(Value::Array(others)));
-                    user.provider_data = rest;
+                    user.provider_data = rest.map(Box::new);
                     self.messages.push(user.into());
                 }
             }
             "system" => {
                 let parts = self.parts(content);
                 let mut custom = CustomMessage::new("system", Value::Null).with_for_model(parts);
-                custom.provider_data = data(fields, false);
+                custom.provider_data = data(fields, false).map(Box::new);
                 self.messages.push(custom.into());
             }
             other => return Err(invalid(format!("Anthropic has no role `{other}`"))),
@@ -226,7 +226,7 @@ impl Reader<'_> {
             data.insert("apart".to_owned(), true.into());
         }
         if !data.is_empty() {
-            result.provider_data = Some(ProviderData::new(self.provider, data));
+            result.provider_data = Some(Box::new(ProviderData::new(self.provider, data)));
         }
         result
     }

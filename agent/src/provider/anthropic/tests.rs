@@ -448,8 +448,10 @@ fn the_last_cache_marks_are_kept() {
 #[test]
 fn code_execution_continues_in_its_container() {
     let mut reply = AssistantMessage::new([Part::text("Ran.")]);
-    reply.provider_data =
-        Some(ProviderData::new("test", json!({"container": {"id": "container_1", "expires_at": "x"}})));
+    reply.provider_data = Some(Box::new(ProviderData::new(
+        "test",
+        json!({"container": {"id": "container_1", "expires_at": "x"}}),
+    )));
     let request = ModelRequest::new([Message::user("Hi"), reply.into(), Message::user("Again")]);
     assert!(body(&api(), "claude-x", &request).get("container").is_none(), "nothing runs code");
     let request = request.with_managed_tools([ManagedTool::CodeExecution]);

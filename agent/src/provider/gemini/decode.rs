@@ -242,7 +242,9 @@ impl GeminiDecoder {
             let begun = parts::read(&self.provider, without_pieces(part), None, JsonSource::Reply);
             if let Content::ToolCall(call) = begun.content {
                 out.push(ModelEvent::ToolCallStart { content_index, id: call.id, name: call.name });
-                out.extend(begun.provider_data.map(|data| ModelEvent::PartData { content_index, data }));
+                out.extend(
+                    begun.provider_data.map(|data| ModelEvent::PartData { content_index, data: *data }),
+                );
                 self.call = Some((content_index, PartialArguments::default()));
             }
         }
@@ -474,6 +476,6 @@ fn usage(raw: Value) -> Usage {
     usage.reasoning = reasoning;
     usage.cache_read = count("cachedContentTokenCount");
     usage.total = count_at(&raw, &["totalTokenCount"]).unwrap_or(usage.total);
-    usage.raw = Some(raw);
+    usage.raw = Some(Box::new(raw));
     usage
 }

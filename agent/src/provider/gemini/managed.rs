@@ -52,7 +52,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
 
 /// Returns the results: of code from its parts, of searches and pages from the candidate's metadata.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
-    let data = own_data(&reply.provider, reply.provider_data.as_ref()).unwrap_or(&Value::Null);
+    let data = own_data(&reply.provider, reply.provider_data.as_deref()).unwrap_or(&Value::Null);
     let grounding = data.get("groundingMetadata").unwrap_or(&Value::Null);
     let mut results: Vec<ManagedResult> = Vec::new();
     let mut queries = texts(grounding, "webSearchQueries");

@@ -171,7 +171,7 @@ impl Reader<'_> {
             self.calls.push_back((call.id.clone(), call.name.clone()));
         }
         let mut message = AssistantMessage::new(read);
-        message.provider_data = self.data(position_data(Some(rest), false));
+        message.provider_data = self.data(position_data(Some(rest), false)).map(Box::new);
         self.messages.push(message.into());
     }
 
@@ -201,7 +201,7 @@ impl Reader<'_> {
 
     fn push_user(&mut self, user_parts: Vec<Part>, rest: Option<JsonObject>) {
         let mut user = UserMessage::new(user_parts);
-        user.provider_data = self.data(position_data(rest, false));
+        user.provider_data = self.data(position_data(rest, false)).map(Box::new);
         self.messages.push(user.into());
     }
 
@@ -258,7 +258,7 @@ impl Reader<'_> {
                 data.insert(key.to_owned(), rest.into());
             }
         }
-        result.provider_data = self.data(data);
+        result.provider_data = self.data(data).map(Box::new);
         result
     }
 }

@@ -20,7 +20,7 @@ use crate::provider::parts::{
 /// Reads a part of a content. `args` is the original text of a call's arguments, if it is known.
 pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: JsonSource) -> Part {
     let whole = |content: ProviderTool| {
-        Part::new(Content::ProviderTool(content))
+        Part::new(Content::ProviderTool(Box::new(content)))
             .with_provider_data(ProviderData::new(provider, part.clone()))
     };
     if let Some(tool) = provider_tool(&part) {

@@ -61,7 +61,7 @@ impl NullRestorer {
                 let data: &ProviderData = data;
                 let part = self.calls.get_mut(content_index).or_else(|| self.texts.get_mut(content_index));
                 if let Some(part) = part {
-                    part.provider_data = Some(data.clone());
+                    part.provider_data = Some(Box::new(data.clone()));
                 }
             }
             ModelEvent::ToolCallEnd { content_index } => out.extend(self.restore_call(*content_index)),

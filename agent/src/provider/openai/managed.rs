@@ -139,7 +139,7 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
 
 /// Returns the results that Chat Completions reports: the pages that the reply cites, and generated images.
 pub(super) fn chat_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
-    let data = own_data(&reply.provider, reply.provider_data.as_ref());
+    let data = own_data(&reply.provider, reply.provider_data.as_deref());
     let annotations = data.and_then(|data| data.get("annotations")?.as_array());
     let cited = annotations.into_iter().flatten().filter_map(|found| -> Option<ResourceLink> {
         source(found.get("url_citation").unwrap_or(found), "url", "title")

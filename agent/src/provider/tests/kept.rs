@@ -78,7 +78,7 @@ impl Random {
             ),
             8 => Part::thinking(self.text()),
             9 => Part::refusal(self.text()),
-            10 => Part::new(crate::message::Content::ProviderTool(ProviderTool::new("web_search"))),
+            10 => Part::new(crate::message::Content::ProviderTool(Box::new(ProviderTool::new("web_search")))),
             _ => Part::text(self.text()),
         };
         if self.one_in(10) {
@@ -89,7 +89,7 @@ impl Random {
                 json!({"cache_control": {"type": "x"}}),
             ];
             let data = data[self.below(4)].clone();
-            part.provider_data = Some(self.data(data));
+            part.provider_data = Some(Box::new(self.data(data)));
         }
         if self.one_in(12) {
             part.cache = Some(CacheMark::Usual);
@@ -120,17 +120,17 @@ impl Random {
         match self.below(6) {
             0 | 1 => {
                 let mut user = UserMessage::new(self.parts(false));
-                user.provider_data = data(self);
+                user.provider_data = data(self).map(Box::new);
                 vec![user.into()]
             }
             2 => {
                 let mut reply = AssistantMessage::new(self.parts(true));
                 (reply.provider, reply.model) = (self.of(&["test", "other", ""]).to_owned(), "m".to_owned());
-                reply.provider_data = data(self);
+                reply.provider_data = data(self).map(Box::new);
                 if self.one_in(4) {
                     (reply.stop_reason, reply.provider_stop_reason) =
                         (StopReason::Pause, Some("CONTINUATION".to_owned()));
-                    reply.provider_data = Some(self.data(json!({"continuationToken": "TOK"})));
+                    reply.provider_data = Some(Box::new(self.data(json!({"continuationToken": "TOK"}))));
                 }
                 vec![reply.into()]
             }
@@ -156,7 +156,7 @@ impl Random {
                 for id in ids {
                     let outcome = if self.one_in(4) { OutcomeKind::Failed } else { OutcomeKind::Completed };
                     let mut result = ToolResultMessage::new(id, "f", outcome).with_content(self.parts(false));
-                    result.provider_data = data(self);
+                    result.provider_data = data(self).map(Box::new);
                     messages.push(result.into());
                 }
                 messages

@@ -119,6 +119,6 @@ impl Performer {
         if ready.is_edited {
             end.edited_args = Some(call.args.clone());
         }
-        CheckedAgain::Ends(Box::new(end))
+        CheckedAgain::Ends(end)
     }
 }

@@ -296,7 +296,7 @@ impl SummaryTask {
         if let Some(held) = held {
             held.settle(stream.partial(), failure.as_ref()).await;
         }
-        failure.map_or_else(|| Ok(stream.into_message()), Err)
+        failure.map_or_else(|| Ok(*stream.into_message()), Err)
     }
 
     /// Returns those of these ids that no call has. The newest calls are looked at first, so that the work does not grow with the conversation

@@ -70,7 +70,7 @@ impl InProcessSteps {
         match self.asking().send(key, step, &request) {
             Ok(reply) => {
                 let span = reply.span.clone();
-                self.reply = Some(Box::new(reply));
+                self.reply = Some(reply);
                 Ok(span)
             }
             Err(failed) => {
@@ -89,7 +89,7 @@ impl InProcessSteps {
         self.assistant.end_growth();
         let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
         let is_started = reply.is_started;
-        let mut reply = self.asking().finish(*reply, failure.as_ref());
+        let mut reply = self.asking().finish(reply, failure.as_ref());
         self.announce_notices(std::mem::take(&mut reply.notices));
         if !is_started {
             self.announce_switch(&reply.message);

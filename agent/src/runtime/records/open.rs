@@ -112,7 +112,7 @@ impl Assistant {
         if session.seq > 0 {
             state.conversation = conversation;
         }
-        state.session = Some(session);
+        state.session = Some(Box::new(session));
         drop(state);
         Ok(self)
     }
@@ -152,7 +152,7 @@ impl Assistant {
 
     /// Returns the part of its only run that the session has.
     pub(in crate::runtime) fn stored_run(&self) -> StoredRun {
-        self.state().session.as_ref().map_or(StoredRun::New, SessionState::only_run)
+        self.state().session.as_deref().map_or(StoredRun::New, SessionState::only_run)
     }
 
     /// Returns the id of the session.

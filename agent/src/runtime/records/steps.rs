@@ -156,7 +156,11 @@ impl Steps for RecordingSteps {
         self.inner.approvals(requests, run).await
     }
 
-    async fn tools(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>, run: &SharedLoop) -> Result<(), StepError> {
+    async fn tools(
+        &mut self,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
         self.inner.tools(calls, run).await
     }
 
@@ -213,7 +217,7 @@ impl RequestSteps for RecordingSteps {
 
     async fn store_view(&mut self) -> Result<(), StepError> {
         let changes = self.inner.run.lock().conversation().view_changes().len();
-        let stored = self.inner.assistant.state().session.as_ref().map(SessionState::stored_changes);
+        let stored = self.inner.assistant.state().session.as_deref().map(SessionState::stored_changes);
         if stored.is_none_or(|stored| stored == changes) {
             return Ok(());
         }
@@ -266,7 +270,7 @@ impl RecordingSteps {
     /// too late: the session is stored anew behind them. Returns false if another writer continued the session.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
-        let found = self.inner.assistant.state().session.as_ref().map(position);
+        let found = self.inner.assistant.state().session.as_deref().map(position);
         let Some((id, seq, writer)) = found else { return Ok(false) };
         let Some(last) = self.records.keeper.last_of_writer(&id, seq, &writer).await? else {
             return Ok(false);
@@ -313,7 +317,7 @@ impl RecordingSteps {
     fn unrecorded(&self) -> UnrecordedMessages {
         let (stored, changes_from, is_rewritten) = {
             let state = self.inner.assistant.state();
-            let session = state.session.as_ref();
+            let session = state.session.as_deref();
             let changes_from = session.map_or(0, SessionState::stored_changes);
             let is_rewritten = session.is_some_and(|session| session.is_rewritten);
             (session.map(|session| session.stored), changes_from, is_rewritten)

@@ -581,6 +581,6 @@ fn usage(raw: Value) -> Usage {
     ]);
     usage.total = total.unwrap_or(usage.total);
     usage.cost = cost(&raw);
-    usage.raw = Some(raw);
+    usage.raw = Some(Box::new(raw));
     usage
 }

@@ -108,13 +108,13 @@ impl Reader<'_> {
             }
             "user" => {
                 let mut user = UserMessage::new(self.parts(take_content(&mut fields, "content")));
-                user.provider_data = self.rest(fields, JsonObject::new());
+                user.provider_data = self.rest(fields, JsonObject::new()).map(Box::new);
                 self.messages.push(user.into());
             }
             "system" | "developer" => {
                 let parts = self.parts(take_content(&mut fields, "content"));
                 let mut custom = CustomMessage::new(role, Value::Null).with_for_model(parts);
-                custom.provider_data = self.rest(fields, JsonObject::new());
+                custom.provider_data = self.rest(fields, JsonObject::new()).map(Box::new);
                 self.messages.push(custom.into());
             }
             // Before calls had ids, results had the name of their function.
@@ -127,7 +127,7 @@ impl Reader<'_> {
                 if role == "function" {
                     fields.insert("role".to_owned(), role.into());
                 }
-                result.provider_data = self.rest(fields, JsonObject::new());
+                result.provider_data = self.rest(fields, JsonObject::new()).map(Box::new);
                 self.messages.push(result.into());
             }
             other => return Err(invalid(format!("Chat Completions has no role `{other}`"))),
@@ -174,7 +174,7 @@ impl Reader<'_> {
         for call in message.tool_calls() {
             self.tools_of_calls.insert(call.id.clone(), call.name.clone());
         }
-        message.provider_data = self.rest(fields, data);
+        message.provider_data = self.rest(fields, data).map(Box::new);
         message
     }
 

@@ -586,6 +586,6 @@ fn usage(raw: Value) -> Usage {
     usage.reasoning = count(&["output_tokens_details", "reasoning_tokens"]);
     usage.total = count_at(&raw, &["total_tokens"]).unwrap_or(usage.total);
     usage.cost = cost(&raw);
-    usage.raw = Some(raw);
+    usage.raw = Some(Box::new(raw));
     usage
 }

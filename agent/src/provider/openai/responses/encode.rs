@@ -155,7 +155,7 @@ impl Encoder<'_> {
     fn single_text(&self) -> Option<String> {
         let [message] = &*self.request.messages else { return None };
         let Message::User(user) = &**message else { return None };
-        let data = own_data(&self.model.provider, user.provider_data.as_ref())?;
+        let data = own_data(&self.model.provider, user.provider_data.as_deref())?;
         data.get("input").map(|_| user.text())
     }
 

@@ -33,7 +33,7 @@ fn reasoning(provider: &str, item: &Value) -> Vec<Part> {
         parts.push(Part::thinking(""));
     }
     if let Some(first) = parts.first_mut() {
-        first.provider_data = Some(ProviderData::new(provider, item.clone()));
+        first.provider_data = Some(Box::new(ProviderData::new(provider, item.clone())));
     }
     parts
 }
@@ -198,7 +198,7 @@ fn provider_tool(item: &Value) -> Option<Content> {
     tool.id = some_text(item, "id").map(str::to_owned);
     (tool.input, tool.output) = (input, output);
     tool.is_error = text(item, "status") == Some("failed") || field("error").is_some();
-    Some(Content::ProviderTool(tool))
+    Some(Content::ProviderTool(Box::new(tool)))
 }
 
 /// Writes the parts of an assistant message as items.

@@ -31,7 +31,7 @@ pub(super) fn request(
         Some(Value::String(said)) => {
             let mut user = UserMessage::from(said.as_str());
             let data = Map::from_iter([("input".to_owned(), Value::from("string"))]);
-            user.provider_data = Some(ProviderData::new(provider, data));
+            user.provider_data = Some(Box::new(ProviderData::new(provider, data)));
             reader.messages.push(user.into());
         }
         Some(Value::Array(items)) => items.iter().for_each(|item| reader.item(item)),
@@ -133,11 +133,11 @@ impl Reader<'_> {
         let parts = self.parts(take_content(&mut fields, "content"));
         if role == "user" {
             let mut user = UserMessage::new(parts);
-            user.provider_data = rest_data(self.provider, fields);
+            user.provider_data = rest_data(self.provider, fields).map(Box::new);
             self.messages.push(user.into());
         } else {
             let mut custom = CustomMessage::new(role, Value::Null).with_for_model(parts);
-            custom.provider_data = rest_data(self.provider, fields);
+            custom.provider_data = rest_data(self.provider, fields).map(Box::new);
             self.messages.push(custom.into());
         }
     }
@@ -150,7 +150,7 @@ impl Reader<'_> {
         let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
         let mut result = ToolResultMessage::new(id, tool, OutcomeKind::Completed);
         result.content = self.parts(take_content(&mut fields, "output"));
-        result.provider_data = rest_data(self.provider, fields);
+        result.provider_data = rest_data(self.provider, fields).map(Box::new);
         self.messages.push(result.into());
     }
 
