@@ -89,6 +89,7 @@ use refused::Reread;
 use report::Offer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::any::Any;
 use std::cell::Cell;
 use wrapped::WrappedValues;
 
@@ -143,34 +144,40 @@ impl Plan {
     /// # Errors
     /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object or does not fit the plan.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
+        self.parse_by(text, read::<T>)
+    }
+
+    /// Parses arguments whose value is passed on in a box. What surrounds the reading is compiled once, and not for each type.
+    pub(crate) fn parse_boxed(
+        &self,
+        text: &str,
+        read: BoxReader,
+    ) -> Result<BoxedArguments, InvalidArguments> {
+        self.parse_by(text, read)
+    }
+
+    #[inline]
+    fn parse_by<T>(
+        &self,
+        text: &str,
+        read: impl Fn(&Context<'_>, &str) -> Result<T, serde_json::Error>,
+    ) -> Result<Parsed<T>, InvalidArguments> {
         let is_blank = !text.starts_with('{') && text.trim_start().is_empty();
         let text = if is_blank { "{}" } else { text };
         let fit = exact::fit(self.graph(), text);
         if fit == Fit::Exact {
-            let cx = Context::exact(self.graph(), text);
-            let mut de = serde_json::Deserializer::from_str(text);
-            let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, cx.root()) });
             // A large value is moved only once.
-            match value {
-                Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
+            match read(&Context::exact(self.graph(), text), text) {
+                Ok(value) if self.pass_as_a_whole(text).is_ok() => {
                     return Ok(Parsed { value, coercions: Vec::new() });
                 }
                 // Refused by the type, or as a whole: the reader along the plan finds out where.
                 _ => {}
             }
         }
-        self.parse_otherwise(text, fit)
-    }
-
-    /// Reads arguments that do not fit as they are, or whose type refuses them.
-    fn parse_otherwise<T: DeserializeOwned>(
-        &self,
-        text: &str,
-        fit: Fit,
-    ) -> Result<Parsed<T>, InvalidArguments> {
         let kept = Cell::new(None);
         let coercions = self.parse_along(text, fit, &|cx, text, is_kept| {
-            let value = read::<T>(cx, text)?;
+            let value = read(cx, text)?;
             if is_kept {
                 kept.set(Some(value));
             }
@@ -178,8 +185,14 @@ impl Plan {
         })?;
         match kept.into_inner() {
             Some(value) => Ok(Parsed { value, coercions }),
-            None => Err(InvalidArguments::new(self, Vec::new(), 0, None)),
+            None => Err(self.refused()),
         }
+    }
+
+    /// Refuses arguments without a reason.
+    #[cold]
+    pub(crate) fn refused(&self) -> InvalidArguments {
+        InvalidArguments::new(self, Vec::new(), 0, None)
     }
 
     /// Reads arguments along the plan. Returns their coercions; the value is the one that was kept last.
@@ -363,6 +376,24 @@ fn read_carefully(
     Ok(cx.into_coercions())
 }
 
+/// Reads a text as one type of arguments.
+pub(crate) type BoxReader = fn(&Context<'_>, &str) -> Result<Box<dyn Any + Send>, serde_json::Error>;
+
+/// Parsed arguments of any type.
+pub(crate) type BoxedArguments = Parsed<Box<dyn Any + Send>>;
+
+/// The [`BoxReader`] of a type.
+pub(crate) fn read_boxed<T: DeserializeOwned + Send + 'static>(
+    cx: &Context<'_>,
+    text: &str,
+) -> Result<Box<dyn Any + Send>, serde_json::Error> {
+    match read::<T>(cx, text) {
+        Ok(value) => Ok(Box::new(value)),
+        Err(error) => Err(error),
+    }
+}
+
+#[inline]
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
     let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(cx, cx.root()) });
