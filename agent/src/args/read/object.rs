@@ -44,6 +44,16 @@ impl<'c> ObjectNode<'c> {
             _ => None,
         }
     }
+
+    /// The same for a type that asked for an object. It does not read any value without the plan: that would compile every type for a
+    /// second kind of map.
+    #[inline]
+    pub(super) fn of_type(at: &ValuePosition<'c>) -> Option<ObjectNode<'c>> {
+        match &at.node.kind {
+            NodeKind::Any => Some(ObjectNode::Known(&at.cx.graph.any_object)),
+            _ => ObjectNode::of(at),
+        }
+    }
 }
 
 /// The part of a tagged object that was read to find its tag.
@@ -113,12 +123,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
         if !self.at.cx.is_exact() {
             keys = Some(KeyReader::new(&mut access, self.at, self.object)?);
         }
-        let out = self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys });
-        // A large value is not moved to be looked at.
-        if out.is_ok() && keys.is_some_and(|keys| !keys.seen.are_complete(keys.rules.object)) {
-            return Err(refused("missing, or too few or too many entries"));
-        }
-        out
+        self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys })
     }
 }
 
@@ -186,7 +191,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
                 Some(key) => key,
                 None => match access.next_key_seed(KeyText)? {
                     Some(key) => key,
-                    None => return Ok(None),
+                    None if self.seen.are_complete(self.rules.object) => return Ok(None),
+                    None => return Err(refused("missing, or too few or too many entries")),
                 },
             };
             let rules = self.rules;
@@ -232,7 +238,15 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
+    /// Records that the type refused the key.
+    #[cold]
+    #[inline(never)]
+    fn failed_key(&self) {
+        self.at.cx.failed_key(&self.position());
+    }
+
     /// Returns the position of the value whose key was read.
+    #[inline(never)]
     fn position(&self) -> ValuePosition<'_> {
         self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
     }
@@ -333,33 +347,29 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for EntryReader<'de, '_, '_, A> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let Some(keys) = self.keys else { return self.access.next_key_seed(seed) };
         let Some(key) = keys.next(&mut self.access)? else { return Ok(None) };
-        let out = seed.deserialize(key).map(Some);
+        let out = seed.deserialize(key);
         if out.is_err() {
-            self.at.cx.failed_key(&keys.position());
+            keys.failed_key();
         }
-        out
+        out.map(Some)
     }
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        let (along, raw);
-        let (at, raw) = match self.keys {
-            None => (self.at, None),
+        let along;
+        let at = match self.keys {
+            None => self.at,
             Some(keys) => {
-                raw = keys.next.raw.take();
+                let raw = keys.next.raw.take();
                 along = keys.position();
-                (&along, raw)
+                if let Some(raw) = raw {
+                    let mut de = serde_json::Deserializer::from_str(raw.get());
+                    return PlanSeed { seed, at: &along }.deserialize(&mut de).map_err(nested);
+                }
+                &along
             }
         };
-        let seed = PlanSeed { seed, at };
-        let out = match raw {
-            None => self.access.next_value_seed(seed),
-            Some(raw) => seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(nested),
-        };
-        if out.is_err() {
-            at.cx.failed(at);
-        }
-        out
+        self.access.next_value_seed(PlanSeed { seed, at })
     }
 }
 
