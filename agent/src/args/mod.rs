@@ -84,7 +84,8 @@ pub(crate) use text::{cut, push_index, push_segment};
 use exact::Fit;
 use judge::{RefusedArguments, TextJudge, diagnose};
 use plan::IssueLimit;
-use read::{Context, PlanDe, ValuePosition};
+pub(crate) use read::PlanDe;
+use read::{Context, ValuePosition};
 use refused::Reread;
 use report::Offer;
 use serde::de::DeserializeOwned;
@@ -153,7 +154,7 @@ impl Plan {
         text: &str,
         read: BoxReader,
     ) -> Result<BoxedArguments, InvalidArguments> {
-        self.parse_by(text, read)
+        self.parse_by(text, |cx, text| read_by(cx, text, read))
     }
 
     #[inline]
@@ -175,6 +176,16 @@ impl Plan {
                 _ => {}
             }
         }
+        self.parse_otherwise(text, fit, read)
+    }
+
+    /// Reads arguments that do not fit as they are, or whose type refuses them.
+    fn parse_otherwise<T>(
+        &self,
+        text: &str,
+        fit: Fit,
+        read: impl Fn(&Context<'_>, &str) -> Result<T, serde_json::Error>,
+    ) -> Result<Parsed<T>, InvalidArguments> {
         let kept = Cell::new(None);
         let coercions = self.parse_along(text, fit, &|cx, text, is_kept| {
             let value = read(cx, text)?;
@@ -376,18 +387,21 @@ fn read_carefully(
     Ok(cx.into_coercions())
 }
 
-/// Reads a text as one type of arguments.
-pub(crate) type BoxReader = fn(&Context<'_>, &str) -> Result<Box<dyn Any + Send>, serde_json::Error>;
+/// The JSON reader of a text.
+type TextReader<'t> = serde_json::Deserializer<serde_json::de::StrRead<'t>>;
+
+/// Reads one type of arguments into a box.
+pub(crate) type BoxReader =
+    fn(PlanDe<'_, &mut TextReader<'_>>) -> Result<Box<dyn Any + Send>, serde_json::Error>;
 
 /// Parsed arguments of any type.
 pub(crate) type BoxedArguments = Parsed<Box<dyn Any + Send>>;
 
 /// The [`BoxReader`] of a type.
 pub(crate) fn read_boxed<T: DeserializeOwned + Send + 'static>(
-    cx: &Context<'_>,
-    text: &str,
+    de: PlanDe<'_, &mut TextReader<'_>>,
 ) -> Result<Box<dyn Any + Send>, serde_json::Error> {
-    match read::<T>(cx, text) {
+    match T::deserialize(de) {
         Ok(value) => Ok(Box::new(value)),
         Err(error) => Err(error),
     }
@@ -395,8 +409,17 @@ pub(crate) fn read_boxed<T: DeserializeOwned + Send + 'static>(
 
 #[inline]
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
+    read_by(cx, text, |de| T::deserialize(de))
+}
+
+#[inline]
+fn read_by<'t, T>(
+    cx: &Context<'_>,
+    text: &'t str,
+    read: impl FnOnce(PlanDe<'_, &mut TextReader<'t>>) -> Result<T, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(cx, cx.root()) });
+    let value = read(PlanDe { de: &mut de, at: &ValuePosition::root(cx, cx.root()) });
     if value.is_ok() {
         de.end()?;
     }
