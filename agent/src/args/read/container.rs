@@ -7,7 +7,8 @@ use super::object::{ObjectNode, ObjectVisitor};
 use super::sequence::SequenceVisitor;
 use super::{MAX_DEPTH, PlanDe, ValuePosition};
 use crate::args::plan::{ArraySpec, NodeKind, PlanNode};
-use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde_json::de::StrRead;
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
@@ -15,51 +16,54 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     pub(super) fn read_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
-        match ObjectNode::of_type(at) {
-            Some(object) if at.depth < MAX_DEPTH => de.deserialize_map(ObjectVisitor { visitor, at, object }),
-            _ => PlanDe { de, at }.read_other_map(visitor),
+        if at.depth < MAX_DEPTH && takes_object(at) {
+            return de.deserialize_map(ObjectVisitor { visitor, at });
         }
+        PlanDe { de, at }.read_other_map(visitor)
     }
 
     #[inline(never)]
     fn read_other_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let (at, object, text, again) = ahead_to(self, ObjectNode::of_type)?;
-        let mut de = serde_json::Deserializer::from_str(text);
-        let out = de.deserialize_map(ObjectVisitor { visitor, at: &at, object });
-        at.cx.again.set(again);
-        out.map_err(nested)
+        let again = ahead_to(self, takes_object)?;
+        let mut de = text_reader(again.text);
+        let out = de.deserialize_map(ObjectVisitor { visitor, at: &again.at });
+        again.end(out)
     }
 
     /// Reads for a type that asked for a list or a tuple.
     #[inline]
     pub(super) fn read_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
-        let array = match &at.node.kind {
-            NodeKind::Any => Some(&at.cx.graph.any_array),
-            NodeKind::Array(array) if !array.unique || at.cx.is_silent() => Some(array),
-            _ => None,
-        };
-        match array {
-            Some(array) if at.depth < MAX_DEPTH => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
-            _ => PlanDe { de, at }.read_other_seq(visitor),
+        if at.depth < MAX_DEPTH && takes_list(at) {
+            return de.deserialize_seq(SequenceVisitor { visitor, at });
         }
+        PlanDe { de, at }.read_other_seq(visitor)
     }
 
     #[inline(never)]
     fn read_other_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let (at, array, text, again) = ahead_to(self, list_of_type)?;
-        if array.unique && !at.cx.is_silent() && !is_set(&at, text) {
-            return Err(refused("type, or repeated items"));
-        }
-        let mut de = serde_json::Deserializer::from_str(text);
-        let out = de.deserialize_seq(SequenceVisitor { visitor, at: &at, array });
-        at.cx.again.set(again);
-        out.map_err(nested)
+        let again = ahead_to_list(self)?;
+        let mut de = text_reader(again.text);
+        let out = de.deserialize_seq(SequenceVisitor { visitor, at: &again.at });
+        again.end(out)
     }
 }
 
+/// Whether a value is read as an object. Any value is not read without the plan: that would compile every type for a second kind of map.
+#[inline]
+fn takes_object(at: &ValuePosition<'_>) -> bool {
+    matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
+}
+
+/// Whether a value is read as a list. Items of a set are compared before it is read.
+#[inline]
+fn takes_list(at: &ValuePosition<'_>) -> bool {
+    list(at).is_some_and(|array| !array.unique || at.cx.is_silent())
+}
+
 /// Returns what a list is read along, if the node is one.
-fn list_of_type<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
+#[inline]
+pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     match &at.node.kind {
         NodeKind::Any => Some(&at.cx.graph.any_array),
         NodeKind::Array(array) => Some(array),
@@ -67,33 +71,66 @@ fn list_of_type<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     }
 }
 
-/// A value that is read again: its position along the node that was found, what it is read along, its text, and the depth of
-/// re-reading before.
-type AgainAlong<'de, 'c, N> = (ValuePosition<'c>, N, &'de str, u32);
+/// A value that is read again.
+struct ValueAgain<'de, 'c> {
+    /// Its position along the node that was found.
+    at: ValuePosition<'c>,
+    text: &'de str,
+    /// The depth of re-reading before.
+    again: u32,
+}
 
-/// Looks ahead into a value until it is known what it is read along. Increases the depth of re-reading.
+impl ValueAgain<'_, '_> {
+    #[inline]
+    fn end<T, E: Error>(&self, out: Result<T, serde_json::Error>) -> Result<T, E> {
+        self.at.cx.again.set(self.again);
+        out.map_err(nested)
+    }
+}
+
 #[inline(never)]
-fn ahead_to<'de, 'c, D: Deserializer<'de>, N>(
+pub(super) fn text_reader(text: &str) -> serde_json::Deserializer<StrRead<'_>> {
+    serde_json::Deserializer::from_str(text)
+}
+
+/// Looks ahead into a value until its node is found. Increases the depth of re-reading.
+#[inline(never)]
+fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     PlanDe { de, at }: PlanDe<'c, D>,
-    find: impl Fn(&ValuePosition<'c>) -> Option<N>,
-) -> Result<AgainAlong<'de, 'c, N>, D::Error> {
+    is_found: fn(&ValuePosition<'_>) -> bool,
+) -> Result<ValueAgain<'de, 'c>, D::Error> {
     let again = at.cx.again.get();
     if at.depth >= MAX_DEPTH {
         return Err(refused("too deep"));
     }
     let raw: &'de RawValue = Deserialize::deserialize(de)?;
     let mut along = at.along(at.node);
-    for step in 0.. {
-        if let Some(found) = find(&along) {
-            at.cx.again.set(again + step);
-            return Ok((along, found, raw.get(), again));
+    while !is_found(&along) {
+        if at.cx.again.get() >= MAX_AGAIN {
+            at.cx.again.set(again);
+            return Err(refused("too deep"));
         }
-        if again + step >= MAX_AGAIN {
-            break;
+        match at.cx.look_ahead(&along, raw.get()) {
+            Ok(node) => along = at.along(node),
+            Err(error) => {
+                at.cx.again.set(again);
+                return Err(nested(error));
+            }
         }
-        along = at.along(at.cx.look_ahead(&along, raw.get()).map_err(nested)?);
+        at.cx.read_again(1);
     }
-    Err(refused("too deep"))
+    Ok(ValueAgain { at: along, text: raw.get(), again })
+}
+
+/// The same for a list. The items of a set must differ.
+#[inline(never)]
+fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<ValueAgain<'de, 'c>, D::Error> {
+    let found = ahead_to(de, |at| list(at).is_some())?;
+    if takes_list(&found.at) || is_set(&found.at, found.text) {
+        return Ok(found);
+    }
+    found.at.cx.again.set(found.again);
+    Err(refused("type, or repeated items"))
 }
 
 /// Returns the text of a value that needs look-ahead, and the node to read it along.

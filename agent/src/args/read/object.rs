@@ -1,6 +1,7 @@
 //! Objects: known keys, map entries, duplicates, nulls that mean absent.
 
 use super::PlanSeed;
+use super::container::text_reader;
 use super::context::{Context, ValuePosition, nested, refused};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::object_keys::{KeyRole, NullMeaning, ObjectRules, SeenKeys, null_meaning};
@@ -15,7 +16,6 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 pub(super) struct ObjectVisitor<'c, V> {
     pub(super) visitor: V,
     pub(super) at: &'c ValuePosition<'c>,
-    pub(super) object: ObjectNode<'c>,
 }
 
 /// The definition along which an object is read.
@@ -42,16 +42,6 @@ impl<'c> ObjectNode<'c> {
                 Some(ObjectNode::Tagged { tag, variants, names, rules: node.rules })
             }
             _ => None,
-        }
-    }
-
-    /// The same for a type that asked for an object. It does not read any value without the plan: that would compile every type for a
-    /// second kind of map.
-    #[inline]
-    pub(super) fn of_type(at: &ValuePosition<'c>) -> Option<ObjectNode<'c>> {
-        match &at.node.kind {
-            NodeKind::Any => Some(ObjectNode::Known(&at.cx.graph.any_object)),
-            _ => ObjectNode::of(at),
         }
     }
 }
@@ -121,7 +111,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
         let mut keys = None;
         if !self.at.cx.is_exact() {
-            keys = Some(KeyReader::new(&mut access, self.at, self.object)?);
+            keys = Some(KeyReader::new(&mut access, self.at)?);
         }
         self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys })
     }
@@ -163,11 +153,11 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     fn new<A: MapAccess<'de>>(
         access: &mut A,
         at: &'c ValuePosition<'c>,
-        object: ObjectNode<'c>,
     ) -> Result<KeyReader<'de, 'c>, A::Error> {
-        let (object, is_ahead, key, ahead) = match object {
-            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
-            ObjectNode::Tagged { tag, variants, names, rules } => {
+        let (object, is_ahead, key, ahead) = match ObjectNode::of(at) {
+            None => (&at.cx.graph.any_object, false, Cow::Borrowed(""), None),
+            Some(ObjectNode::Known(object)) => (object, false, Cow::Borrowed(""), None),
+            Some(ObjectNode::Tagged { tag, variants, names, rules }) => {
                 match variant(access, at.cx, (tag, variants, names, rules))? {
                     (object, ReadAhead::Tag(key)) => (object, true, key, None),
                     (object, ReadAhead::EntryReader(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
@@ -363,7 +353,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for EntryReader<'de, '_, '_, A> {
                 let raw = keys.next.raw.take();
                 along = keys.position();
                 if let Some(raw) = raw {
-                    let mut de = serde_json::Deserializer::from_str(raw.get());
+                    let mut de = text_reader(raw.get());
                     return PlanSeed { seed, at: &along }.deserialize(&mut de).map_err(nested);
                 }
                 &along

@@ -1,15 +1,14 @@
 //! Arrays and tuples.
 
 use super::PlanSeed;
+use super::container::list;
 use super::context::{ValuePosition, refused};
-use crate::args::plan::ArraySpec;
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use std::fmt;
 
 pub(super) struct SequenceVisitor<'c, V> {
     pub(super) visitor: V,
     pub(super) at: &'c ValuePosition<'c>,
-    pub(super) array: &'c ArraySpec,
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
@@ -22,10 +21,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
     #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         let mut count = 0;
-        let items = Items { access, at: self.at, array: self.array, count: &mut count };
+        let items = Items { access, at: self.at, count: &mut count };
         let out = self.visitor.visit_seq(items);
         // A large value is not moved to be looked at.
-        if out.is_ok() && !self.array.takes_length(count as u64) {
+        if out.is_ok() && !self.at.cx.is_exact() && !takes_length(self.at, count) {
             return Err(refused("length"));
         }
         out
@@ -35,7 +34,6 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
 struct Items<'c, 'n, A> {
     access: A,
     at: &'c ValuePosition<'c>,
-    array: &'c ArraySpec,
     count: &'n mut usize,
 }
 
@@ -48,7 +46,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
         let at = if self.at.cx.is_exact() {
             self.at
         } else {
-            match position(self.at, self.array, *self.count) {
+            match position(self.at, *self.count) {
                 Some(position) => along = position,
                 // After the last item of a tuple: serde_json finds what is too much.
                 None => return Ok(None),
@@ -68,7 +66,12 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
 }
 
 #[inline(never)]
-fn position<'c>(at: &'c ValuePosition<'c>, array: &ArraySpec, index: usize) -> Option<ValuePosition<'c>> {
-    let node = array.item(index)?;
+fn takes_length(at: &ValuePosition<'_>, count: usize) -> bool {
+    list(at).is_some_and(|array| array.takes_length(count as u64))
+}
+
+#[inline(never)]
+fn position<'c>(at: &'c ValuePosition<'c>, index: usize) -> Option<ValuePosition<'c>> {
+    let node = list(at)?.item(index)?;
     Some(at.index(index, at.cx.graph.node(node)))
 }

@@ -1,7 +1,7 @@
 //! A value of any kind: which visitor reads it, by the node and by what the type asks for.
 
 use super::buffered::Ahead;
-use super::container::ahead;
+use super::container::{ahead, text_reader};
 use super::context::{nested, refused};
 use super::external::ExternalVisitor;
 use super::object::ObjectNode;
@@ -41,7 +41,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             NodeKind::Any if hint == Hint::Ignored => de.deserialize_ignored_any(visitor),
             NodeKind::Any => {
                 let text = PlanDe { de, at }.any_carefully()?;
-                serde_json::Deserializer::from_str(text).deserialize_any(visitor).map_err(nested)
+                text_reader(text).deserialize_any(visitor).map_err(nested)
             }
             NodeKind::Null
             | NodeKind::Bool
@@ -69,12 +69,10 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             | NodeKind::Union { .. }
             | NodeKind::Checked(_) => match (PlanDe { de, at }).look_ahead()? {
                 Ahead::Scalar(scalar) => scalar.give(visitor),
-                Ahead::AsIs(text) => {
-                    serde_json::Deserializer::from_str(text).deserialize_any(visitor).map_err(nested)
-                }
+                Ahead::AsIs(text) => text_reader(text).deserialize_any(visitor).map_err(nested),
                 Ahead::Value { text, node } => {
                     let again = at.cx.read_again(1);
-                    let mut de = serde_json::Deserializer::from_str(text);
+                    let mut de = text_reader(text);
                     let out = PlanDe { de: &mut de, at: &at.along(node) }.read(visitor, hint);
                     at.cx.again.set(again);
                     out.map_err(nested)
@@ -113,7 +111,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             NodeKind::Any if hint == Hint::Unsigned128 => de.deserialize_u128(scalar),
             NodeKind::Any if at.cx.reads_digits() => {
                 let text = PlanDe { de, at }.any_carefully()?;
-                serde_json::Deserializer::from_str(text).deserialize_any(scalar).map_err(nested)
+                text_reader(text).deserialize_any(scalar).map_err(nested)
             }
             NodeKind::Any => {
                 if !at.cx.is_exact() {
@@ -137,11 +135,11 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 Ahead::AsIs(text) => {
                     let at = &at.along(at.cx.graph.node(at.cx.graph.any));
                     let scalar = ScalarVisitor { at, hint };
-                    serde_json::Deserializer::from_str(text).deserialize_any(scalar).map_err(nested)
+                    text_reader(text).deserialize_any(scalar).map_err(nested)
                 }
                 Ahead::Value { text, node } => {
                     let again = at.cx.read_again(1);
-                    let mut de = serde_json::Deserializer::from_str(text);
+                    let mut de = text_reader(text);
                     let out = PlanDe { de: &mut de, at: &at.along(node) }.read_scalar(hint);
                     at.cx.again.set(again);
                     out.map_err(nested)
@@ -171,7 +169,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let at = self.at;
         let (node, text) = ahead(at, self.de)?;
         let again = at.cx.read_again(1);
-        let mut de = serde_json::Deserializer::from_str(text);
+        let mut de = text_reader(text);
         let out = PlanDe { de: &mut de, at: &at.along(node) }.read_enum(visitor);
         at.cx.again.set(again);
         out.map_err(nested)
