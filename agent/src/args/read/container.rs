@@ -2,13 +2,12 @@
 //! each of a user's structs adds to a release build (`benches/build-time.sh`).
 
 use super::buffered::{MAX_AGAIN, is_set};
-use super::context::{nested, refused};
+use super::context::{list, nested, refused, text_reader};
 use super::object::{ObjectNode, ObjectVisitor};
 use super::sequence::SequenceVisitor;
 use super::{MAX_DEPTH, PlanDe, ValuePosition};
-use crate::args::plan::{ArraySpec, NodeKind, PlanNode};
+use crate::args::plan::{NodeKind, PlanNode};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use serde_json::de::StrRead;
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
@@ -61,16 +60,6 @@ fn takes_list(at: &ValuePosition<'_>) -> bool {
     list(at).is_some_and(|array| !array.unique || at.cx.is_silent())
 }
 
-/// Returns what a list is read along, if the node is one.
-#[inline]
-pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
-    match &at.node.kind {
-        NodeKind::Any => Some(&at.cx.graph.any_array),
-        NodeKind::Array(array) => Some(array),
-        _ => None,
-    }
-}
-
 /// A value that is read again.
 struct ValueAgain<'de, 'c> {
     /// Its position along the node that was found.
@@ -86,11 +75,6 @@ impl ValueAgain<'_, '_> {
         self.at.cx.again.set(self.again);
         out.map_err(nested)
     }
-}
-
-#[inline(never)]
-pub(super) fn text_reader(text: &str) -> serde_json::Deserializer<StrRead<'_>> {
-    serde_json::Deserializer::from_str(text)
 }
 
 /// Looks ahead into a value until its node is found. Increases the depth of re-reading.

@@ -2,11 +2,11 @@
 
 use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, HIDDEN};
 use crate::args::hooks::{self, CheckFindings};
-use crate::args::plan::{Graph, NodeId, NodeKind, PlanNode};
+use crate::args::plan::{ArraySpec, Graph, NodeId, NodeKind, PlanNode};
 use crate::args::rounding;
 use crate::args::text::{offset_in, push_index, push_segment};
 use serde::de::Error;
-use serde_json::Value;
+use serde_json::{Value, de::StrRead};
 use std::{cell::Cell, cell::RefCell};
 
 /// Where reading ended.
@@ -432,6 +432,22 @@ impl<'c> Context<'c> {
     pub(super) fn passes(&self, at: &ValuePosition<'_>, value: &str) -> bool {
         self.judge.is_some_and(|judge| judge.passes(at.node, value, at.is_root()))
     }
+}
+
+/// Returns what a list is read along, if the node is one.
+#[inline]
+pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
+    match &at.node.kind {
+        NodeKind::Any => Some(&at.cx.graph.any_array),
+        NodeKind::Array(array) => Some(array),
+        _ => None,
+    }
+}
+
+/// Returns the JSON reader of a text.
+#[inline(never)]
+pub(super) fn text_reader(text: &str) -> serde_json::Deserializer<StrRead<'_>> {
+    serde_json::Deserializer::from_str(text)
 }
 
 #[inline]

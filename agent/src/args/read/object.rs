@@ -1,8 +1,7 @@
 //! Objects: known keys, map entries, duplicates, nulls that mean absent.
 
 use super::PlanSeed;
-use super::container::text_reader;
-use super::context::{Context, ValuePosition, nested, refused};
+use super::context::{Context, ValuePosition, nested, refused, text_reader};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::object_keys::{KeyRole, NullMeaning, ObjectRules, SeenKeys, null_meaning};
 use crate::args::plan::{NodeId, NodeKind, ObjectSpec, Prop, VariantNames};

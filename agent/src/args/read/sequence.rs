@@ -1,8 +1,7 @@
 //! Arrays and tuples.
 
 use super::PlanSeed;
-use super::container::list;
-use super::context::{ValuePosition, refused};
+use super::context::{ValuePosition, list, refused};
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use std::fmt;
 

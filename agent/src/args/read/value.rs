@@ -1,8 +1,8 @@
 //! A value of any kind: which visitor reads it, by the node and by what the type asks for.
 
 use super::buffered::Ahead;
-use super::container::{ahead, text_reader};
-use super::context::{nested, refused};
+use super::container::ahead;
+use super::context::{nested, refused, text_reader};
 use super::external::ExternalVisitor;
 use super::object::ObjectNode;
 use super::scalar::{Scalar, ScalarVisitor};
