@@ -23,7 +23,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         if let Some(Num::Float(float)) = Num::of_token(token).filter(|_| is_number) {
             match &at.node.kind {
                 NodeKind::Num(spec) if spec.takes(Num::Float(float)) => {
-                    return scalar.give_float(spec, token, float);
+                    return Ok(scalar.give_float(spec, token, float));
                 }
                 NodeKind::Int(_) | NodeKind::Str(_) if rounding::is_rounded(token, float) => {
                     return Err(refused("rounded"));

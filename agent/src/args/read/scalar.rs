@@ -65,8 +65,8 @@ type ScalarResult<'de, E> = Result<Scalar<'de>, E>;
 
 impl ScalarVisitor<'_> {
     #[inline]
-    fn give_int<'de, E: Error>(self, int: Int) -> ScalarResult<'de, E> {
-        Ok(match int {
+    fn give_int<'de>(self, int: Int) -> Scalar<'de> {
+        match int {
             Int::Signed(v) => match u64::try_from(v) {
                 Ok(v) => Scalar::Unsigned(v),
                 Err(_) => Scalar::Signed(v),
@@ -76,7 +76,7 @@ impl ScalarVisitor<'_> {
             wide if matches!(self.hint, Hint::Any | Hint::Ignored) => Scalar::Text(wide.to_string()),
             Int::Wide(v) => Scalar::Wide(v),
             Int::WideUnsigned(v) => Scalar::WideUnsigned(v),
-        })
+        }
     }
 
     fn coerced_int<'de, E: Error>(
@@ -90,7 +90,7 @@ impl ScalarVisitor<'_> {
             return Err(refused("range"));
         }
         self.at.cx.record(self.at, from, int.into(), rule);
-        self.give_int(int)
+        Ok(self.give_int(int))
     }
 
     /// Reads text where an integer is expected.
@@ -118,41 +118,36 @@ impl ScalarVisitor<'_> {
             Num::Signed(v) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Signed(v), rule);
                 match spec.rounded_whole(v.into()) {
-                    Some(float) => self.give_rounded(CoercedValue::Signed(v), float),
+                    Some(float) => Ok(self.give_rounded(CoercedValue::Signed(v), float)),
                     None => Ok(Scalar::Signed(v)),
                 }
             }
             Num::Unsigned(v) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Unsigned(v), rule);
                 match spec.rounded_whole(v.into()) {
-                    Some(float) => self.give_rounded(CoercedValue::Unsigned(v), float),
+                    Some(float) => Ok(self.give_rounded(CoercedValue::Unsigned(v), float)),
                     None => Ok(Scalar::Unsigned(v)),
                 }
             }
             Num::Float(f) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Float(f), rule);
-                self.give_float(spec, text, f)
+                Ok(self.give_float(spec, text, f))
             }
         }
     }
 
     /// Passes a number on that lost digits, and records it.
     #[cold]
-    fn give_rounded<'de, E: Error>(self, from: CoercedValue<'_>, to: f64) -> ScalarResult<'de, E> {
+    fn give_rounded<'de>(self, from: CoercedValue<'_>, to: f64) -> Scalar<'de> {
         self.at.cx.record(self.at, from, CoercedValue::Float(to), CoercionRule::NumberRounded);
-        Ok(Scalar::Float(to))
+        Scalar::Float(to)
     }
 
     /// Passes a float on that was read from these digits.
-    pub(super) fn give_float<'de, E: Error>(
-        self,
-        spec: &NumSpec,
-        digits: &str,
-        float: f64,
-    ) -> ScalarResult<'de, E> {
+    pub(super) fn give_float<'de>(self, spec: &NumSpec, digits: &str, float: f64) -> Scalar<'de> {
         match spec.rounded(digits, float) {
             Some(to) => self.give_rounded(CoercedValue::Text(digits), to),
-            None => Ok(Scalar::Float(float)),
+            None => Scalar::Float(float),
         }
     }
 
@@ -255,7 +250,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
             NodeKind::Num(spec) => {
                 if spec.takes(Num::Signed(v)) {
                     match spec.rounded_whole(v.into()) {
-                        Some(float) => self.give_rounded(CoercedValue::Signed(v), float),
+                        Some(float) => Ok(self.give_rounded(CoercedValue::Signed(v), float)),
                         None => Ok(Scalar::Signed(v)),
                     }
                 } else {
@@ -280,7 +275,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
             NodeKind::Num(spec) => {
                 if spec.takes(Num::Unsigned(v)) {
                     match spec.rounded_whole(v.into()) {
-                        Some(float) => self.give_rounded(CoercedValue::Unsigned(v), float),
+                        Some(float) => Ok(self.give_rounded(CoercedValue::Unsigned(v), float)),
                         None => Ok(Scalar::Unsigned(v)),
                     }
                 } else {
@@ -375,7 +370,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
         if token.bytes().all(|b| b == b'-' || b.is_ascii_digit()) {
             return match int_from_text(token).int() {
-                Some(int) if spec.takes(int) => scalar.give_int(int),
+                Some(int) if spec.takes(int) => Ok(scalar.give_int(int)),
                 _ => Err(refused("range")),
             };
         }
