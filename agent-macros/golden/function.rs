@@ -50,6 +50,27 @@ const _: () = {
     impl ::agent::__private::StaticTool for temperature {
         const NAME: &'static ::agent::__private::str = "temperature";
         fn entry() -> ::agent::__private::Entry {
+            type __Pick0 = ::agent::__private::Pick<
+                {
+                    #[allow(unused_imports)]
+                    use ::agent::__private::ArgumentUnknown as _;
+                    ::agent::__private::Probe::<String>::ARGUMENT
+                },
+            >;
+            type __Pick1 = ::agent::__private::Pick<
+                {
+                    #[allow(unused_imports)]
+                    use ::agent::__private::ArgumentUnknown as _;
+                    ::agent::__private::Probe::<u8>::ARGUMENT
+                },
+            >;
+            type __Pick2 = ::agent::__private::Pick<
+                {
+                    #[allow(unused_imports)]
+                    use ::agent::__private::ArgumentUnknown as _;
+                    ::agent::__private::Probe::<::std::vec::Vec<String>>::ARGUMENT
+                },
+            >;
             fn __value0() -> u8 {
                 1
             }
@@ -167,57 +188,21 @@ const _: () = {
                 #[schemars(crate = "::agent::__private::schemars")]
                 struct __Args {
                     #[schemars(description = "City name.")]
-                    city: <::agent::__private::Pick<
-                        {
-                            #[allow(unused_imports)]
-                            use ::agent::__private::ArgumentUnknown as _;
-                            ::agent::__private::Probe::<String>::ARGUMENT
-                        },
-                    > as ::agent::__private::OrStandIn<String>>::Field,
+                    city: <__Pick0 as ::agent::__private::OrStandIn<String>>::Field,
                     #[serde(default = "__default0")]
                     #[schemars(transform = __show0)]
                     #[schemars(extend("minimum" = 0u64, "maximum" = 3u64))]
-                    decimals: <::agent::__private::Pick<
-                        {
-                            #[allow(unused_imports)]
-                            use ::agent::__private::ArgumentUnknown as _;
-                            ::agent::__private::Probe::<u8>::ARGUMENT
-                        },
-                    > as ::agent::__private::OrStandIn<u8>>::Field,
-                    words: <::agent::__private::Pick<
-                        {
-                            #[allow(unused_imports)]
-                            use ::agent::__private::ArgumentUnknown as _;
-                            ::agent::__private::Probe::<
-                                ::std::vec::Vec<String>,
-                            >::ARGUMENT
-                        },
-                    > as ::agent::__private::OrStandIn<::std::vec::Vec<String>>>::Field,
+                    decimals: <__Pick1 as ::agent::__private::OrStandIn<u8>>::Field,
+                    words: <__Pick2 as ::agent::__private::OrStandIn<
+                        ::std::vec::Vec<String>,
+                    >>::Field,
                 }
                 fn __run<'__a>(
-                    p0: <::agent::__private::Pick<
-                        {
-                            #[allow(unused_imports)]
-                            use ::agent::__private::ArgumentUnknown as _;
-                            ::agent::__private::Probe::<String>::ARGUMENT
-                        },
-                    > as ::agent::__private::OrStandIn<String>>::Field,
-                    p1: <::agent::__private::Pick<
-                        {
-                            #[allow(unused_imports)]
-                            use ::agent::__private::ArgumentUnknown as _;
-                            ::agent::__private::Probe::<u8>::ARGUMENT
-                        },
-                    > as ::agent::__private::OrStandIn<u8>>::Field,
-                    p2: <::agent::__private::Pick<
-                        {
-                            #[allow(unused_imports)]
-                            use ::agent::__private::ArgumentUnknown as _;
-                            ::agent::__private::Probe::<
-                                ::std::vec::Vec<String>,
-                            >::ARGUMENT
-                        },
-                    > as ::agent::__private::OrStandIn<::std::vec::Vec<String>>>::Field,
+                    p0: <__Pick0 as ::agent::__private::OrStandIn<String>>::Field,
+                    p1: <__Pick1 as ::agent::__private::OrStandIn<u8>>::Field,
+                    p2: <__Pick2 as ::agent::__private::OrStandIn<
+                        ::std::vec::Vec<String>,
+                    >>::Field,
                     cx: &'__a ::agent::__private::ToolContext,
                 ) -> ::agent::__private::BoxFuture<
                     '__a,
@@ -228,29 +213,13 @@ const _: () = {
                     {
                         let body = async move {
                             let _ = cx;
-                            let p0 = <::agent::__private::Pick<
-                                {
-                                    #[allow(unused_imports)]
-                                    use ::agent::__private::ArgumentUnknown as _;
-                                    ::agent::__private::Probe::<String>::ARGUMENT
-                                },
-                            > as ::agent::__private::OrStandIn<String>>::give(p0);
-                            let p1 = <::agent::__private::Pick<
-                                {
-                                    #[allow(unused_imports)]
-                                    use ::agent::__private::ArgumentUnknown as _;
-                                    ::agent::__private::Probe::<u8>::ARGUMENT
-                                },
-                            > as ::agent::__private::OrStandIn<u8>>::give(p1);
-                            let p2 = <::agent::__private::Pick<
-                                {
-                                    #[allow(unused_imports)]
-                                    use ::agent::__private::ArgumentUnknown as _;
-                                    ::agent::__private::Probe::<
-                                        ::std::vec::Vec<String>,
-                                    >::ARGUMENT
-                                },
-                            > as ::agent::__private::OrStandIn<
+                            let p0 = <__Pick0 as ::agent::__private::OrStandIn<
+                                String,
+                            >>::give(p0);
+                            let p1 = <__Pick1 as ::agent::__private::OrStandIn<
+                                u8,
+                            >>::give(p1);
+                            let p2 = <__Pick2 as ::agent::__private::OrStandIn<
                                 ::std::vec::Vec<String>,
                             >>::give(p2);
                             let injected3 = match ::agent::__private::Inject::<

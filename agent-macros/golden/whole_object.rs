@@ -41,6 +41,13 @@ const _: () = {
     impl ::agent::__private::StaticTool for SearchTool {
         const NAME: &'static ::agent::__private::str = "search";
         fn entry() -> ::agent::__private::Entry {
+            type __Pick0 = ::agent::__private::Pick<
+                {
+                    #[allow(unused_imports)]
+                    use ::agent::__private::ArgumentUnknown as _;
+                    ::agent::__private::Probe::<SearchArgs>::ARGUMENT
+                },
+            >;
             const _: () = {
                 #[allow(unused_imports)]
                 use ::agent::__private::AdviceUnknown as _;
@@ -85,22 +92,10 @@ const _: () = {
                 #[serde(crate = "::agent::__private::serde")]
                 #[schemars(crate = "::agent::__private::schemars")]
                 struct __Args {
-                    args: <::agent::__private::Pick<
-                        {
-                            #[allow(unused_imports)]
-                            use ::agent::__private::ArgumentUnknown as _;
-                            ::agent::__private::Probe::<SearchArgs>::ARGUMENT
-                        },
-                    > as ::agent::__private::OrStandIn<SearchArgs>>::Field,
+                    args: <__Pick0 as ::agent::__private::OrStandIn<SearchArgs>>::Field,
                 }
                 fn __run<'__a>(
-                    p0: <::agent::__private::Pick<
-                        {
-                            #[allow(unused_imports)]
-                            use ::agent::__private::ArgumentUnknown as _;
-                            ::agent::__private::Probe::<SearchArgs>::ARGUMENT
-                        },
-                    > as ::agent::__private::OrStandIn<SearchArgs>>::Field,
+                    p0: <__Pick0 as ::agent::__private::OrStandIn<SearchArgs>>::Field,
                     cx: &'__a ::agent::__private::ToolContext,
                 ) -> ::agent::__private::BoxFuture<
                     '__a,
@@ -110,13 +105,9 @@ const _: () = {
                         cx,
                         move |cx: &::agent::__private::ToolContext| {
                             let _ = cx;
-                            let p0 = <::agent::__private::Pick<
-                                {
-                                    #[allow(unused_imports)]
-                                    use ::agent::__private::ArgumentUnknown as _;
-                                    ::agent::__private::Probe::<SearchArgs>::ARGUMENT
-                                },
-                            > as ::agent::__private::OrStandIn<SearchArgs>>::give(p0);
+                            let p0 = <__Pick0 as ::agent::__private::OrStandIn<
+                                SearchArgs,
+                            >>::give(p0);
                             {
                                 #[allow(unused_imports)]
                                 use ::agent::__private::{
@@ -149,31 +140,19 @@ const _: () = {
                         __options()
                             .approval(
                                 ::agent::__private::Approval::when::<
-                                    <::agent::__private::Pick<
-                                        {
-                                            #[allow(unused_imports)]
-                                            use ::agent::__private::ArgumentUnknown as _;
-                                            ::agent::__private::Probe::<SearchArgs>::ARGUMENT
-                                        },
-                                    > as ::agent::__private::OrStandIn<SearchArgs>>::Field,
+                                    <__Pick0 as ::agent::__private::OrStandIn<
+                                        SearchArgs,
+                                    >>::Field,
                                 >(|args| __approval(
-                                    <::agent::__private::Pick<
-                                        {
-                                            #[allow(unused_imports)]
-                                            use ::agent::__private::ArgumentUnknown as _;
-                                            ::agent::__private::Probe::<SearchArgs>::ARGUMENT
-                                        },
-                                    > as ::agent::__private::OrStandIn<SearchArgs>>::lend(args),
+                                    <__Pick0 as ::agent::__private::OrStandIn<
+                                        SearchArgs,
+                                    >>::lend(args),
                                 )),
                             )
                             .compile::<
-                                <::agent::__private::Pick<
-                                    {
-                                        #[allow(unused_imports)]
-                                        use ::agent::__private::ArgumentUnknown as _;
-                                        ::agent::__private::Probe::<SearchArgs>::ARGUMENT
-                                    },
-                                > as ::agent::__private::OrStandIn<SearchArgs>>::Field,
+                                <__Pick0 as ::agent::__private::OrStandIn<
+                                    SearchArgs,
+                                >>::Field,
                             >()
                     } else {
                         __options()
@@ -181,13 +160,7 @@ const _: () = {
                                 ::agent::__private::Approval::when::<
                                     __Args,
                                 >(|args| __approval(
-                                    <::agent::__private::Pick<
-                                        {
-                                            #[allow(unused_imports)]
-                                            use ::agent::__private::ArgumentUnknown as _;
-                                            ::agent::__private::Probe::<SearchArgs>::ARGUMENT
-                                        },
-                                    > as ::agent::__private::OrStandIn<
+                                    <__Pick0 as ::agent::__private::OrStandIn<
                                         SearchArgs,
                                     >>::lend(&args.args),
                                 )),
@@ -202,13 +175,7 @@ const _: () = {
                 };
                 if __WHOLE {
                     return ::agent::__private::typed::<
-                        <::agent::__private::Pick<
-                            {
-                                #[allow(unused_imports)]
-                                use ::agent::__private::ArgumentUnknown as _;
-                                ::agent::__private::Probe::<SearchArgs>::ARGUMENT
-                            },
-                        > as ::agent::__private::OrStandIn<SearchArgs>>::Field,
+                        <__Pick0 as ::agent::__private::OrStandIn<SearchArgs>>::Field,
                         _,
                     >(&__DEFINITION, requires, move |args, cx| __run(args, cx));
                 }

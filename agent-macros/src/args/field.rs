@@ -433,12 +433,18 @@ pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> Token
             }> as #private::OrStandIn<#ty>>
         };
     }
+    let pick = pick(ty, private);
+    quote!(<#pick as #private::OrStandIn<#ty>>)
+}
+
+/// What picks the type of an argument, or a stand-in.
+pub(crate) fn pick(ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
-        <#private::Pick<{
+        #private::Pick<{
             #[allow(unused_imports)]
             use #private::ArgumentUnknown as _;
             #private::Probe::<#ty>::ARGUMENT
-        }> as #private::OrStandIn<#ty>>
+        }>
     }
 }
 

@@ -5,14 +5,14 @@ use super::options::ROWS;
 use super::{approval, check};
 use crate::args::Kind;
 use crate::args::checks::{Checks, implementation};
-use crate::args::field::{FieldLowering, argument_or_stand_in};
+use crate::args::field::{FieldLowering, argument_or_stand_in, pick};
 use crate::args::foreign::described_by;
 use crate::args::mirror::compare_names;
 use crate::diag::Errors;
 use crate::path::{Private, hidden, ours};
-use crate::types::replace_self;
+use crate::types::{has_lifetime, replace_self};
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Field, Generics, LitStr, Type, parse_quote};
 
@@ -28,6 +28,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
     let types: Vec<TokenStream> = tool.params.iter().map(|param| param.ty.to_token_stream()).collect();
     let checks = check::params(&tool, &types, private);
+    let picks = picks(&mut tool, &types, private);
     let run = run(&tool, &types, private);
     let whole = whole(&tool, &types, private);
     let requires = requires(&tool, &types, private);
@@ -95,6 +96,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     let (helpers, arguments) =
         arguments_struct(params, &field_types, receiver.map(|receiver| receiver.this), private, errors);
     quote! {
+        #picks
         #helpers
         #checks
         #rule_helper
@@ -121,7 +123,25 @@ pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> To
     if param.options.with.is_some() {
         return quote!(<#private::Pick<true> as #private::OrStandIn<#ty>>);
     }
-    argument_or_stand_in(ty, private)
+    match &param.pick {
+        Some(pick) => quote!(<#pick as #private::OrStandIn<#ty>>),
+        None => argument_or_stand_in(ty, private),
+    }
+}
+
+/// The aliases by which the other functions here name the types of arguments.
+fn picks(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
+    let mut aliases = TokenStream::new();
+    for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
+        // An alias cannot have a lifetime that is left out.
+        if !param.is_argument() || param.options.with.is_some() || has_lifetime(ty) {
+            continue;
+        }
+        let (pick, cfgs, question) = (format_ident!("__Pick{n}"), &param.cfgs, pick(ty, private));
+        aliases.extend(quote!(#(#cfgs)* type #pick = #question;));
+        param.pick = Some(pick);
+    }
+    aliases
 }
 
 fn variable(n: usize) -> Ident {
@@ -157,7 +177,7 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     if arguments.next().is_some() || apart || only.pass != Pass::Value {
         return None;
     }
-    let field = argument_or_stand_in(ty, private);
+    let field = stand_in(only, ty, private);
     let is_whole = quote!({
         #[allow(unused_imports)]
         use #private::ObjectUnknown as _;

@@ -85,11 +85,13 @@ pub(crate) use text::{cut, push_index, push_segment};
 use exact::Fit;
 use judge::{RefusedArguments, TextJudge, diagnose};
 use plan::IssueLimit;
-use read::{Context, PlanDe, ValuePosition};
+pub(crate) use read::PlanDe;
+use read::{Context, ValuePosition};
 use refused::Reread;
 use report::Offer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::any::Any;
 use std::cell::Cell;
 use wrapped::WrappedValues;
 
@@ -146,34 +148,50 @@ impl Plan {
     /// # Errors
     /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object or does not fit the plan.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
+        self.parse_by(text, read::<T>)
+    }
+
+    /// Parses arguments whose value is passed on in a box. What surrounds the reading is compiled once, and not for each type.
+    pub(crate) fn parse_boxed(
+        &self,
+        text: &str,
+        read: BoxReader,
+    ) -> Result<BoxedArguments, InvalidArguments> {
+        self.parse_by(text, |cx, text| read_by(cx, text, read))
+    }
+
+    #[inline]
+    fn parse_by<T>(
+        &self,
+        text: &str,
+        read: impl Fn(&Context<'_>, &str) -> Result<T, serde_json::Error>,
+    ) -> Result<Parsed<T>, InvalidArguments> {
         let is_blank = !text.starts_with('{') && text.trim_start().is_empty();
         let text = if is_blank { "{}" } else { text };
         let fit = exact::fit(self.graph(), text);
         if fit == Fit::Exact {
-            let cx = Context::exact(self.graph(), text);
-            let mut de = serde_json::Deserializer::from_str(text);
-            let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&cx, cx.root()) });
             // A large value is moved only once.
-            match value {
-                Ok(value) if de.end().is_ok() && self.pass_as_a_whole(text).is_ok() => {
+            match read(&Context::exact(self.graph(), text), text) {
+                Ok(value) if self.pass_as_a_whole(text).is_ok() => {
                     return Ok(Parsed { value, coercions: Vec::new(), is_exact: !is_blank });
                 }
                 // Refused by the type, or as a whole: the reader along the plan finds out where.
                 _ => {}
             }
         }
-        self.parse_otherwise(text, fit)
+        self.parse_otherwise(text, fit, read)
     }
 
     /// Reads arguments that do not fit as they are, or whose type refuses them.
-    fn parse_otherwise<T: DeserializeOwned>(
+    fn parse_otherwise<T>(
         &self,
         text: &str,
         fit: Fit,
+        read: impl Fn(&Context<'_>, &str) -> Result<T, serde_json::Error>,
     ) -> Result<Parsed<T>, InvalidArguments> {
         let kept = Cell::new(None);
         let coercions = self.parse_along(text, fit, &|cx, text, is_kept| {
-            let value = read::<T>(cx, text)?;
+            let value = read(cx, text)?;
             if is_kept {
                 kept.set(Some(value));
             }
@@ -181,8 +199,14 @@ impl Plan {
         })?;
         match kept.into_inner() {
             Some(value) => Ok(Parsed { value, coercions, is_exact: false }),
-            None => Err(InvalidArguments::new(self, Vec::new(), 0, None)),
+            None => Err(self.refused()),
         }
+    }
+
+    /// Refuses arguments without a reason.
+    #[cold]
+    pub(crate) fn refused(&self) -> InvalidArguments {
+        InvalidArguments::new(self, Vec::new(), 0, None)
     }
 
     /// Reads arguments along the plan. Returns their coercions; the value is the one that was kept last.
@@ -366,9 +390,39 @@ fn read_carefully(
     Ok(cx.into_coercions())
 }
 
+/// The JSON reader of a text.
+type TextReader<'t> = serde_json::Deserializer<serde_json::de::StrRead<'t>>;
+
+/// Reads one type of arguments into a box.
+pub(crate) type BoxReader =
+    fn(PlanDe<'_, &mut TextReader<'_>>) -> Result<Box<dyn Any + Send>, serde_json::Error>;
+
+/// Parsed arguments of any type.
+pub(crate) type BoxedArguments = Parsed<Box<dyn Any + Send>>;
+
+/// The [`BoxReader`] of a type.
+pub(crate) fn read_boxed<T: DeserializeOwned + Send + 'static>(
+    de: PlanDe<'_, &mut TextReader<'_>>,
+) -> Result<Box<dyn Any + Send>, serde_json::Error> {
+    match T::deserialize(de) {
+        Ok(value) => Ok(Box::new(value)),
+        Err(error) => Err(error),
+    }
+}
+
+#[inline]
 fn read<T: DeserializeOwned>(cx: &Context<'_>, text: &str) -> Result<T, serde_json::Error> {
+    read_by(cx, text, |de| T::deserialize(de))
+}
+
+#[inline]
+fn read_by<'t, T>(
+    cx: &Context<'_>,
+    text: &'t str,
+    read: impl FnOnce(PlanDe<'_, &mut TextReader<'t>>) -> Result<T, serde_json::Error>,
+) -> Result<T, serde_json::Error> {
     let mut de = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(cx, cx.root()) });
+    let value = read(PlanDe { de: &mut de, at: &ValuePosition::root(cx, cx.root()) });
     if value.is_ok() {
         de.end()?;
     }

@@ -7,11 +7,11 @@ use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::outcome::ToolOutcome;
 use super::state::StateKey;
-use crate::args::{Coercion, InvalidArguments, Plan};
+use crate::args::{BoxReader, Coercion, InvalidArguments, Plan, read_boxed};
 #[cfg(feature = "runtime")]
 use crate::json_hash::JsonHash;
 use serde_json::Value;
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -145,9 +145,18 @@ impl AcceptedArguments {
     /// # Errors
     /// Fails with the full report when the plan of the definition refuses them.
     pub fn parse<A: Argument>(definition: &ToolDefinition, text: &str) -> Result<Self, InvalidArguments> {
-        let parsed = definition.plan().parse::<A>(text)?;
-        let accepted = Self { is_exact: parsed.is_exact, ..Self::new(definition, text, parsed.coercions) };
-        Ok(accepted.with_parsed(parsed.value))
+        Self::parse_by(ArgumentReader::of::<A>(), definition, text)
+    }
+
+    pub(super) fn parse_by(
+        reader: ArgumentReader,
+        definition: &ToolDefinition,
+        text: &str,
+    ) -> Result<Self, InvalidArguments> {
+        let parsed = definition.plan().parse_boxed(text, reader.read)?;
+        let mut accepted = Self::with(definition, text, parsed.coercions);
+        (accepted.is_exact, accepted.parsed) = (parsed.is_exact, Mutex::new(Some(parsed.value)));
+        Ok(accepted)
     }
 
     /// Accepts arguments that were checked in another way.
@@ -169,11 +178,6 @@ impl AcceptedArguments {
             parsed: Mutex::new(None),
             whole: None,
         }
-    }
-
-    pub(super) fn with_parsed<A: Send + 'static>(mut self, parsed: A) -> Self {
-        self.parsed = Mutex::new(Some(Box::new(parsed)));
-        self
     }
 
     /// Sets what the body gets in place of these arguments.
@@ -240,14 +244,32 @@ impl AcceptedArguments {
     /// # Errors
     /// Fails when they were checked as another type, and are not an `A`.
     pub fn take<A: Argument>(&self) -> Result<A, InvalidArguments> {
-        match self.take_parsed().map(<Box<dyn Any + Send>>::downcast::<A>) {
-            Some(Ok(parsed)) => Ok(*parsed),
-            _ => self.definition.plan().parse::<A>(&self.text).map(|parsed| parsed.value),
+        match self.take_by(ArgumentReader::of::<A>())?.downcast::<A>() {
+            Ok(value) => Ok(*value),
+            Err(_) => Err(self.definition.plan().refused()),
         }
     }
 
-    fn take_parsed(&self) -> Option<Box<dyn Any + Send>> {
-        self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Takes the arguments as a value of the reader's type.
+    pub(super) fn take_by(&self, reader: ArgumentReader) -> Result<Box<dyn Any + Send>, InvalidArguments> {
+        let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match parsed {
+            Some(parsed) if (*parsed).type_id() == reader.id => Ok(parsed),
+            _ => self.definition.plan().parse_boxed(&self.text, reader.read).map(|parsed| parsed.value),
+        }
+    }
+}
+
+/// A type of arguments, as a value: what parses and passes on arguments is compiled once, and not for each type.
+#[derive(Clone, Copy)]
+pub(super) struct ArgumentReader {
+    id: TypeId,
+    read: BoxReader,
+}
+
+impl ArgumentReader {
+    pub(super) fn of<A: Argument>() -> Self {
+        Self { id: TypeId::of::<A>(), read: read_boxed::<A> }
     }
 }
 

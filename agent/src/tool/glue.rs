@@ -8,7 +8,7 @@
 
 use super::BoxFuture;
 use super::arguments::{Argument, ToolArgs};
-use super::body::{AcceptedArguments, ToolBody};
+use super::body::{AcceptedArguments, ArgumentReader, ToolBody};
 use super::context::ToolContext;
 use super::definition::ToolDefinition;
 use super::definition_error::DefinitionError;
@@ -21,6 +21,7 @@ use crate::args::{InvalidArguments, Plan, schema_of};
 use crate::panics::catch;
 use schemars::Schema;
 use serde_json::Value;
+use std::any::Any;
 use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::panic::resume_unwind;
@@ -53,13 +54,18 @@ impl ToolOptions {
     }
 }
 
-/// A body whose arguments are an `A`.
-struct TypedBody<A, F> {
-    /// The definition that was compiled from `A`.
+/// Passes arguments of the function's type to it; `None` for those of another.
+type RunBoxed = Box<
+    dyn for<'a> Fn(Box<dyn Any + Send>, &'a ToolContext) -> Option<BoxFuture<'a, ToolOutcome>> + Send + Sync,
+>;
+
+/// The body of a function. Its type of arguments is a value, so that bodies are compiled once, and not for each function.
+struct TypedBody {
+    /// The definition that was compiled from the type.
     own: &'static ToolDefinition,
     injected: Injected,
-    run: F,
-    arguments: PhantomData<fn() -> A>,
+    reader: ArgumentReader,
+    run: RunBoxed,
 }
 
 /// Returns the entry of a tool that checks its arguments by the definition and passes them to `run`.
@@ -68,33 +74,50 @@ where
     A: Argument,
     F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
 {
+    let run: RunBoxed = Box::new(move |arguments, cx| match arguments.downcast::<A>() {
+        Ok(arguments) => Some(run(*arguments, cx)),
+        Err(_) => None,
+    });
+    entry(definition, injected, ArgumentReader::of::<A>(), run)
+}
+
+fn entry(
+    definition: &'static LazyLock<Compiled>,
+    injected: Injected,
+    reader: ArgumentReader,
+    run: RunBoxed,
+) -> Entry {
     match &**definition {
-        Ok(own) => {
-            let body = TypedBody { own, injected, run, arguments: PhantomData };
-            Ok(Tool::from_body(own.clone(), body))
-        }
+        Ok(own) => Ok(Tool::from_body(own.clone(), TypedBody { own, injected, reader, run })),
         Err(error) => Err(error.clone()),
     }
 }
 
-impl<A, F> ToolBody for TypedBody<A, F>
-where
-    A: Argument,
-    F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
-{
+impl ToolBody for TypedBody {
     fn call<'a>(
         &'a self,
         arguments: &'a AcceptedArguments,
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome> {
-        match arguments.take::<A>() {
-            Ok(value) => (self.run)(value, cx),
+        match arguments.take_by(self.reader) {
+            Ok(value) => {
+                (self.run)(value, cx).unwrap_or_else(|| Box::pin(ready(self.own.plan().refused().into())))
+            }
             Err(refusal) => Box::pin(ready(refusal.into())),
         }
     }
 
+    /// Checks arguments by a definition and, if that is not the function's own, by its own as well.
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
-        check(AcceptedArguments::parse::<A>, self.own, definition, text)
+        if definition.plan().source().is_some() {
+            return AcceptedArguments::parse_by(self.reader, definition, text);
+        }
+        // The application shows another schema. Arguments that it accepts have to fit the function, too.
+        let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
+        let own = AcceptedArguments::parse_by(self.reader, self.own, &accepted.value().to_string())
+            .map_err(|report| report.under(definition.plan()))?;
+        let (value, coercions) = (accepted.value().clone(), accepted.coercions().to_vec());
+        Ok(AcceptedArguments::new(definition, text, coercions).with_whole(value, own))
     }
 
     fn requires(&self) -> &[StateKey] {
@@ -104,23 +127,6 @@ where
     fn reads_context(&self) -> bool {
         self.injected.context
     }
-}
-
-/// Checks arguments by a definition and, if that is not the function's own, by `own` as well. `parse` is that of the function's type.
-fn check(
-    parse: fn(&ToolDefinition, &str) -> Result<AcceptedArguments, InvalidArguments>,
-    own: &ToolDefinition,
-    definition: &ToolDefinition,
-    text: &str,
-) -> Result<AcceptedArguments, InvalidArguments> {
-    if definition.plan().source().is_some() {
-        return parse(definition, text);
-    }
-    // The application shows another schema. Arguments that it accepts have to fit the function, too.
-    let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
-    let own = parse(own, &accepted.value().to_string()).map_err(|report| report.under(definition.plan()))?;
-    let (value, coercions) = (accepted.value().clone(), accepted.coercions().to_vec());
-    Ok(AcceptedArguments::new(definition, text, coercions).with_whole(value, own))
 }
 
 /// Runs a synchronous body on the context's executor.

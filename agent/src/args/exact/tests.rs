@@ -1,6 +1,7 @@
 use super::{Fit, fit, value_fits};
 use crate::args::plan::Plan;
 use crate::args::policy::{PlanOptions, UnknownKeys};
+use crate::args::read;
 use serde_json::{Value, json};
 
 /// Schemas that the scan decides for every value below, but for spellings and numbers that it leaves to the reader along the plan.
@@ -119,7 +120,7 @@ fn the_scan_agrees_with_the_reader_along_the_plan() {
             let plan = plan(&schema, options);
             for value in VALUES {
                 for text in [format!(r#"{{"v":{value}}}"#), format!("\n {{ \"v\" :\t{value} }} ")] {
-                    let along = plan.parse_otherwise::<Value>(&text, Fit::Unknown);
+                    let along = plan.parse_otherwise(&text, Fit::Unknown, read::<Value>);
                     let found = fit(plan.graph(), &text);
                     decided[found as usize] += 1;
                     match (found, along) {

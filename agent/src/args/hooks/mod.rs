@@ -37,28 +37,31 @@ thread_local! {
 
 /// Runs `reading` in a scope in which checks set aside what they find.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
-    let _before =
-        Before { aside: Some(ASIDE.replace(Some(Vec::new()))), suspended: SUSPENDED.replace(false) };
+    let _before = Before { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };
     reading()
 }
 
-/// Until the guard is dropped, only values that the engine itself reads set findings aside.
-pub(crate) fn suspend() -> Before {
-    Before { aside: None, suspended: SUSPENDED.replace(true) }
+/// From here on, only values that the engine itself reads set findings aside. Returns `false` if that was so before. A panic ends it
+/// with the scope.
+pub(crate) fn suspend() -> bool {
+    !SUSPENDED.replace(true)
+}
+
+/// Ends what `suspend` began.
+pub(crate) fn resume() {
+    SUSPENDED.set(false);
 }
 
 /// Restores the earlier state, even if a check panics.
-pub(crate) struct Before {
-    aside: Option<Aside>,
+struct Before {
+    aside: Aside,
     suspended: bool,
 }
 
 impl Drop for Before {
     fn drop(&mut self) {
         SUSPENDED.set(self.suspended);
-        if let Some(aside) = self.aside.take() {
-            ASIDE.set(aside);
-        }
+        ASIDE.set(self.aside.take());
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) use without::NotTakenOut;
 pub(crate) use words::{PickedWord, VariantNames, Words};
 
 use super::policy::{PlanOptions, Rules, UnknownKeys};
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 
@@ -175,8 +175,11 @@ impl Graph {
 
 /// Returns the schema of a type as schemars gives it.
 pub(crate) fn schema_of<T: JsonSchema + ?Sized>() -> Value {
-    let generator = SchemaSettings::draft2020_12().with(|s| s.meta_schema = None).into_generator();
-    generator.into_root_schema_for::<T>().to_value()
+    generator().into_root_schema_for::<T>().to_value()
+}
+
+fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).into_generator()
 }
 
 /// Whether a text has the words of another one, one after the other.

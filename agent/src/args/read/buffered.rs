@@ -2,34 +2,49 @@
 //! subtree is kept as text and read again.
 
 use super::context::{nested, refused};
-use super::sequence::SequenceVisitor;
-use super::{Context, Hint, MAX_DEPTH, PlanDe, ValuePosition};
+use super::scalar::Scalar;
+use super::{Context, MAX_DEPTH, PlanDe, ValuePosition};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::document::Document;
-use crate::args::plan::{ArraySpec, CheckedSpec, NodeId, NodeKind, PlanNode};
+use crate::args::plan::{NodeId, NodeKind, PlanNode};
 use crate::args::rounding;
 use crate::args::scalar::const_of;
 use crate::args::unique::repeated;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
 /// Values nest 127 deep, with alternatives in objects at each level. More means that the schema leads from alternatives to alternatives.
 pub(super) const MAX_AGAIN: u32 = 260;
 
-impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
+/// What looking ahead into a value has found.
+pub(super) enum Ahead<'de, 'c> {
+    Scalar(Scalar<'de>),
+    /// The value is read again as it is.
+    AsIs(&'de str),
+    /// The value is read again, along another node.
+    Value {
+        text: &'de str,
+        node: &'c PlanNode,
+    },
+}
+
+impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
+    /// Looks ahead into a value for a type that did not ask for a container.
     #[inline(never)]
-    pub(super) fn buffered<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
+    pub(super) fn look_ahead(self) -> Result<Ahead<'de, 'c>, D::Error> {
         let PlanDe { de, at } = self;
         let (cx, node) = (at.cx, at.node);
-        let again = cx.again.get();
-        if at.depth >= MAX_DEPTH || again >= MAX_AGAIN {
+        if at.depth >= MAX_DEPTH || cx.again.get() >= MAX_AGAIN {
             return Err(refused("too deep"));
         }
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let text = raw.get();
-        let chosen = match &node.kind {
-            NodeKind::Const(members) => return constant(at, members, text, visitor),
+        match &node.kind {
+            NodeKind::Const(members) => {
+                let coerced = constant(at, members, text).map_err(nested)?;
+                return Ok(coerced.map_or(Ahead::AsIs(text), Ahead::Scalar));
+            }
             NodeKind::External(external) if text.starts_with('"') => {
                 // Met by something that did not ask for an enum: serde's buffer, a `Value`.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
@@ -44,58 +59,11 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                         CoercionRule::FoldEnum,
                     );
                 }
-                return visitor.visit_str(unit.word);
+                return Ok(Ahead::Scalar(Scalar::Text(unit.word.to_owned())));
             }
-            _ => choose(cx, at, text).ok_or_else(|| refused("no alternative fits"))?,
-        };
-        let mut de = serde_json::Deserializer::from_str(text);
-        cx.again.set(again + 1);
-        let out = PlanDe { de: &mut de, at: &at.along(cx.graph.node(chosen)) }.read(visitor, hint);
-        cx.again.set(again);
-        out.map_err(nested)
-    }
-
-    /// Reads along the base, once the checks have passed.
-    #[inline(never)]
-    pub(super) fn checked<V: Visitor<'de>>(
-        self,
-        visitor: V,
-        checked: &CheckedSpec,
-        hint: Hint,
-    ) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let cx = at.cx;
-        let base = cx.graph.node(checked.base);
-        let again = cx.again.get();
-        if again >= MAX_AGAIN {
-            return Err(refused("too deep"));
+            _ => {}
         }
-        if cx.is_silent() {
-            return PlanDe { de, at: &at.along(base) }.read(visitor, hint);
-        }
-        if at.depth >= MAX_DEPTH {
-            return Err(refused("too deep"));
-        }
-        let raw: &'de RawValue = Deserialize::deserialize(de)?;
-        let text = raw.get();
-        cx.pass(at, text).map_err(nested)?;
-        let mut de = serde_json::Deserializer::from_str(text);
-        cx.again.set(again + 1);
-        let out = PlanDe { de: &mut de, at: &at.along(base) }.read(visitor, hint);
-        cx.again.set(again);
-        out.map_err(nested)
-    }
-
-    /// Reads a set. Items are compared after coercion, because `["1", 1]` has equal strings.
-    #[inline(never)]
-    pub(super) fn unique<V: Visitor<'de>>(self, visitor: V, array: &ArraySpec) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let raw: &'de RawValue = Deserialize::deserialize(de)?;
-        if !is_set(at, raw.get()) {
-            return Err(refused("type, or repeated items"));
-        }
-        let mut de = serde_json::Deserializer::from_str(raw.get());
-        de.deserialize_seq(SequenceVisitor { visitor, at, array }).map_err(nested)
+        Ok(Ahead::Value { text, node: cx.look_ahead(at, text).map_err(nested)? })
     }
 }
 
@@ -129,7 +97,7 @@ impl<'c> Context<'c> {
 }
 
 /// Whether a text is a list whose items differ as they will arrive.
-fn is_set(at: &ValuePosition<'_>, text: &str) -> bool {
+pub(super) fn is_set(at: &ValuePosition<'_>, text: &str) -> bool {
     coerced(at, text).is_some_and(|items| repeated(&items).is_none())
 }
 
@@ -162,13 +130,13 @@ fn choose(cx: &Context<'_>, at: &ValuePosition<'_>, text: &str) -> Option<NodeId
     }
 }
 
-fn constant<'de, V: Visitor<'de>, E: Error>(
+/// Returns the member of a closed set that a value becomes, if it is coerced.
+fn constant<'de>(
     at: &ValuePosition<'_>,
     members: &[Value],
-    text: &'de str,
-    visitor: V,
-) -> Result<V::Value, E> {
-    let (member, sent) = member(members, text, at.node).map_err(nested)?;
+    text: &str,
+) -> Result<Option<Scalar<'de>>, serde_json::Error> {
+    let (member, sent) = member(members, text, at.node)?;
     let coerced = *member != sent;
     if let (Value::Number(number), true) = (&sent, member.is_f64())
         && let Some(float) = number.as_f64()
@@ -181,14 +149,14 @@ fn constant<'de, V: Visitor<'de>, E: Error>(
         at.cx.record(at, CoercedValue::Value(sent.into()), CoercedValue::Value(member.clone().into()), rule);
     }
     match member {
-        Value::Bool(b) if coerced => visitor.visit_bool(*b),
+        Value::Bool(b) if coerced => Ok(Some(Scalar::Bool(*b))),
         Value::Number(n) if coerced => match (n.as_u64(), n.as_i64(), n.as_f64()) {
-            (Some(v), ..) => visitor.visit_u64(v),
-            (_, Some(v), _) => visitor.visit_i64(v),
-            (.., Some(f)) => visitor.visit_f64(f),
+            (Some(v), ..) => Ok(Some(Scalar::Unsigned(v))),
+            (_, Some(v), _) => Ok(Some(Scalar::Signed(v))),
+            (.., Some(f)) => Ok(Some(Scalar::Float(f))),
             _ => Err(refused("const")),
         },
-        _ => serde_json::Deserializer::from_str(text).deserialize_any(visitor).map_err(nested),
+        _ => Ok(None),
     }
 }
 

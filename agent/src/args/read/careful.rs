@@ -1,7 +1,7 @@
 //! Reading numbers by their digits, once it is known that some of them may have been rounded.
 
-use super::context::{Context, nested, refused};
-use super::scalar::ScalarVisitor;
+use super::context::{nested, refused};
+use super::scalar::{Scalar, ScalarVisitor};
 use super::{Hint, PlanDe, ValuePosition};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::document::{Doc, Document, Shape};
@@ -14,16 +14,16 @@ use serde_json::value::RawValue;
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads a scalar. A number that a float cannot hold is recorded where a float is expected, and refused elsewhere.
     #[cold]
-    pub(super) fn carefully<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
+    pub(super) fn carefully(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
         let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let token = raw.get();
-        let scalar = ScalarVisitor { visitor, at, hint };
+        let scalar = ScalarVisitor { at, hint };
         let is_number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
         if let Some(Num::Float(float)) = Num::of_token(token).filter(|_| is_number) {
             match &at.node.kind {
                 NodeKind::Num(spec) if spec.takes(Num::Float(float)) => {
-                    return scalar.give_float(spec, token, float);
+                    return Ok(scalar.give_float(spec, token, float));
                 }
                 NodeKind::Int(_) | NodeKind::Str(_) if rounding::is_rounded(token, float) => {
                     return Err(refused("rounded"));
@@ -34,19 +34,14 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         serde_json::Deserializer::from_str(token).deserialize_any(scalar).map_err(nested)
     }
 
-    /// Reads any value, and records which numbers in it are rounded.
+    /// Returns the text of any value, and records which numbers in it are rounded.
     #[cold]
-    pub(super) fn any_carefully<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+    pub(super) fn any_carefully(self) -> Result<&'de str, D::Error> {
         let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
         let document = Document::parse(raw.get()).map_err(nested)?;
         note_rounded(at, &document.root);
-        // By the code that reads such values elsewhere, which is compiled for each type.
-        let cx = Context::exact(at.cx.graph, raw.get());
-        let mut de = serde_json::Deserializer::from_str(raw.get());
-        PlanDe { de: &mut de, at: &ValuePosition::root(&cx, cx.root()) }
-            .read(visitor, Hint::Any)
-            .map_err(nested)
+        Ok(raw.get())
     }
 }
 

@@ -1,13 +1,13 @@
 //! Types that ask for an object or a list. They accept no scalar, so no code is compiled for scalars, which would be most of what
 //! each of a user's structs adds to a release build (`benches/build-time.sh`).
 
-use super::buffered::MAX_AGAIN;
-use super::context::{nested, refused};
+use super::buffered::{MAX_AGAIN, is_set};
+use super::context::{list, nested, refused, text_reader};
 use super::object::{ObjectNode, ObjectVisitor};
 use super::sequence::SequenceVisitor;
 use super::{MAX_DEPTH, PlanDe, ValuePosition};
 use crate::args::plan::{NodeKind, PlanNode};
-use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
@@ -15,82 +15,117 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     #[inline]
     pub(super) fn read_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
-        let object = match &at.node.kind {
-            // Not read without the plan: that would compile every type for a second kind of map.
-            NodeKind::Any => Some(ObjectNode::Known(&at.cx.graph.any_object)),
-            _ => ObjectNode::of(at),
-        };
-        match object {
-            Some(object) if at.depth < MAX_DEPTH => de.deserialize_map(ObjectVisitor { visitor, at, object }),
-            _ => PlanDe { de, at }.read_other_map(visitor),
+        if at.depth < MAX_DEPTH && takes_object(at) {
+            return de.deserialize_map(ObjectVisitor { visitor, at });
         }
+        PlanDe { de, at }.read_other_map(visitor)
     }
 
     #[inline(never)]
     fn read_other_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        let (node, raw) = ahead(at, de)?;
-        let mut de = serde_json::Deserializer::from_str(raw);
-        let out = PlanDe { de: &mut de, at: &at.along(node) }.read_map(visitor);
-        at.cx.again.set(at.cx.again.get() - 1);
-        out.map_err(nested)
+        let again = ahead_to(self, takes_object)?;
+        let mut de = text_reader(again.text);
+        let out = de.deserialize_map(ObjectVisitor { visitor, at: &again.at });
+        again.end(out)
     }
 
     /// Reads for a type that asked for a list or a tuple.
     #[inline]
     pub(super) fn read_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
-        let array = match &at.node.kind {
-            NodeKind::Any => Some(&at.cx.graph.any_array),
-            NodeKind::Array(array) if !array.unique || at.cx.is_silent() => Some(array),
-            _ => None,
-        };
-        match array {
-            Some(array) if at.depth < MAX_DEPTH => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
-            _ => PlanDe { de, at }.read_other_seq(visitor),
+        if at.depth < MAX_DEPTH && takes_list(at) {
+            return de.deserialize_seq(SequenceVisitor { visitor, at });
         }
+        PlanDe { de, at }.read_other_seq(visitor)
     }
 
     #[inline(never)]
     fn read_other_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let PlanDe { de, at } = self;
-        match &at.node.kind {
-            NodeKind::Array(array) if at.depth < MAX_DEPTH => {
-                return PlanDe { de, at }.unique(visitor, array);
-            }
-            _ => {}
-        }
-        let (node, raw) = ahead(at, de)?;
-        let mut de = serde_json::Deserializer::from_str(raw);
-        let out = PlanDe { de: &mut de, at: &at.along(node) }.read_seq(visitor);
-        at.cx.again.set(at.cx.again.get() - 1);
+        let again = ahead_to_list(self)?;
+        let mut de = text_reader(again.text);
+        let out = de.deserialize_seq(SequenceVisitor { visitor, at: &again.at });
+        again.end(out)
+    }
+}
+
+/// Whether a value is read as an object. Any value is not read without the plan: that would compile every type for a second kind of map.
+#[inline]
+fn takes_object(at: &ValuePosition<'_>) -> bool {
+    matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
+}
+
+/// Whether a value is read as a list. Items of a set are compared before it is read.
+#[inline]
+fn takes_list(at: &ValuePosition<'_>) -> bool {
+    list(at).is_some_and(|array| !array.unique || at.cx.is_silent())
+}
+
+/// A value that is read again.
+struct ValueAgain<'de, 'c> {
+    /// Its position along the node that was found.
+    at: ValuePosition<'c>,
+    text: &'de str,
+    /// The depth of re-reading before.
+    again: u32,
+}
+
+impl ValueAgain<'_, '_> {
+    #[inline]
+    fn end<T, E: Error>(&self, out: Result<T, serde_json::Error>) -> Result<T, E> {
+        self.at.cx.again.set(self.again);
         out.map_err(nested)
     }
 }
 
-/// Returns the text of a value that needs look-ahead, and the node to read it along. It increases the depth of re-reading, which
-/// the caller decreases again.
-fn ahead<'de, 'c, D: Deserializer<'de>>(
+/// Looks ahead into a value until its node is found. Increases the depth of re-reading.
+#[inline(never)]
+fn ahead_to<'de, 'c, D: Deserializer<'de>>(
+    PlanDe { de, at }: PlanDe<'c, D>,
+    is_found: fn(&ValuePosition<'_>) -> bool,
+) -> Result<ValueAgain<'de, 'c>, D::Error> {
+    let again = at.cx.again.get();
+    if at.depth >= MAX_DEPTH {
+        return Err(refused("too deep"));
+    }
+    let raw: &'de RawValue = Deserialize::deserialize(de)?;
+    let mut along = at.along(at.node);
+    while !is_found(&along) {
+        if at.cx.again.get() >= MAX_AGAIN {
+            at.cx.again.set(again);
+            return Err(refused("too deep"));
+        }
+        match at.cx.look_ahead(&along, raw.get()) {
+            Ok(node) => along = at.along(node),
+            Err(error) => {
+                at.cx.again.set(again);
+                return Err(nested(error));
+            }
+        }
+        at.cx.read_again(1);
+    }
+    Ok(ValueAgain { at: along, text: raw.get(), again })
+}
+
+/// The same for a list. The items of a set must differ.
+#[inline(never)]
+fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<ValueAgain<'de, 'c>, D::Error> {
+    let found = ahead_to(de, |at| list(at).is_some())?;
+    if takes_list(&found.at) || is_set(&found.at, found.text) {
+        return Ok(found);
+    }
+    found.at.cx.again.set(found.again);
+    Err(refused("type, or repeated items"))
+}
+
+/// Returns the text of a value that needs look-ahead, and the node to read it along.
+pub(super) fn ahead<'de, 'c, D: Deserializer<'de>>(
     at: &ValuePosition<'c>,
     de: D,
 ) -> Result<(&'c PlanNode, &'de str), D::Error> {
-    if !matches!(
-        at.node.kind,
-        NodeKind::Nullable(_)
-            | NodeKind::Const(_)
-            | NodeKind::Tagged { .. }
-            | NodeKind::External(_)
-            | NodeKind::Union { .. }
-            | NodeKind::Checked(_)
-    ) {
-        return Err(refused("type, or too deep"));
-    }
-    let again = at.cx.again.get();
-    if at.depth >= MAX_DEPTH || again >= MAX_AGAIN {
+    if at.depth >= MAX_DEPTH || at.cx.again.get() >= MAX_AGAIN {
         return Err(refused("too deep"));
     }
     let raw: &'de RawValue = Deserialize::deserialize(de)?;
     let node = at.cx.look_ahead(at, raw.get()).map_err(nested)?;
-    at.cx.again.set(again + 1);
     Ok((node, raw.get()))
 }

@@ -2,11 +2,11 @@
 
 use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, HIDDEN};
 use crate::args::hooks::{self, CheckFindings};
-use crate::args::plan::{Graph, NodeId, NodeKind, PlanNode};
+use crate::args::plan::{ArraySpec, Graph, NodeId, NodeKind, PlanNode};
 use crate::args::rounding;
 use crate::args::text::{offset_in, push_index, push_segment};
 use serde::de::Error;
-use serde_json::Value;
+use serde_json::{Value, de::StrRead};
 use std::{cell::Cell, cell::RefCell};
 
 /// Where reading ended.
@@ -205,6 +205,11 @@ impl<'c> Context<'c> {
         self.purpose == Purpose::Digits
     }
 
+    /// Increases the depth of re-reading. Returns what it was before.
+    pub(super) fn read_again(&self, steps: u32) -> u32 {
+        self.again.replace(self.again.get() + steps)
+    }
+
     /// Returns the node that the arguments as a whole are read along: any value, if it is known that they fit exactly.
     pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.is_exact() { self.graph.any } else { self.graph.root })
@@ -277,15 +282,14 @@ impl<'c> Context<'c> {
     }
 
     /// Assigns what checks have found since the last call to the value at this position.
-    #[cold]
-    pub(crate) fn place(&self, at: &ValuePosition<'_>) {
+    fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
         hooks::place(|| at.pointer(), at.node.id, at.secret, placed);
     }
 
     /// Whether serde tries one alternative after the other here, so that a refusal leads to the next one.
-    pub(crate) fn is_tried(&self, node: &PlanNode) -> bool {
+    fn is_tried(&self, node: &PlanNode) -> bool {
         match &node.kind {
             NodeKind::Union { .. } => true,
             NodeKind::Nullable(inner) => matches!(self.graph.kind(*inner), NodeKind::Union { .. }),
@@ -349,10 +353,26 @@ impl<'c> Context<'c> {
         rare.get_or_insert_default().coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
-    /// Remembers the innermost place of a refusal.
+    /// Begins to read a value whose findings are collected. Returns whether this is a place where serde tries alternatives.
     #[cold]
-    pub(super) fn failed(&self, at: &ValuePosition<'_>) {
-        self.fail(at, false);
+    #[inline(never)]
+    pub(crate) fn enter(&self, node: &PlanNode) -> bool {
+        self.is_tried(node) && hooks::suspend()
+    }
+
+    /// Ends it: what checks have found is assigned to the value, and a refusal to its innermost place. `is_tried`: what `enter` has
+    /// returned.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn leave(&self, at: &ValuePosition<'_>, is_tried: bool, is_read: bool) {
+        if is_read {
+            self.place(at);
+        } else {
+            self.fail(at, false);
+        }
+        if is_tried {
+            hooks::resume();
+        }
     }
 
     /// Remembers that the type of a map's keys refused this one.
@@ -412,6 +432,22 @@ impl<'c> Context<'c> {
     pub(super) fn passes(&self, at: &ValuePosition<'_>, value: &str) -> bool {
         self.judge.is_some_and(|judge| judge.passes(at.node, value, at.is_root()))
     }
+}
+
+/// Returns what a list is read along, if the node is one.
+#[inline]
+pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
+    match &at.node.kind {
+        NodeKind::Any => Some(&at.cx.graph.any_array),
+        NodeKind::Array(array) => Some(array),
+        _ => None,
+    }
+}
+
+/// Returns the JSON reader of a text.
+#[inline(never)]
+pub(super) fn text_reader(text: &str) -> serde_json::Deserializer<StrRead<'_>> {
+    serde_json::Deserializer::from_str(text)
 }
 
 #[inline]

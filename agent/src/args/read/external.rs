@@ -86,12 +86,7 @@ pub(super) struct Payload<'de, 'c, 'a, A> {
 impl<'de, A: MapAccess<'de>> Payload<'de, '_, '_, A> {
     fn value<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, A::Error> {
         let at = self.at.key(&self.key, false, self.node);
-        let seed = PlanSeed { seed, at: &at };
-        let out = self.access.next_value_seed(seed);
-        if out.is_err() {
-            at.cx.failed(&at);
-        }
-        out
+        self.access.next_value_seed(PlanSeed { seed, at: &at })
     }
 }
 

@@ -19,7 +19,6 @@ mod value;
 pub(crate) use buffered::IsKey;
 pub(crate) use context::{Context, Failure, ValueJudge, ValuePosition};
 
-use super::hooks;
 use serde::de::{DeserializeSeed, Deserializer};
 
 /// `serde_json` reads 127 nested containers; re-reading a subtree must not restart that count.
@@ -42,22 +41,13 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
         let PlanSeed { seed, at } = self;
-        if at.cx.collects() {
-            return PlanSeed { seed, at }.collecting(de);
+        let collects = at.cx.collects();
+        let is_tried = collects && at.cx.enter(at.node);
+        let out = seed.deserialize(PlanDe { de, at });
+        if collects {
+            at.cx.leave(at, is_tried, out.is_ok());
         }
-        seed.deserialize(PlanDe { de, at })
-    }
-}
-
-impl<'de, S: DeserializeSeed<'de>> PlanSeed<'_, S> {
-    /// The same, and records what checks find in the value for its place.
-    #[cold]
-    fn collecting<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
-        let PlanSeed { seed, at } = self;
-        let _tried = at.cx.is_tried(at.node).then(hooks::suspend);
-        let out = seed.deserialize(PlanDe { de, at })?;
-        at.cx.place(at);
-        Ok(out)
+        out
     }
 }
 

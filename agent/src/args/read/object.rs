@@ -1,7 +1,7 @@
 //! Objects: known keys, map entries, duplicates, nulls that mean absent.
 
 use super::PlanSeed;
-use super::context::{Context, ValuePosition, nested, refused};
+use super::context::{Context, ValuePosition, nested, refused, text_reader};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::object_keys::{KeyRole, NullMeaning, ObjectRules, SeenKeys, null_meaning};
 use crate::args::plan::{NodeId, NodeKind, ObjectSpec, Prop, VariantNames};
@@ -15,7 +15,6 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 pub(super) struct ObjectVisitor<'c, V> {
     pub(super) visitor: V,
     pub(super) at: &'c ValuePosition<'c>,
-    pub(super) object: ObjectNode<'c>,
 }
 
 /// The definition along which an object is read.
@@ -111,14 +110,9 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
         let mut keys = None;
         if !self.at.cx.is_exact() {
-            keys = Some(KeyReader::new(&mut access, self.at, self.object)?);
+            keys = Some(KeyReader::new(&mut access, self.at)?);
         }
-        let out = self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys });
-        // A large value is not moved to be looked at.
-        if out.is_ok() && keys.is_some_and(|keys| !keys.seen.are_complete(keys.rules.object)) {
-            return Err(refused("missing, or too few or too many entries"));
-        }
-        out
+        self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys })
     }
 }
 
@@ -158,11 +152,11 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     fn new<A: MapAccess<'de>>(
         access: &mut A,
         at: &'c ValuePosition<'c>,
-        object: ObjectNode<'c>,
     ) -> Result<KeyReader<'de, 'c>, A::Error> {
-        let (object, is_ahead, key, ahead) = match object {
-            ObjectNode::Known(object) => (object, false, Cow::Borrowed(""), None),
-            ObjectNode::Tagged { tag, variants, names, rules } => {
+        let (object, is_ahead, key, ahead) = match ObjectNode::of(at) {
+            None => (&at.cx.graph.any_object, false, Cow::Borrowed(""), None),
+            Some(ObjectNode::Known(object)) => (object, false, Cow::Borrowed(""), None),
+            Some(ObjectNode::Tagged { tag, variants, names, rules }) => {
                 match variant(access, at.cx, (tag, variants, names, rules))? {
                     (object, ReadAhead::Tag(key)) => (object, true, key, None),
                     (object, ReadAhead::EntryReader(ahead)) => (object, true, Cow::Borrowed(""), Some(ahead)),
@@ -186,7 +180,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
                 Some(key) => key,
                 None => match access.next_key_seed(KeyText)? {
                     Some(key) => key,
-                    None => return Ok(None),
+                    None if self.seen.are_complete(self.rules.object) => return Ok(None),
+                    None => return Err(refused("missing, or too few or too many entries")),
                 },
             };
             let rules = self.rules;
@@ -232,7 +227,15 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
+    /// Records that the type refused the key.
+    #[cold]
+    #[inline(never)]
+    fn failed_key(&self) {
+        self.at.cx.failed_key(&self.position());
+    }
+
     /// Returns the position of the value whose key was read.
+    #[inline(never)]
     fn position(&self) -> ValuePosition<'_> {
         self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
     }
@@ -333,33 +336,29 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for EntryReader<'de, '_, '_, A> {
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let Some(keys) = self.keys else { return self.access.next_key_seed(seed) };
         let Some(key) = keys.next(&mut self.access)? else { return Ok(None) };
-        let out = seed.deserialize(key).map(Some);
+        let out = seed.deserialize(key);
         if out.is_err() {
-            self.at.cx.failed_key(&keys.position());
+            keys.failed_key();
         }
-        out
+        out.map(Some)
     }
 
     #[inline]
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
-        let (along, raw);
-        let (at, raw) = match self.keys {
-            None => (self.at, None),
+        let along;
+        let at = match self.keys {
+            None => self.at,
             Some(keys) => {
-                raw = keys.next.raw.take();
+                let raw = keys.next.raw.take();
                 along = keys.position();
-                (&along, raw)
+                if let Some(raw) = raw {
+                    let mut de = text_reader(raw.get());
+                    return PlanSeed { seed, at: &along }.deserialize(&mut de).map_err(nested);
+                }
+                &along
             }
         };
-        let seed = PlanSeed { seed, at };
-        let out = match raw {
-            None => self.access.next_value_seed(seed),
-            Some(raw) => seed.deserialize(&mut serde_json::Deserializer::from_str(raw.get())).map_err(nested),
-        };
-        if out.is_err() {
-            at.cx.failed(at);
-        }
-        out
+        self.access.next_value_seed(PlanSeed { seed, at })
     }
 }
 

@@ -13,53 +13,95 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
-pub(super) struct ScalarVisitor<'c, V> {
-    pub(super) visitor: V,
+/// A scalar as the plan accepts it. What finds it out is not compiled for each type that gets it.
+pub(super) enum Scalar<'de> {
+    Null,
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Wide(i128),
+    WideUnsigned(u128),
+    Float(f64),
+    /// A part of the text that is read.
+    Borrowed(&'de str),
+    Text(String),
+}
+
+impl<'de> Scalar<'de> {
+    #[inline]
+    pub(super) fn give<V: Visitor<'de>, E: Error>(self, visitor: V) -> Result<V::Value, E> {
+        match self {
+            Scalar::Null => visitor.visit_unit(),
+            Scalar::Bool(b) => visitor.visit_bool(b),
+            Scalar::Signed(v) => visitor.visit_i64(v),
+            Scalar::Unsigned(v) => visitor.visit_u64(v),
+            Scalar::Wide(v) => visitor.visit_i128(v),
+            Scalar::WideUnsigned(v) => visitor.visit_u128(v),
+            Scalar::Float(f) => visitor.visit_f64(f),
+            Scalar::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Scalar::Text(text) => visitor.visit_string(text),
+        }
+    }
+
+    /// The same for a type that asked for an enum: texts are names of variants.
+    #[inline]
+    pub(super) fn give_name<V: Visitor<'de>, E: Error>(self, visitor: V) -> Result<V::Value, E> {
+        match self {
+            Scalar::Borrowed(name) => visitor.visit_enum(BorrowedStrDeserializer::new(name)),
+            Scalar::Text(name) => visitor.visit_enum(StrDeserializer::new(&name)),
+            _ => Err(refused("type")),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct ScalarVisitor<'c> {
     pub(super) at: &'c ValuePosition<'c>,
     pub(super) hint: Hint,
 }
 
-impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
+/// A scalar, or why there is none.
+type ScalarResult<'de, E> = Result<Scalar<'de>, E>;
+
+impl ScalarVisitor<'_> {
     #[inline]
-    fn give_int<E: Error>(self, int: Int) -> Result<V::Value, E> {
+    fn give_int<'de>(self, int: Int) -> Scalar<'de> {
         match int {
             Int::Signed(v) => match u64::try_from(v) {
-                Ok(v) => self.visitor.visit_u64(v),
-                Err(_) => self.visitor.visit_i64(v),
+                Ok(v) => Scalar::Unsigned(v),
+                Err(_) => Scalar::Signed(v),
             },
-            Int::Unsigned(v) => self.visitor.visit_u64(v),
+            Int::Unsigned(v) => Scalar::Unsigned(v),
             // A type that accepts anything, such as `Value`, may not hold so many digits: it gets them as text.
-            wide if matches!(self.hint, Hint::Any | Hint::Ignored) => {
-                self.visitor.visit_string(wide.to_string())
-            }
-            Int::Wide(v) => self.visitor.visit_i128(v),
-            Int::WideUnsigned(v) => self.visitor.visit_u128(v),
+            wide if matches!(self.hint, Hint::Any | Hint::Ignored) => Scalar::Text(wide.to_string()),
+            Int::Wide(v) => Scalar::Wide(v),
+            Int::WideUnsigned(v) => Scalar::WideUnsigned(v),
         }
     }
 
-    fn coerced_int<E: Error>(
+    fn coerced_int<'de, E: Error>(
         self,
         spec: &IntSpec,
         int: Int,
         from: CoercedValue<'_>,
         rule: CoercionRule,
-    ) -> Result<V::Value, E> {
+    ) -> ScalarResult<'de, E> {
         if !matches!(int, Int::Signed(v) if spec.surely_takes(v)) && !spec.takes(int) {
             return Err(refused("range"));
         }
         self.at.cx.record(self.at, from, int.into(), rule);
-        self.give_int(int)
+        Ok(self.give_int(int))
     }
 
     /// Reads text where an integer is expected.
-    fn text_as_int<E: Error>(self, spec: &IntSpec, text: &str) -> Result<V::Value, E> {
+    fn text_as_int<'de, E: Error>(self, spec: &IntSpec, text: &str) -> ScalarResult<'de, E> {
         if !self.at.node.rules.has(Rules::TEXT_INTEGER) && !self.at.cx.is_canonical() {
             return Err(refused("type"));
         }
         let rule = CoercionRule::TextToInteger;
         if let Some(few) = few_digits(text).filter(|v| spec.surely_takes(*v)) {
             self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Signed(few), rule);
-            return self.visitor.visit_i64(few);
+            return Ok(Scalar::Signed(few));
         }
         match int_from_text(text).int() {
             Some(int) => self.coerced_int(spec, int, CoercedValue::Text(text), rule),
@@ -67,7 +109,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         }
     }
 
-    fn text_as_num<E: Error>(self, spec: &NumSpec, text: &str) -> Result<V::Value, E> {
+    fn text_as_num<'de, E: Error>(self, spec: &NumSpec, text: &str) -> ScalarResult<'de, E> {
         let Some(number) = Num::of_text(text).filter(|n| spec.takes(*n)) else {
             return Err(refused("number"));
         };
@@ -76,47 +118,42 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
             Num::Signed(v) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Signed(v), rule);
                 match spec.rounded_whole(v.into()) {
-                    Some(float) => self.give_rounded(CoercedValue::Signed(v), float),
-                    None => self.visitor.visit_i64(v),
+                    Some(float) => Ok(self.give_rounded(CoercedValue::Signed(v), float)),
+                    None => Ok(Scalar::Signed(v)),
                 }
             }
             Num::Unsigned(v) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Unsigned(v), rule);
                 match spec.rounded_whole(v.into()) {
-                    Some(float) => self.give_rounded(CoercedValue::Unsigned(v), float),
-                    None => self.visitor.visit_u64(v),
+                    Some(float) => Ok(self.give_rounded(CoercedValue::Unsigned(v), float)),
+                    None => Ok(Scalar::Unsigned(v)),
                 }
             }
             Num::Float(f) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Float(f), rule);
-                self.give_float(spec, text, f)
+                Ok(self.give_float(spec, text, f))
             }
         }
     }
 
     /// Passes a number on that lost digits, and records it.
     #[cold]
-    fn give_rounded<E: Error>(self, from: CoercedValue<'_>, to: f64) -> Result<V::Value, E> {
+    fn give_rounded<'de>(self, from: CoercedValue<'_>, to: f64) -> Scalar<'de> {
         self.at.cx.record(self.at, from, CoercedValue::Float(to), CoercionRule::NumberRounded);
-        self.visitor.visit_f64(to)
+        Scalar::Float(to)
     }
 
     /// Passes a float on that was read from these digits.
-    pub(super) fn give_float<E: Error>(
-        self,
-        spec: &NumSpec,
-        digits: &str,
-        float: f64,
-    ) -> Result<V::Value, E> {
+    pub(super) fn give_float<'de>(self, spec: &NumSpec, digits: &str, float: f64) -> Scalar<'de> {
         match spec.rounded(digits, float) {
             Some(to) => self.give_rounded(CoercedValue::Text(digits), to),
-            None => self.visitor.visit_f64(float),
+            None => Scalar::Float(float),
         }
     }
 
     /// Reads a number where text is expected.
     #[cold]
-    fn num_as_text<E: Error>(self, from: Value) -> Result<V::Value, E> {
+    fn num_as_text<'de, E: Error>(self, from: Value) -> ScalarResult<'de, E> {
         let NodeKind::Str(spec) = &self.at.node.kind else { return Err(refused("type")) };
         if !spec.takes_number(&from, self.at.node.rules) {
             return Err(refused("type"));
@@ -131,12 +168,12 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
             CoercedValue::Text(&text),
             CoercionRule::NumberToText,
         );
-        self.visitor.visit_string(text)
+        Ok(Scalar::Text(text))
     }
 
     /// Reads text that is not simply passed on.
     #[inline(never)]
-    fn coerce_text<E: Error>(self, text: &str) -> Result<V::Value, E> {
+    fn coerce_text<'de, E: Error>(self, text: &str) -> ScalarResult<'de, E> {
         let rules = self.at.node.rules;
         match &self.at.node.kind {
             NodeKind::Int(spec) => self.text_as_int(spec, text),
@@ -149,7 +186,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                         CoercedValue::Bool(b),
                         CoercionRule::TextToBoolean,
                     );
-                    self.visitor.visit_bool(b)
+                    Ok(Scalar::Bool(b))
                 }
                 None => Err(refused("boolean")),
             },
@@ -159,10 +196,7 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
                         let (from, to) = (CoercedValue::Text(text), CoercedValue::Text(word));
                         self.at.cx.record(self.at, from, to, CoercionRule::FoldEnum);
                     }
-                    match self.hint {
-                        Hint::Enum => self.visitor.visit_enum(StrDeserializer::new(word)),
-                        _ => self.visitor.visit_str(word),
-                    }
+                    Ok(Scalar::Text(word.to_owned()))
                 }
                 None => Err(refused("enum")),
             },
@@ -176,38 +210,39 @@ impl<'de, V: Visitor<'de>> ScalarVisitor<'_, V> {
         match &self.at.node.kind {
             NodeKind::Str(spec) => spec.takes(text) || self.at.cx.collects() && spec.is_for_the_type(text),
             NodeKind::Enum(words) => words.iter().any(|w| w == text),
+            NodeKind::Any => true,
             _ => false,
         }
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
-    type Value = V::Value;
+impl<'de> Visitor<'de> for ScalarVisitor<'_> {
+    type Value = Scalar<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.visitor.expecting(f)
+        f.write_str("a scalar")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
+    fn visit_unit<E: Error>(self) -> ScalarResult<'de, E> {
         match self.at.node.kind {
-            NodeKind::Null => self.visitor.visit_unit(),
+            NodeKind::Null | NodeKind::Any => Ok(Scalar::Null),
             _ => Err(refused("null")),
         }
     }
 
-    fn visit_bool<E: Error>(self, b: bool) -> Result<V::Value, E> {
+    fn visit_bool<E: Error>(self, b: bool) -> ScalarResult<'de, E> {
         match self.at.node.kind {
-            NodeKind::Bool => self.visitor.visit_bool(b),
+            NodeKind::Bool | NodeKind::Any => Ok(Scalar::Bool(b)),
             _ => Err(refused("type")),
         }
     }
 
     #[inline]
-    fn visit_i64<E: Error>(self, v: i64) -> Result<V::Value, E> {
+    fn visit_i64<E: Error>(self, v: i64) -> ScalarResult<'de, E> {
         match &self.at.node.kind {
             NodeKind::Int(spec) => {
                 if spec.surely_takes(v) || spec.takes(Int::Signed(v)) {
-                    self.visitor.visit_i64(v)
+                    Ok(Scalar::Signed(v))
                 } else {
                     Err(refused("range"))
                 }
@@ -215,23 +250,24 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             NodeKind::Num(spec) => {
                 if spec.takes(Num::Signed(v)) {
                     match spec.rounded_whole(v.into()) {
-                        Some(float) => self.give_rounded(CoercedValue::Signed(v), float),
-                        None => self.visitor.visit_i64(v),
+                        Some(float) => Ok(self.give_rounded(CoercedValue::Signed(v), float)),
+                        None => Ok(Scalar::Signed(v)),
                     }
                 } else {
                     Err(refused("range"))
                 }
             }
+            NodeKind::Any => Ok(Scalar::Signed(v)),
             _ => self.num_as_text(v.into()),
         }
     }
 
     #[inline]
-    fn visit_u64<E: Error>(self, v: u64) -> Result<V::Value, E> {
+    fn visit_u64<E: Error>(self, v: u64) -> ScalarResult<'de, E> {
         match &self.at.node.kind {
             NodeKind::Int(spec) => {
                 if i64::try_from(v).is_ok_and(|v| spec.surely_takes(v)) || spec.takes(Int::Unsigned(v)) {
-                    self.visitor.visit_u64(v)
+                    Ok(Scalar::Unsigned(v))
                 } else {
                     Err(refused("range"))
                 }
@@ -239,24 +275,35 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
             NodeKind::Num(spec) => {
                 if spec.takes(Num::Unsigned(v)) {
                     match spec.rounded_whole(v.into()) {
-                        Some(float) => self.give_rounded(CoercedValue::Unsigned(v), float),
-                        None => self.visitor.visit_u64(v),
+                        Some(float) => Ok(self.give_rounded(CoercedValue::Unsigned(v), float)),
+                        None => Ok(Scalar::Unsigned(v)),
                     }
                 } else {
                     Err(refused("range"))
                 }
             }
+            NodeKind::Any => Ok(Scalar::Unsigned(v)),
             _ => self.num_as_text(v.into()),
         }
     }
 
-    fn visit_f64<E: Error>(self, f: f64) -> Result<V::Value, E> {
+    /// Only asked for where the plan accepts anything.
+    fn visit_i128<E: Error>(self, v: i128) -> ScalarResult<'de, E> {
+        Ok(Scalar::Wide(v))
+    }
+
+    fn visit_u128<E: Error>(self, v: u128) -> ScalarResult<'de, E> {
+        Ok(Scalar::WideUnsigned(v))
+    }
+
+    fn visit_f64<E: Error>(self, f: f64) -> ScalarResult<'de, E> {
         match &self.at.node.kind {
             NodeKind::Num(spec) if spec.takes(Num::Float(f)) => {
                 self.at.cx.note_float(f, spec.single);
-                self.visitor.visit_f64(f)
+                Ok(Scalar::Float(f))
             }
             NodeKind::Num(_) => Err(refused("range")),
+            NodeKind::Any => Ok(Scalar::Float(f)),
             NodeKind::Int(spec) => match int_from_f64(f) {
                 Some(int) if self.at.node.rules.has(Rules::FLOAT_INTEGER) => {
                     self.at.cx.note_float(f, false);
@@ -272,35 +319,29 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
     }
 
     #[inline]
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<V::Value, E> {
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> ScalarResult<'de, E> {
         if !self.takes_text(text) {
             return self.coerce_text(text);
         }
-        match self.hint {
-            Hint::Enum => self.visitor.visit_enum(BorrowedStrDeserializer::new(text)),
-            _ => self.visitor.visit_borrowed_str(text),
-        }
+        Ok(Scalar::Borrowed(text))
     }
 
     #[inline]
-    fn visit_str<E: Error>(self, text: &str) -> Result<V::Value, E> {
+    fn visit_str<E: Error>(self, text: &str) -> ScalarResult<'de, E> {
         if !self.takes_text(text) {
             return self.coerce_text(text);
         }
-        match self.hint {
-            Hint::Enum => self.visitor.visit_enum(StrDeserializer::new(text)),
-            _ => self.visitor.visit_str(text),
-        }
+        Ok(Scalar::Text(text.to_owned()))
     }
 
-    fn visit_string<E: Error>(self, text: String) -> Result<V::Value, E> {
+    fn visit_string<E: Error>(self, text: String) -> ScalarResult<'de, E> {
         self.visit_str(&text)
     }
 
     /// With its feature `arbitrary_precision`, which any crate of a program can enable, `serde_json` represents a number as a map
     /// with one entry: its digits under a name that only `serde_json` can write.
     #[cold]
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> ScalarResult<'de, A::Error> {
         const NUMBER: &str = "$serde_json::private::Number";
         if access.next_key_seed(KeyText)?.as_deref() != Some(NUMBER) {
             return Err(refused("type"));
@@ -318,15 +359,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ScalarVisitor<'_, V> {
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     /// Reads 128-bit integers from the token, because `serde_json`'s numbers end at 64 bits.
     #[inline(never)]
-    pub(super) fn wide<V: Visitor<'de>>(
-        self,
-        visitor: V,
-        spec: &IntSpec,
-        hint: Hint,
-    ) -> Result<V::Value, D::Error> {
+    pub(super) fn wide(self, spec: &IntSpec, hint: Hint) -> ScalarResult<'de, D::Error> {
         let PlanDe { de, at } = self;
         let raw: &'de RawValue = Deserialize::deserialize(de)?;
-        let scalar = ScalarVisitor { visitor, at, hint };
+        let scalar = ScalarVisitor { at, hint };
         let token = raw.get();
         if token.starts_with('"') {
             let text: String = serde_json::from_str(token).map_err(super::context::nested)?;
@@ -334,7 +370,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
         if token.bytes().all(|b| b == b'-' || b.is_ascii_digit()) {
             return match int_from_text(token).int() {
-                Some(int) if spec.takes(int) => scalar.give_int(int),
+                Some(int) if spec.takes(int) => Ok(scalar.give_int(int)),
                 _ => Err(refused("range")),
             };
         }

@@ -1,15 +1,13 @@
 //! Arrays and tuples.
 
 use super::PlanSeed;
-use super::context::{ValuePosition, refused};
-use crate::args::plan::ArraySpec;
+use super::context::{ValuePosition, list, refused};
 use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use std::fmt;
 
 pub(super) struct SequenceVisitor<'c, V> {
     pub(super) visitor: V,
     pub(super) at: &'c ValuePosition<'c>,
-    pub(super) array: &'c ArraySpec,
 }
 
 impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
@@ -22,10 +20,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
     #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         let mut count = 0;
-        let array = self.array;
-        let out = self.visitor.visit_seq(Items { access, at: self.at, array, count: &mut count });
-        let count = count as u64;
-        if out.is_ok() && !array.takes_length(count) {
+        let items = Items { access, at: self.at, count: &mut count };
+        let out = self.visitor.visit_seq(items);
+        // A large value is not moved to be looked at.
+        if out.is_ok() && !self.at.cx.is_exact() && !takes_length(self.at, count) {
             return Err(refused("length"));
         }
         out
@@ -35,7 +33,6 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
 struct Items<'c, 'n, A> {
     access: A,
     at: &'c ValuePosition<'c>,
-    array: &'c ArraySpec,
     count: &'n mut usize,
 }
 
@@ -44,30 +41,36 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
 
     #[inline]
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
-        let cx = self.at.cx;
         let along;
-        let at = if cx.is_exact() {
+        let at = if self.at.cx.is_exact() {
             self.at
         } else {
-            // After the last item of a tuple: serde_json finds what is too much.
-            let Some(node) = self.array.item(*self.count) else { return Ok(None) };
-            along = self.at.index(*self.count, cx.graph.node(node));
+            match position(self.at, *self.count) {
+                Some(position) => along = position,
+                // After the last item of a tuple: serde_json finds what is too much.
+                None => return Ok(None),
+            }
             &along
         };
-        match self.access.next_element_seed(PlanSeed { seed, at }) {
-            Ok(Some(item)) => {
-                *self.count += 1;
-                Ok(Some(item))
-            }
-            Ok(None) => Ok(None),
-            Err(error) => {
-                cx.failed(at);
-                Err(error)
-            }
+        let item = self.access.next_element_seed(PlanSeed { seed, at });
+        if let Ok(Some(_)) = &item {
+            *self.count += 1;
         }
+        item
     }
 
     fn size_hint(&self) -> Option<usize> {
         self.access.size_hint()
     }
+}
+
+#[inline(never)]
+fn takes_length(at: &ValuePosition<'_>, count: usize) -> bool {
+    list(at).is_some_and(|array| array.takes_length(count as u64))
+}
+
+#[inline(never)]
+fn position<'c>(at: &'c ValuePosition<'c>, index: usize) -> Option<ValuePosition<'c>> {
+    let node = list(at)?.item(index)?;
+    Some(at.index(index, at.cx.graph.node(node)))
 }

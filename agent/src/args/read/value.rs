@@ -1,18 +1,20 @@
 //! A value of any kind: which visitor reads it, by the node and by what the type asks for.
 
-use super::context::refused;
+use super::buffered::Ahead;
+use super::container::ahead;
+use super::context::{nested, refused, text_reader};
 use super::external::ExternalVisitor;
-use super::object::{ObjectNode, ObjectVisitor};
-use super::scalar::ScalarVisitor;
-use super::sequence::SequenceVisitor;
+use super::object::ObjectNode;
+use super::scalar::{Scalar, ScalarVisitor};
 use super::{Hint, MAX_DEPTH, PlanDe, ValuePosition};
 use crate::args::hooks::CHECKED;
-use crate::args::plan::{IntSpec, NodeKind};
+use crate::args::plan::NodeKind;
 use serde::de::{Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 use std::fmt;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
+    /// Reads for a type that asked for any value, or ignores it.
     #[inline]
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
@@ -25,15 +27,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 de.deserialize_any(visitor)
             }
             // Apart from the rest, whose large frame would cost each scalar.
-            NodeKind::Int(IntSpec { wide: false, .. })
-            | NodeKind::Bool
-            | NodeKind::Num(_)
-            | NodeKind::Str(_)
-            | NodeKind::Enum(_) => {
-                if at.cx.reads_digits() {
-                    return PlanDe { de, at }.carefully(visitor, hint);
-                }
-                de.deserialize_any(ScalarVisitor { visitor, at, hint })
+            NodeKind::Int(_) | NodeKind::Bool | NodeKind::Num(_) | NodeKind::Str(_) | NodeKind::Enum(_) => {
+                PlanDe { de, at }.read_scalar(hint)?.give(visitor)
             }
             _ => PlanDe { de, at }.read_other(visitor, hint),
         }
@@ -43,47 +38,141 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     fn read_other<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            NodeKind::Any => match hint {
-                Hint::Any => PlanDe { de, at }.any_carefully(visitor),
-                Hint::Ignored => de.deserialize_ignored_any(visitor),
-                // serde_json asks neither for the name nor for the variants.
-                Hint::Enum => de.deserialize_enum("", &[], visitor),
-                Hint::Signed128 => de.deserialize_i128(visitor),
-                Hint::Unsigned128 => de.deserialize_u128(visitor),
-            },
-            NodeKind::Int(spec) if spec.wide => PlanDe { de, at }.wide(visitor, spec, hint),
+            NodeKind::Any if hint == Hint::Ignored => de.deserialize_ignored_any(visitor),
+            NodeKind::Any => {
+                let text = PlanDe { de, at }.any_carefully()?;
+                text_reader(text).deserialize_any(visitor).map_err(nested)
+            }
             NodeKind::Null
             | NodeKind::Bool
             | NodeKind::Int(_)
             | NodeKind::Num(_)
             | NodeKind::Str(_)
-            | NodeKind::Enum(_) => de.deserialize_any(ScalarVisitor { visitor, at, hint }),
+            | NodeKind::Enum(_) => PlanDe { de, at }.read_scalar(hint)?.give(visitor),
             NodeKind::Object(_) | NodeKind::Array(_) if at.depth >= MAX_DEPTH => Err(refused("too deep")),
-            NodeKind::Object(object) => {
-                let object = ObjectNode::Known(object);
-                de.deserialize_map(ObjectVisitor { visitor, at, object })
+            NodeKind::Object(_) => PlanDe { de, at }.read_map(visitor),
+            NodeKind::Tagged { .. } if at.depth < MAX_DEPTH && ObjectNode::of(at).is_some() => {
+                PlanDe { de, at }.read_map(visitor)
             }
-            NodeKind::Tagged { .. } if at.depth < MAX_DEPTH => match ObjectNode::of(at) {
-                Some(object) => de.deserialize_map(ObjectVisitor { visitor, at, object }),
-                None => PlanDe { de, at }.buffered(visitor, hint),
-            },
-            NodeKind::Array(array) if array.unique && !at.cx.is_silent() => {
-                PlanDe { de, at }.unique(visitor, array)
-            }
-            NodeKind::Array(array) => de.deserialize_seq(SequenceVisitor { visitor, at, array }),
+            NodeKind::Array(_) => PlanDe { de, at }.read_seq(visitor),
             NodeKind::Nullable(inner) => {
                 let at = &at.along(at.cx.graph.node(*inner));
                 de.deserialize_option(NullableVisitor { visitor, at, hint })
             }
-            NodeKind::External(external) if hint == Hint::Enum => {
-                de.deserialize_any(ExternalVisitor { visitor, at, external })
+            NodeKind::Checked(checked) if at.cx.is_silent() => {
+                PlanDe { de, at: &at.along(at.cx.graph.node(checked.base)) }.read(visitor, hint)
             }
-            NodeKind::Checked(checked) => PlanDe { de, at }.checked(visitor, checked, hint),
             NodeKind::Never => Err(refused("no value is allowed here")),
-            NodeKind::Const(_) | NodeKind::Tagged { .. } | NodeKind::External(_) | NodeKind::Union { .. } => {
-                PlanDe { de, at }.buffered(visitor, hint)
-            }
+            NodeKind::Const(_)
+            | NodeKind::Tagged { .. }
+            | NodeKind::External(_)
+            | NodeKind::Union { .. }
+            | NodeKind::Checked(_) => match (PlanDe { de, at }).look_ahead()? {
+                Ahead::Scalar(scalar) => scalar.give(visitor),
+                Ahead::AsIs(text) => text_reader(text).deserialize_any(visitor).map_err(nested),
+                Ahead::Value { text, node } => {
+                    let again = at.cx.read_again(1);
+                    let mut de = text_reader(text);
+                    let out = PlanDe { de: &mut de, at: &at.along(node) }.read(visitor, hint);
+                    at.cx.again.set(again);
+                    out.map_err(nested)
+                }
+            },
         }
+    }
+
+    /// Reads for a type that asked for a scalar. Nothing of it is compiled for each type.
+    #[inline(never)]
+    pub(super) fn read_scalar(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
+        let PlanDe { de, at } = self;
+        match &at.node.kind {
+            NodeKind::Int(spec) if spec.wide => PlanDe { de, at }.wide(spec, hint),
+            NodeKind::Bool | NodeKind::Int(_) | NodeKind::Num(_) | NodeKind::Str(_) | NodeKind::Enum(_)
+                if at.cx.reads_digits() =>
+            {
+                PlanDe { de, at }.carefully(hint)
+            }
+            NodeKind::Null
+            | NodeKind::Bool
+            | NodeKind::Int(_)
+            | NodeKind::Num(_)
+            | NodeKind::Str(_)
+            | NodeKind::Enum(_) => de.deserialize_any(ScalarVisitor { at, hint }),
+            _ => PlanDe { de, at }.other_scalar(hint),
+        }
+    }
+
+    #[inline(never)]
+    fn other_scalar(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
+        let PlanDe { de, at } = self;
+        let scalar = ScalarVisitor { at, hint };
+        match &at.node.kind {
+            NodeKind::Any if hint == Hint::Signed128 => de.deserialize_i128(scalar),
+            NodeKind::Any if hint == Hint::Unsigned128 => de.deserialize_u128(scalar),
+            NodeKind::Any if at.cx.reads_digits() => {
+                let text = PlanDe { de, at }.any_carefully()?;
+                text_reader(text).deserialize_any(scalar).map_err(nested)
+            }
+            NodeKind::Any => {
+                if !at.cx.is_exact() {
+                    at.cx.note_any(at);
+                }
+                de.deserialize_any(scalar)
+            }
+            NodeKind::Nullable(inner) => {
+                let at = &at.along(at.cx.graph.node(*inner));
+                de.deserialize_option(NullableScalar { at, hint })
+            }
+            NodeKind::Checked(checked) if at.cx.is_silent() => {
+                PlanDe { de, at: &at.along(at.cx.graph.node(checked.base)) }.read_scalar(hint)
+            }
+            NodeKind::Const(_)
+            | NodeKind::Tagged { .. }
+            | NodeKind::External(_)
+            | NodeKind::Union { .. }
+            | NodeKind::Checked(_) => match (PlanDe { de, at }).look_ahead()? {
+                Ahead::Scalar(scalar) => Ok(scalar),
+                Ahead::AsIs(text) => {
+                    let at = &at.along(at.cx.graph.node(at.cx.graph.any));
+                    let scalar = ScalarVisitor { at, hint };
+                    text_reader(text).deserialize_any(scalar).map_err(nested)
+                }
+                Ahead::Value { text, node } => {
+                    let again = at.cx.read_again(1);
+                    let mut de = text_reader(text);
+                    let out = PlanDe { de: &mut de, at: &at.along(node) }.read_scalar(hint);
+                    at.cx.again.set(again);
+                    out.map_err(nested)
+                }
+            },
+            _ => Err(refused("type")),
+        }
+    }
+
+    /// Reads for a type that asked for an enum.
+    #[inline]
+    fn read_enum<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        let PlanDe { de, at } = self;
+        match &at.node.kind {
+            // serde_json asks neither for the name nor for the variants.
+            NodeKind::Any => de.deserialize_enum("", &[], visitor),
+            NodeKind::External(external) => de.deserialize_any(ExternalVisitor { visitor, at, external }),
+            NodeKind::Enum(_) | NodeKind::Str(_) => {
+                PlanDe { de, at }.read_scalar(Hint::Enum)?.give_name(visitor)
+            }
+            _ => PlanDe { de, at }.read_other_enum(visitor),
+        }
+    }
+
+    #[inline(never)]
+    fn read_other_enum<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        let at = self.at;
+        let (node, text) = ahead(at, self.de)?;
+        let again = at.cx.read_again(1);
+        let mut de = text_reader(text);
+        let out = PlanDe { de: &mut de, at: &at.along(node) }.read_enum(visitor);
+        at.cx.again.set(again);
+        out.map_err(nested)
     }
 }
 
@@ -93,7 +182,17 @@ macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            if self.at.cx.is_exact() { self.de.$method(visitor) } else { self.read(visitor, Hint::Any) }
+            if self.at.cx.is_exact() { self.de.$method(visitor) } else { self.read_scalar(Hint::Any)?.give(visitor) }
+        }
+    )*};
+}
+
+/// Scalars for which `serde_json` has no other way than for any value.
+macro_rules! scalars {
+    ($($method:ident)*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.read_scalar(Hint::Any)?.give(visitor)
         }
     )*};
 }
@@ -118,17 +217,17 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.read(visitor, Hint::Enum)
+        self.read_enum(visitor)
     }
 
     #[inline]
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.read(visitor, Hint::Signed128)
+        self.read_scalar(Hint::Signed128)?.give(visitor)
     }
 
     #[inline]
     fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.read(visitor, Hint::Unsigned128)
+        self.read_scalar(Hint::Unsigned128)?.give(visitor)
     }
 
     /// The type ignores the value, but the plan still checks it.
@@ -202,8 +301,19 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         self.read_seq(visitor)
     }
 
+    scalars! { deserialize_f32 deserialize_char deserialize_unit }
+
+    #[inline]
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.deserialize_unit(visitor)
+    }
+
     forward_to_deserialize_any! {
-        f32 char bytes byte_buf unit unit_struct identifier
+        bytes byte_buf identifier
     }
 }
 
@@ -257,5 +367,31 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for NullableVisitor<'_, V> {
 
     fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<V::Value, D::Error> {
         PlanDe { de, at: self.at }.read(self.visitor, self.hint)
+    }
+}
+
+/// Visits a nullable node for a type that asked for a scalar.
+struct NullableScalar<'c> {
+    at: &'c ValuePosition<'c>,
+    hint: Hint,
+}
+
+impl<'de> Visitor<'de> for NullableScalar<'_> {
+    type Value = Scalar<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a scalar or null")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Null)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Scalar<'de>, E> {
+        Ok(Scalar::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, de: D) -> Result<Scalar<'de>, D::Error> {
+        PlanDe { de, at: self.at }.read_scalar(self.hint)
     }
 }

@@ -202,9 +202,9 @@ impl Search<'_, '_> {
         let cx = Context::collecting(graph, text, &judge);
         let read = || {
             hooks::collect(|| {
-                let _tried = cx.is_tried(root).then(hooks::suspend);
+                let is_tried = cx.enter(root);
                 let end = (self.again)(&cx, text);
-                cx.place(&ValuePosition::root(&cx, root));
+                cx.leave(&ValuePosition::root(&cx, root), is_tried, true);
                 end
             })
         };

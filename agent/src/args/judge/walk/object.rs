@@ -181,6 +181,8 @@ impl<'w> Walk<'w, '_> {
     fn missing(&mut self, prop: &'w Prop, meant: Option<&'w str>) {
         self.below(WalkSegment::Key(&prop.name), |walk| {
             walk.add(IssueCode::Missing, |walk, issue| {
+                let room = meant.map_or(0, |key| key.len().min(MAX_VALUE) + 40);
+                issue.problem.reserve_exact(21 + room);
                 issue.problem.push_str("required, but missing");
                 if let Some(key) = meant {
                     issue.problem.push_str(": perhaps `");
