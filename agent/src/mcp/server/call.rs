@@ -77,9 +77,10 @@ pub(super) async fn call(
     // Over HTTP, no connection stays open.
     let connection = over_stdio.then(|| context.peer.clone());
     let info = Arc::new(RequestInfo::of(context));
-    let bound = binding(admitted, &call);
-    let rules = match questions(shared, &bound, &info, sent.as_ref(), connection)? {
-        Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound, &state)),
+    // Most calls neither ask nor were asked, so that this is computed only where it is needed.
+    let bound = || binding(admitted, &call);
+    let rules = match questions(shared, bound, &info, sent.as_ref(), connection)? {
+        Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound(), &state)),
         Some(CallQuestions::Rules(rules)) => Some(rules),
         None => None,
     };
@@ -103,7 +104,7 @@ pub(super) async fn call(
         return Err(ErrorData::internal_error("cancelled", None));
     };
     if let (Some(rules), false) = (&rules, asked.is_empty()) {
-        return Ok(ask_client(shared, &bound, &AskState::of(rules, asked)));
+        return Ok(ask_client(shared, &bound(), &AskState::of(rules, asked)));
     }
     result(shared, admitted, &call, outcome, &info).map(CallToolResponse::from)
 }
