@@ -1,9 +1,9 @@
 //! The information of a client about itself, which it sends with each request.
 
-use crate::tool::{error::ToolError, outcome::OutcomeCode};
-use rmcp::RoleServer;
-use rmcp::model::{ClientCapabilities, Implementation, ProtocolVersion};
+use crate::tool::{cancel::CancelToken, error::ToolError, outcome::OutcomeCode};
+use rmcp::model::{ClientCapabilities, Implementation, ProtocolVersion, RequestId, RequestMetaObject};
 use rmcp::service::RequestContext;
+use rmcp::{Peer, RoleServer};
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -52,10 +52,18 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 pub struct RequestInfo {
     version: Option<ProtocolVersion>,
     /// The request, from which the information is read on demand.
-    context: Option<RequestContext<RoleServer>>,
+    origin: RequestOrigin,
     client: OnceLock<Option<Implementation>>,
     capabilities: OnceLock<ClientCapabilities>,
     missing: Mutex<Option<String>>,
+}
+
+/// A request, as it was received.
+pub(super) enum RequestOrigin {
+    /// By `rmcp`.
+    Protocol(RequestContext<RoleServer>),
+    /// By the server itself, which leaves out `rmcp` for usual calls. The token is cancelled when the client is gone.
+    Direct { id: RequestId, meta: RequestMetaObject, gone: CancelToken },
 }
 
 /// Returns the text of the error for a missing capability.
@@ -64,35 +72,77 @@ fn missing_text(capability: &str) -> String {
 }
 
 impl RequestInfo {
-    pub(super) fn of(context: RequestContext<RoleServer>) -> Self {
-        Self { version: context.protocol_version(), context: Some(context), ..Self::none() }
-    }
-
-    /// Returns the information without a request.
-    pub(super) fn none() -> Self {
+    pub(super) fn of(origin: RequestOrigin) -> Self {
+        let version = match &origin {
+            RequestOrigin::Protocol(context) => context.protocol_version(),
+            RequestOrigin::Direct { meta, .. } => meta.protocol_version(),
+        };
         Self {
-            version: None,
-            context: None,
+            version,
+            origin,
             client: OnceLock::new(),
             capabilities: OnceLock::new(),
             missing: Mutex::default(),
         }
     }
 
+    /// Returns the information without a request.
+    pub(super) fn none() -> Self {
+        let (meta, gone) = (RequestMetaObject::default(), CancelToken::new());
+        Self::of(RequestOrigin::Direct { id: RequestId::Number(0), meta, gone })
+    }
+
     /// Completes when the client cancels the request.
     pub(super) async fn cancelled(&self) {
-        match &self.context {
-            Some(context) => context.ct.cancelled().await,
-            None => std::future::pending().await,
+        match &self.origin {
+            RequestOrigin::Protocol(context) => context.ct.cancelled().await,
+            RequestOrigin::Direct { gone, .. } => gone.cancelled().await,
+        }
+    }
+
+    pub(super) fn id(&self) -> &RequestId {
+        match &self.origin {
+            RequestOrigin::Protocol(context) => &context.id,
+            RequestOrigin::Direct { id, .. } => id,
+        }
+    }
+
+    pub(super) fn meta(&self) -> &RequestMetaObject {
+        match &self.origin {
+            RequestOrigin::Protocol(context) => &context.meta,
+            RequestOrigin::Direct { meta, .. } => meta,
+        }
+    }
+
+    /// Returns the connection of the request, if `rmcp` received it.
+    pub(super) fn peer(&self) -> Option<&Peer<RoleServer>> {
+        match &self.origin {
+            RequestOrigin::Protocol(context) => Some(&context.peer),
+            RequestOrigin::Direct { .. } => None,
+        }
+    }
+
+    /// Returns what the transport added to the request.
+    pub(super) fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        match &self.origin {
+            RequestOrigin::Protocol(context) => context.extensions.get(),
+            RequestOrigin::Direct { .. } => None,
         }
     }
 
     fn client(&self) -> Option<&Implementation> {
-        self.client.get_or_init(|| self.context.as_ref()?.client_info()).as_ref()
+        let read = || match &self.origin {
+            RequestOrigin::Protocol(context) => context.client_info(),
+            RequestOrigin::Direct { meta, .. } => meta.client_info(),
+        };
+        self.client.get_or_init(read).as_ref()
     }
 
     fn capabilities(&self) -> &ClientCapabilities {
-        let read = || self.context.as_ref().and_then(RequestContext::client_capabilities);
+        let read = || match &self.origin {
+            RequestOrigin::Protocol(context) => context.client_capabilities(),
+            RequestOrigin::Direct { meta, .. } => meta.client_capabilities(),
+        };
         self.capabilities.get_or_init(|| read().unwrap_or_default())
     }
 
