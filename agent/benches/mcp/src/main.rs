@@ -43,7 +43,8 @@ fn numbered(message: &str, id: usize) -> String {
 
 /// What a server says about itself: its processor time in seconds, and its memory in MiB.
 fn used(answer: &str) -> Outcome<(f64, f64)> {
-    let numbers = answer.split_once("used ").map(|(_, numbers)| numbers.split('"').next().unwrap_or_default());
+    let numbers =
+        answer.split_once("used ").map(|(_, numbers)| numbers.split('"').next().unwrap_or_default());
     let mut numbers = numbers.unwrap_or_default().split(' ').map(str::parse::<f64>);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(time)), Some(Ok(memory))) => Ok((time / 1e9, memory / 1024.0)),
@@ -64,7 +65,8 @@ struct Program(Child);
 impl Program {
     fn start(name: &str, arguments: &[&str]) -> Outcome<Self> {
         let path = std::env::current_exe()?.with_file_name(name);
-        let child = Command::new(path).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let child =
+            Command::new(path).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         Ok(Self(child))
     }
 
@@ -124,7 +126,12 @@ impl Server for HttpServer {
 }
 
 /// One connection asks so often: how long each answer took, and the last one.
-async fn ask(address: SocketAddr, tool: &str, body: String, times: usize) -> Outcome<(Vec<Duration>, String)> {
+async fn ask(
+    address: SocketAddr,
+    tool: &str,
+    body: String,
+    times: usize,
+) -> Outcome<(Vec<Duration>, String)> {
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let request = format!(
@@ -217,10 +224,10 @@ fn verdict(holds: bool) -> &'static str {
 }
 
 /// Both servers without sockets, each round in new processes.
-fn direct(rounds: usize) -> Outcome<()> {
+fn direct(form: &str, rounds: usize) -> Outcome<()> {
     let once = |name: &str| -> Outcome<f64> {
         let mut line = String::new();
-        Program::start(name, &["direct", &CALLS.to_string()])?.pipes()?.1.read_line(&mut line)?;
+        Program::start(name, &["direct", form, &CALLS.to_string()])?.pipes()?.1.read_line(&mut line)?;
         Ok(line.trim().parse()?)
     };
     let (mut ratios, mut ours) = (Vec::new(), Vec::new());
@@ -235,7 +242,7 @@ fn direct(rounds: usize) -> Outcome<()> {
     }
     let ratio = median(&mut ratios);
     println!(
-        "in process: {:.1} µs of the processor a call, rmcp : ours {ratio:.2} (must: {MUST}, {})",
+        "in process, {form}: {:.1} µs of the processor a call, rmcp : ours {ratio:.2} (must: {MUST}, {})",
         median(&mut ours),
         verdict(ratio >= MUST)
     );
@@ -248,7 +255,8 @@ fn beside<S: Server>(name: &str, start: impl Fn(&str) -> Outcome<S>, rounds: usi
     for server in &mut servers {
         server.calls(FEW)?;
     }
-    let (mut cpu, mut wall, mut ours, mut slowest) = (Vec::new(), Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+    let (mut cpu, mut wall, mut ours, mut slowest) =
+        (Vec::new(), Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
     for round in 0..rounds {
         let (mut times, mut walls) = ([0.0; 2], [0.0; 2]);
         for at in [round % 2, 1 - round % 2] {
@@ -285,15 +293,23 @@ fn beside<S: Server>(name: &str, start: impl Fn(&str) -> Outcome<S>, rounds: usi
         server.calls(MANY - FEW)?;
         let (_, many) = server.usage()?;
         let growth = many / few;
-        let held = if program == PROGRAMS[0] { format!(" (must: {FLAT}, {})", verdict(growth <= FLAT)) } else { String::new() };
-        println!("{name}, {program}: {few:.1} MiB after {FEW} calls, {many:.1} MiB after {MANY}: {growth:.2}{held}");
+        let held = if program == PROGRAMS[0] {
+            format!(" (must: {FLAT}, {})", verdict(growth <= FLAT))
+        } else {
+            String::new()
+        };
+        println!(
+            "{name}, {program}: {few:.1} MiB after {FEW} calls, {many:.1} MiB after {MANY}: {growth:.2}{held}"
+        );
     }
     Ok(())
 }
 
 fn main() -> Outcome<()> {
     let rounds = std::env::args().nth(1).map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
-    direct(rounds)?;
+    for form in ["newest", "progress", "older"] {
+        direct(form, rounds)?;
+    }
     beside("HTTP", HttpServer::start, rounds)?;
     beside("stdio", StdioServer::start, rounds)
 }

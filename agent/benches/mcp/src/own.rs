@@ -1,4 +1,4 @@
-//! Our server, with its checks and limits. Usage: `mcp-own direct CALLS|http|stdio`.
+//! Our server, with its checks and limits. Usage: `mcp-own direct FORM CALLS|http|stdio`.
 
 mod served;
 
@@ -21,8 +21,10 @@ fn usage() -> String {
 fn main() -> served::Outcome<()> {
     let server = McpServer::new(tools![noop, usage]);
     match served::mode()? {
-        served::Mode::Direct(calls) => served::direct(|| Ok(server.into_service()?), calls),
-        served::Mode::Http => served::http(|| Ok(axum::Router::new().nest_service("/mcp", server.into_service()?))),
+        served::Mode::Direct(calls, form) => served::direct(|| Ok(server.into_service()?), calls, &form),
+        served::Mode::Http => {
+            served::http(|| Ok(axum::Router::new().nest_service("/mcp", server.into_service()?)))
+        }
         served::Mode::Stdio => served::runtime()?.block_on(async { Ok(server.serve_stdio().await?) }),
     }
 }

@@ -1,4 +1,4 @@
-//! A server of rmcp with its own macros. Usage: `mcp-plain direct CALLS|http|stdio`.
+//! A server of rmcp with its own macros. Usage: `mcp-plain direct FORM CALLS|http|stdio`.
 
 mod served;
 
@@ -45,14 +45,15 @@ impl Plain {
 impl rmcp::ServerHandler for Plain {}
 
 fn service() -> StreamableHttpService<Plain, NeverSessionManager> {
-    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
+    let config =
+        StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
     let plain = Plain::new();
     StreamableHttpService::new(move || Ok(plain.clone()), Arc::new(NeverSessionManager::default()), config)
 }
 
 fn main() -> served::Outcome<()> {
     match served::mode()? {
-        served::Mode::Direct(calls) => served::direct(|| Ok(service()), calls),
+        served::Mode::Direct(calls, form) => served::direct(|| Ok(service()), calls, &form),
         served::Mode::Http => served::http(|| Ok(axum::Router::new().nest_service("/mcp", service()))),
         served::Mode::Stdio => served::runtime()?.block_on(async {
             Plain::new().serve(rmcp::transport::stdio()).await?.waiting().await?;

@@ -9,14 +9,28 @@ use tokio::runtime::Runtime;
 // Not `Result`: what the macros of rmcp write would mean this one.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The call, as an HTTP client sends it.
-pub const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"noop","arguments":{"text":"hello","times":3},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+/// The forms of a call: the headers of its version, and its metadata.
+const FORMS: [(&str, &[(&str, &str)], &str); 3] = [
+    (
+        "newest",
+        MODERN,
+        r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#,
+    ),
+    (
+        "progress",
+        MODERN,
+        r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"progressToken":7}"#,
+    ),
+    ("older", &[("mcp-protocol-version", "2025-11-25")], ""),
+];
+const MODERN: &[(&str, &str)] =
+    &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "noop")];
 /// The calls before a measurement.
 const WARM_UP: usize = 500;
 
 pub enum Mode {
-    /// So many calls without a socket, one after the other.
-    Direct(usize),
+    /// So many calls of a form without a socket, one after the other.
+    Direct(usize, String),
     Http,
     Stdio,
 }
@@ -24,10 +38,10 @@ pub enum Mode {
 pub fn mode() -> Outcome<Mode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
-        ["direct", calls] => Ok(Mode::Direct(calls.parse()?)),
+        ["direct", form, calls] => Ok(Mode::Direct(calls.parse()?, form.to_owned())),
         ["http"] => Ok(Mode::Http),
         ["stdio"] => Ok(Mode::Stdio),
-        _ => Err("usage: direct CALLS|http|stdio".into()),
+        _ => Err("usage: direct newest|progress|older CALLS|http|stdio".into()),
     }
 }
 
@@ -57,7 +71,7 @@ pub fn http(app: impl FnOnce() -> Outcome<axum::Router>) -> Outcome<()> {
 }
 
 /// Makes so many calls, on one thread and without a socket, and prints the processor time of each in nanoseconds.
-pub fn direct<S, B>(service: impl FnOnce() -> Outcome<S>, calls: usize) -> Outcome<()>
+pub fn direct<S, B>(service: impl FnOnce() -> Outcome<S>, calls: usize, form: &str) -> Outcome<()>
 where
     S: tower_service::Service<http::Request<Full<Bytes>>, Response = http::Response<B>> + Clone,
     B: http_body::Body,
@@ -65,28 +79,35 @@ where
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let service = service()?;
-        ask(&service, WARM_UP).await?;
+        ask(&service, form, WARM_UP).await?;
         let begun = processor_time();
-        ask(&service, calls).await?;
+        ask(&service, form, calls).await?;
         println!("{}", (processor_time() - begun) / calls.max(1) as u64);
         Ok(())
     })
 }
 
-async fn ask<S, B>(service: &S, calls: usize) -> Outcome<()>
+async fn ask<S, B>(service: &S, form: &str, calls: usize) -> Outcome<()>
 where
     S: tower_service::Service<http::Request<Full<Bytes>>, Response = http::Response<B>> + Clone,
     B: http_body::Body,
 {
+    let Some((_, headers, meta)) = FORMS.iter().find(|(name, ..)| *name == form) else {
+        return Err("no form".into());
+    };
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"noop","arguments":{{"text":"hello","times":3}}{meta}}}}}"#
+    );
+    let body = Bytes::from(body);
     for _ in 0..calls {
-        let request = http::Request::post("/mcp")
+        let mut request = http::Request::post("/mcp")
             .header("host", "localhost")
             .header("content-type", "application/json")
-            .header("accept", "application/json, text/event-stream")
-            .header("mcp-protocol-version", "2026-07-28")
-            .header("mcp-method", "tools/call")
-            .header("mcp-name", "noop")
-            .body(Full::new(Bytes::from_static(BODY.as_bytes())))?;
+            .header("accept", "application/json, text/event-stream");
+        for (name, value) in *headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.clone()))?;
         let Ok(answer) = service.clone().call(request).await else { return Err("no answer".into()) };
         let Ok(body) = answer.into_body().collect().await else { return Err("no body".into()) };
         if !String::from_utf8_lossy(&body.to_bytes()).contains("\"text\":\"hello\"") {

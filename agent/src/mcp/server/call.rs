@@ -63,9 +63,8 @@ pub(super) async fn call(
     let Some(permit) = acquire_permit(shared, admitted, &call).await? else {
         return Ok(failure("The server is busy. Try again in a moment.").into());
     };
-    let progress = info.peer().zip(info.meta().get_progress_token());
-    let progress =
-        progress.map(|(peer, token)| ProgressSender::new(peer.clone(), token, shared.limits.progress));
+    let progress = info.meta().get_progress_token().zip(info.progress_target());
+    let progress = progress.map(|(token, target)| ProgressSender::new(target, token, shared.limits.progress));
     let span = linked_span(shared, name, info.meta());
     let sent = admitted.answers.as_ref().or_else(|| info.extension());
     // Most calls neither ask nor were asked, so that this is computed only where it is needed.

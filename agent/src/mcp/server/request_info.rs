@@ -1,11 +1,16 @@
 //! The information of a client about itself, which it sends with each request.
 
+use super::progress::ProgressTarget;
 use crate::tool::{cancel::CancelToken, error::ToolError, outcome::OutcomeCode};
-use rmcp::model::{ClientCapabilities, Implementation, ProtocolVersion, RequestId, RequestMetaObject};
+use http::request::Parts;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, Implementation, ProtocolVersion, RequestId, RequestMetaObject, ServerJsonRpcMessage,
+};
 use rmcp::service::RequestContext;
-use rmcp::{Peer, RoleServer};
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use tokio::sync::mpsc::Sender;
 
 /// The information of a client about itself. Tools receive it as a parameter `request: &RequestInfo`.
 ///
@@ -62,8 +67,19 @@ pub struct RequestInfo {
 pub(super) enum RequestOrigin {
     /// By `rmcp`.
     Protocol(RequestContext<RoleServer>),
-    /// By the server itself, which leaves out `rmcp` for usual calls. The token is cancelled when the client is gone.
-    Direct { id: RequestId, meta: RequestMetaObject, gone: CancelToken },
+    /// By the server itself, which leaves out `rmcp` for usual calls.
+    Direct(DirectRequest),
+}
+
+/// A call without `rmcp`.
+pub(super) struct DirectRequest {
+    pub(super) id: RequestId,
+    pub(super) version: ProtocolVersion,
+    pub(super) meta: RequestMetaObject,
+    /// Is cancelled when the client is gone.
+    pub(super) gone: CancelToken,
+    /// Receives the progress of the call, if the client wants it.
+    pub(super) progress: Option<Sender<ServerJsonRpcMessage>>,
 }
 
 /// Returns the text of the error for a missing capability.
@@ -75,7 +91,7 @@ impl RequestInfo {
     pub(super) fn of(origin: RequestOrigin) -> Self {
         let version = match &origin {
             RequestOrigin::Protocol(context) => context.protocol_version(),
-            RequestOrigin::Direct { meta, .. } => meta.protocol_version(),
+            RequestOrigin::Direct(request) => Some(request.version.clone()),
         };
         Self {
             version,
@@ -88,37 +104,42 @@ impl RequestInfo {
 
     /// Returns the information without a request.
     pub(super) fn none() -> Self {
-        let (meta, gone) = (RequestMetaObject::default(), CancelToken::new());
-        Self::of(RequestOrigin::Direct { id: RequestId::Number(0), meta, gone })
+        Self::of(RequestOrigin::Direct(DirectRequest {
+            id: RequestId::Number(0),
+            version: ProtocolVersion::LATEST,
+            meta: RequestMetaObject::default(),
+            gone: CancelToken::new(),
+            progress: None,
+        }))
     }
 
     /// Completes when the client cancels the request.
     pub(super) async fn cancelled(&self) {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.ct.cancelled().await,
-            RequestOrigin::Direct { gone, .. } => gone.cancelled().await,
+            RequestOrigin::Direct(request) => request.gone.cancelled().await,
         }
     }
 
     pub(super) fn id(&self) -> &RequestId {
         match &self.origin {
             RequestOrigin::Protocol(context) => &context.id,
-            RequestOrigin::Direct { id, .. } => id,
+            RequestOrigin::Direct(request) => &request.id,
         }
     }
 
     pub(super) fn meta(&self) -> &RequestMetaObject {
         match &self.origin {
             RequestOrigin::Protocol(context) => &context.meta,
-            RequestOrigin::Direct { meta, .. } => meta,
+            RequestOrigin::Direct(request) => &request.meta,
         }
     }
 
-    /// Returns the connection of the request, if `rmcp` received it.
-    pub(super) fn peer(&self) -> Option<&Peer<RoleServer>> {
+    /// Returns where the progress of the call goes.
+    pub(super) fn progress_target(&self) -> Option<ProgressTarget> {
         match &self.origin {
-            RequestOrigin::Protocol(context) => Some(&context.peer),
-            RequestOrigin::Direct { .. } => None,
+            RequestOrigin::Protocol(context) => Some(ProgressTarget::Peer(context.peer.clone())),
+            RequestOrigin::Direct(request) => request.progress.clone().map(ProgressTarget::Stream),
         }
     }
 
@@ -126,14 +147,17 @@ impl RequestInfo {
     pub(super) fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.extensions.get(),
-            RequestOrigin::Direct { .. } => None,
+            RequestOrigin::Direct(_) => None,
         }
     }
 
     fn client(&self) -> Option<&Implementation> {
         let read = || match &self.origin {
-            RequestOrigin::Protocol(context) => context.client_info(),
-            RequestOrigin::Direct { meta, .. } => meta.client_info(),
+            // Over HTTP, `rmcp` puts its own name in place of one that is missing.
+            RequestOrigin::Protocol(context) if context.extensions.get::<Parts>().is_none() => {
+                context.client_info()
+            }
+            _ => self.meta().client_info(),
         };
         self.client.get_or_init(read).as_ref()
     }
@@ -141,7 +165,7 @@ impl RequestInfo {
     fn capabilities(&self) -> &ClientCapabilities {
         let read = || match &self.origin {
             RequestOrigin::Protocol(context) => context.client_capabilities(),
-            RequestOrigin::Direct { meta, .. } => meta.client_capabilities(),
+            RequestOrigin::Direct(request) => request.meta.client_capabilities(),
         };
         self.capabilities.get_or_init(|| read().unwrap_or_default())
     }

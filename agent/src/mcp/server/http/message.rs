@@ -8,7 +8,9 @@ use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use rmcp::model::{JsonObject, RequestId, RequestMetaObject};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, JsonObject, RequestId, RequestMetaObject,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -139,6 +141,15 @@ pub(crate) struct UsualCall {
     pub(crate) id: RequestId,
     pub(crate) tool: String,
     pub(crate) meta: RequestMetaObject,
+}
+
+impl From<UsualCall> for ClientJsonRpcMessage {
+    /// The message for `rmcp`, without arguments.
+    fn from(call: UsualCall) -> Self {
+        let mut request = CallToolRequest::new(CallToolRequestParams::new(call.tool));
+        request.extensions.insert(call.meta);
+        Self::request(request.into(), call.id)
+    }
 }
 
 /// The code and text of the error for a malformed message.
