@@ -38,7 +38,7 @@ pub enum Mode {
 pub fn mode() -> Outcome<Mode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &*arguments.iter().map(String::as_str).collect::<Vec<_>>() {
-        ["direct", form, calls] => Ok(Mode::Direct(calls.parse()?, form.to_owned())),
+        ["direct", form, calls] => Ok(Mode::Direct(calls.parse()?, (*form).to_owned())),
         ["http"] => Ok(Mode::Http),
         ["stdio"] => Ok(Mode::Stdio),
         _ => Err("usage: direct newest|progress|older CALLS|http|stdio".into()),
