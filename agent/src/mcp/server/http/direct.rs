@@ -131,7 +131,7 @@ impl HttpService {
             None => answer.await,
             Some(mut events) => tokio::select! {
                 biased;
-                Some(first) = events.recv() => return streamed(first, events, answer, client),
+                Some(first) = events.recv() => return streamed(&first, events, answer, client),
                 ended = &mut answer => ended,
             },
         };
@@ -167,14 +167,14 @@ fn answer_to(
 }
 
 fn streamed(
-    first: ServerJsonRpcMessage,
+    first: &ServerJsonRpcMessage,
     events: mpsc::Receiver<ServerJsonRpcMessage>,
     answer: JoinHandle<(StatusCode, ServerJsonRpcMessage)>,
     client: GoneClient,
 ) -> ServerResponse {
     let keep_alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
     let events =
-        CallEvents { next: Some(event(&first)), events, answer: Some(answer), keep_alive, _client: client };
+        CallEvents { next: Some(event(first)), events, answer: Some(answer), keep_alive, _client: client };
     let mut response = Response::new(ResponseBody::wrap(events));
     for (name, value) in
         [("content-type", "text/event-stream"), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]
@@ -284,8 +284,7 @@ mod tests {
 
     #[test]
     fn only_calls_with_the_usual_headers_are_answered_directly() {
-        for at in 0..HEADERS.len() {
-            let (name, value) = HEADERS[at];
+        for (at, (name, value)) in HEADERS.into_iter().enumerate() {
             let mut changed = HEADERS.to_vec();
             changed.push((name, value));
             assert!(!is_direct(BODY, &changed), "{name} twice");
