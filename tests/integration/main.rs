@@ -59,6 +59,7 @@ mod macro_wrappers;
 mod mcp_cancel;
 mod mcp_client;
 mod mcp_connect;
+mod mcp_direct;
 mod mcp_everything;
 mod mcp_loader;
 mod mcp_logs;

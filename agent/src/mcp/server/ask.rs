@@ -45,7 +45,7 @@ pub(super) enum CallQuestions {
 /// Fails if the state that the client sent is not one of this call.
 pub(super) fn questions(
     shared: &BuiltServer,
-    bound: &str,
+    bound: impl FnOnce() -> String,
     info: &RequestInfo,
     sent: Option<&SentAnswers>,
     connection: Option<Peer<RoleServer>>,
@@ -64,7 +64,7 @@ pub(super) fn questions(
         return Ok(Some(CallQuestions::Rules(AskRules { answerer: Some(answerer), ..AskRules::default() })));
     }
     let mut state = match sent.and_then(|sent| sent.state.as_deref()) {
-        Some(sealed) => open(shared, bound, sealed)?,
+        Some(sealed) => open(shared, &bound(), sealed)?,
         None => AskState::default(),
     };
     let answers = sent.map(|sent| &sent.answers);

@@ -1,7 +1,7 @@
 //! Runs one `tools/call`, from the arguments to the result.
 
 use super::ask::{AskState, CallQuestions, binding, input_required, questions};
-use super::built::{AdmittedRequest, BuiltServer, RawArguments, SentAnswers};
+use super::built::{AdmittedRequest, BuiltServer, RawArguments};
 use super::caller::Caller;
 use super::catalogue::ToolCatalogue;
 use super::progress::ProgressSender;
@@ -24,11 +24,9 @@ use crate::tool::{
     registry::Registry,
 };
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, ErrorData,
-    MetaObject,
+    CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, ErrorData, MetaObject, NumberOrString,
 };
-use rmcp::service::RequestContext;
-use rmcp::{RoleServer, model::NumberOrString};
+use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
 use std::future::Future;
 use std::pin::pin;
@@ -40,47 +38,40 @@ use tracing::{Instrument as _, Span};
 /// The message to the client for a fault whose details are only logged.
 const FAULT: &str = "The tool failed. Its error is not shown here.";
 
-/// Runs a call.
+/// Runs a call. Over HTTP, there is no `connection` that stays open.
 pub(super) async fn call(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
-    request: CallToolRequestParams,
-    over_stdio: bool,
-    context: RequestContext<RoleServer>,
+    name: &str,
+    info: Arc<RequestInfo>,
+    connection: Option<Peer<RoleServer>>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let name = &*request.name;
     // The same error for a tool that does not exist and for one that this caller may not see.
     if !admitted.tools.contains(name) {
         return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
     }
-    // The text of the arguments as it was sent, if it is known.
-    let arguments = match admitted.arguments.as_ref().or_else(|| context.extensions.get()) {
-        Some(raw) => RawArguments::text(raw).to_owned(),
-        None => request.arguments.map_or_else(String::new, |map| Value::Object(map).to_string()),
-    };
+    // The text of the arguments as it was sent.
+    let arguments = admitted.arguments.as_ref().or_else(|| info.extension());
+    let arguments = arguments.map_or("", RawArguments::text);
     if is_deeper(arguments.as_bytes(), shared.limits.depth) {
         let text = format!("The arguments nest deeper than {} levels.", shared.limits.depth);
         return Ok(failure(text).into());
     }
-    let arguments = if arguments == "null" { String::new() } else { arguments };
-    let call = ToolCall::new(id_text(&context.id), name, arguments);
+    let arguments = if arguments == "null" { "" } else { arguments };
+    let call = ToolCall::new(id_text(info.id()), name, arguments);
     let session = admitted.session.as_ref();
-    let running = session.map(|session| shared.running.enter(&admitted.caller, session, &context.id));
+    let running = session.map(|session| shared.running.enter(&admitted.caller, session, info.id()));
     let Some(permit) = acquire_permit(shared, admitted, &call).await? else {
         return Ok(failure("The server is busy. Try again in a moment.").into());
     };
-    let progress = context
-        .meta
-        .get_progress_token()
-        .map(|token| ProgressSender::new(context.peer.clone(), token, shared.limits.progress));
-    let span = linked_span(shared, name, &context.meta);
-    let sent = admitted.answers.clone().or_else(|| context.extensions.get::<SentAnswers>().cloned());
-    // Over HTTP, no connection stays open.
-    let connection = over_stdio.then(|| context.peer.clone());
-    let info = Arc::new(RequestInfo::of(context));
-    let bound = binding(admitted, &call);
-    let rules = match questions(shared, &bound, &info, sent.as_ref(), connection)? {
-        Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound, &state)),
+    let progress = info.meta().get_progress_token().zip(info.progress_target());
+    let progress = progress.map(|(token, target)| ProgressSender::new(target, token, shared.limits.progress));
+    let span = linked_span(shared, name, info.meta());
+    let sent = admitted.answers.as_ref().or_else(|| info.extension());
+    // Most calls neither ask nor were asked, so that this is computed only where it is needed.
+    let bound = || binding(admitted, &call);
+    let rules = match questions(shared, bound, &info, sent, connection)? {
+        Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound(), &state)),
         Some(CallQuestions::Rules(rules)) => Some(rules),
         None => None,
     };
@@ -104,7 +95,7 @@ pub(super) async fn call(
         return Err(ErrorData::internal_error("cancelled", None));
     };
     if let (Some(rules), false) = (&rules, asked.is_empty()) {
-        return Ok(ask_client(shared, &bound, &AskState::of(rules, asked)));
+        return Ok(ask_client(shared, &bound(), &AskState::of(rules, asked)));
     }
     result(shared, admitted, &call, outcome, &info).map(CallToolResponse::from)
 }

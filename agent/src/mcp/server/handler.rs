@@ -2,6 +2,7 @@
 
 use super::built::{AdmittedRequest, BuiltServer};
 use super::call::{call, fault};
+use super::request_info::{RequestInfo, RequestOrigin};
 use crate::serve::{QuotaPermit, ShutdownPhase};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
@@ -11,7 +12,7 @@ use rmcp::model::{
     ProtocolVersion, ServerConfig, SubscriptionFilter, Tool,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
-use rmcp::{RoleServer, ServerHandler};
+use rmcp::{Peer, RoleServer, ServerHandler};
 use std::sync::Arc;
 
 /// Handles one request over HTTP, or all requests of a connection over standard input.
@@ -40,6 +41,29 @@ impl ProtocolHandler {
             Ok(loaded) => loaded.map(Arc::new).map_err(|failure| fault("tools", &failure.reason())),
             Err(_) => Err(fault("tools", &"loading the tools took too long")),
         }
+    }
+
+    /// Runs a call.
+    pub(super) async fn answer(
+        &self,
+        tool: &str,
+        info: Arc<RequestInfo>,
+        connection: Option<Peer<RoleServer>>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let _running = self.shared.handle.begin();
+        let admitted = self.admit().await?;
+        let is_modern = info.is_modern();
+        // Boxed, because `rmcp` moves this future, which is large while a tool runs.
+        let mut response = Box::pin(call(&self.shared, &admitted, tool, info, connection)).await?;
+        if is_modern {
+            let meta = match &mut response {
+                CallToolResponse::Complete(result) => &mut result.meta,
+                CallToolResponse::InputRequired(result) => &mut result.meta,
+                _ => return Ok(response),
+            };
+            meta.get_or_insert_default().extend(self.shared.meta.clone());
+        }
+        Ok(response)
     }
 
     /// Returns a permit for a stream that listens for changes, if one is free.
@@ -84,21 +108,10 @@ impl ServerHandler for ProtocolHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let _running = self.shared.handle.begin();
-        let admitted = self.admit().await?;
-        let modern = is_modern(&context);
-        // Boxed, because `rmcp` moves this future, which is large while a tool runs.
-        let over_stdio = self.admitted.is_none();
-        let mut response = Box::pin(call(&self.shared, &admitted, request, over_stdio, context)).await?;
-        if modern {
-            let meta = match &mut response {
-                CallToolResponse::Complete(result) => &mut result.meta,
-                CallToolResponse::InputRequired(result) => &mut result.meta,
-                _ => return Ok(response),
-            };
-            meta.get_or_insert_default().extend(self.shared.meta.clone());
-        }
-        Ok(response)
+        // Over HTTP, no connection stays open.
+        let connection = self.admitted.is_none().then(|| context.peer.clone());
+        let info = Arc::new(RequestInfo::of(RequestOrigin::Protocol(context)));
+        self.answer(&request.name, info, connection).await
     }
 
     /// `rmcp` checks `Mcp-Param-…` headers against this tool. The handler belongs to one request, so that the tool is that of its caller.

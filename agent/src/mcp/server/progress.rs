@@ -1,12 +1,12 @@
 //! Sends the progress of a call to the client.
 
 use crate::tool::progress::Progress;
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::model::{ProgressNotification, ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage};
 use rmcp::{Peer, RoleServer};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -14,6 +14,27 @@ use tokio::time::{Instant, sleep_until, timeout};
 const MAX_WAITING: usize = 16;
 /// Maximum time to send the queued messages at the end of a call.
 const LAST_MESSAGE: Duration = Duration::from_millis(500);
+
+/// Where the messages go.
+pub(super) enum ProgressTarget {
+    /// To the connection of a call that `rmcp` received.
+    Peer(Peer<RoleServer>),
+    /// To the stream that answers a call over HTTP.
+    Stream(mpsc::Sender<ServerJsonRpcMessage>),
+}
+
+impl ProgressTarget {
+    /// Sends a message. Returns whether more can be sent.
+    async fn send(&self, param: ProgressNotificationParam) -> bool {
+        match self {
+            Self::Peer(peer) => peer.notify_progress(param).await.is_ok(),
+            Self::Stream(events) => {
+                let notification = ProgressNotification::new(param).into();
+                events.send(ServerJsonRpcMessage::notification(notification)).await.is_ok()
+            }
+        }
+    }
+}
 
 /// Sends the progress messages of a body, in order and at a limited rate.
 pub(super) struct ProgressSender {
@@ -65,9 +86,9 @@ impl ProgressQueue {
 }
 
 impl ProgressSender {
-    pub(super) fn new(peer: Peer<RoleServer>, token: ProgressToken, per_second: u32) -> Self {
+    pub(super) fn new(target: ProgressTarget, token: ProgressToken, per_second: u32) -> Self {
         let queue = Arc::new(ProgressQueue::default());
-        let sender = tokio::spawn(send_all(queue.clone(), peer, token, per_second));
+        let sender = tokio::spawn(send_all(queue.clone(), target, token, per_second));
         Self { queue, sender }
     }
 
@@ -91,7 +112,7 @@ impl Drop for ProgressSender {
     }
 }
 
-async fn send_all(queue: Arc<ProgressQueue>, peer: Peer<RoleServer>, token: ProgressToken, per_second: u32) {
+async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: ProgressToken, per_second: u32) {
     let mut steps = GrowingValues::default();
     let mut rate = RateLimit::new(per_second);
     loop {
@@ -115,7 +136,7 @@ async fn send_all(queue: Arc<ProgressQueue>, peer: Peer<RoleServer>, token: Prog
         }
         if let Some(param) = steps.param(&token, progress) {
             rate.spend();
-            if peer.notify_progress(param).await.is_err() {
+            if !target.send(param).await {
                 return;
             }
         }

@@ -1,11 +1,16 @@
 //! The information of a client about itself, which it sends with each request.
 
-use crate::tool::{error::ToolError, outcome::OutcomeCode};
+use super::progress::ProgressTarget;
+use crate::tool::{cancel::CancelToken, error::ToolError, outcome::OutcomeCode};
+use http::request::Parts;
 use rmcp::RoleServer;
-use rmcp::model::{ClientCapabilities, Implementation, ProtocolVersion};
+use rmcp::model::{
+    ClientCapabilities, Implementation, ProtocolVersion, RequestId, RequestMetaObject, ServerJsonRpcMessage,
+};
 use rmcp::service::RequestContext;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use tokio::sync::mpsc::Sender;
 
 /// The information of a client about itself. Tools receive it as a parameter `request: &RequestInfo`.
 ///
@@ -52,10 +57,29 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 pub struct RequestInfo {
     version: Option<ProtocolVersion>,
     /// The request, from which the information is read on demand.
-    context: Option<RequestContext<RoleServer>>,
+    origin: RequestOrigin,
     client: OnceLock<Option<Implementation>>,
     capabilities: OnceLock<ClientCapabilities>,
     missing: Mutex<Option<String>>,
+}
+
+/// A request, as it was received.
+pub(super) enum RequestOrigin {
+    /// By `rmcp`.
+    Protocol(RequestContext<RoleServer>),
+    /// By the server itself, which leaves out `rmcp` for usual calls.
+    Direct(DirectRequest),
+}
+
+/// A call without `rmcp`.
+pub(super) struct DirectRequest {
+    pub(super) id: RequestId,
+    pub(super) version: ProtocolVersion,
+    pub(super) meta: RequestMetaObject,
+    /// Is cancelled when the client is gone.
+    pub(super) gone: CancelToken,
+    /// Receives the progress of the call, if the client wants it.
+    pub(super) progress: Option<Sender<ServerJsonRpcMessage>>,
 }
 
 /// Returns the text of the error for a missing capability.
@@ -64,35 +88,85 @@ fn missing_text(capability: &str) -> String {
 }
 
 impl RequestInfo {
-    pub(super) fn of(context: RequestContext<RoleServer>) -> Self {
-        Self { version: context.protocol_version(), context: Some(context), ..Self::none() }
-    }
-
-    /// Returns the information without a request.
-    pub(super) fn none() -> Self {
+    pub(super) fn of(origin: RequestOrigin) -> Self {
+        let version = match &origin {
+            RequestOrigin::Protocol(context) => context.protocol_version(),
+            RequestOrigin::Direct(request) => Some(request.version.clone()),
+        };
         Self {
-            version: None,
-            context: None,
+            version,
+            origin,
             client: OnceLock::new(),
             capabilities: OnceLock::new(),
             missing: Mutex::default(),
         }
     }
 
+    /// Returns the information without a request.
+    pub(super) fn none() -> Self {
+        Self::of(RequestOrigin::Direct(DirectRequest {
+            id: RequestId::Number(0),
+            version: ProtocolVersion::LATEST,
+            meta: RequestMetaObject::default(),
+            gone: CancelToken::new(),
+            progress: None,
+        }))
+    }
+
     /// Completes when the client cancels the request.
     pub(super) async fn cancelled(&self) {
-        match &self.context {
-            Some(context) => context.ct.cancelled().await,
-            None => std::future::pending().await,
+        match &self.origin {
+            RequestOrigin::Protocol(context) => context.ct.cancelled().await,
+            RequestOrigin::Direct(request) => request.gone.cancelled().await,
+        }
+    }
+
+    pub(super) fn id(&self) -> &RequestId {
+        match &self.origin {
+            RequestOrigin::Protocol(context) => &context.id,
+            RequestOrigin::Direct(request) => &request.id,
+        }
+    }
+
+    pub(super) fn meta(&self) -> &RequestMetaObject {
+        match &self.origin {
+            RequestOrigin::Protocol(context) => &context.meta,
+            RequestOrigin::Direct(request) => &request.meta,
+        }
+    }
+
+    /// Returns where the progress of the call goes.
+    pub(super) fn progress_target(&self) -> Option<ProgressTarget> {
+        match &self.origin {
+            RequestOrigin::Protocol(context) => Some(ProgressTarget::Peer(context.peer.clone())),
+            RequestOrigin::Direct(request) => request.progress.clone().map(ProgressTarget::Stream),
+        }
+    }
+
+    /// Returns what the transport added to the request.
+    pub(super) fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        match &self.origin {
+            RequestOrigin::Protocol(context) => context.extensions.get(),
+            RequestOrigin::Direct(_) => None,
         }
     }
 
     fn client(&self) -> Option<&Implementation> {
-        self.client.get_or_init(|| self.context.as_ref()?.client_info()).as_ref()
+        let read = || match &self.origin {
+            // Over HTTP, `rmcp` puts its own name in place of one that is missing.
+            RequestOrigin::Protocol(context) if context.extensions.get::<Parts>().is_none() => {
+                context.client_info()
+            }
+            _ => self.meta().client_info(),
+        };
+        self.client.get_or_init(read).as_ref()
     }
 
     fn capabilities(&self) -> &ClientCapabilities {
-        let read = || self.context.as_ref().and_then(RequestContext::client_capabilities);
+        let read = || match &self.origin {
+            RequestOrigin::Protocol(context) => context.client_capabilities(),
+            RequestOrigin::Direct(request) => request.meta.client_capabilities(),
+        };
         self.capabilities.get_or_init(|| read().unwrap_or_default())
     }
 

@@ -139,10 +139,13 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     /// Parses the line as a message, or returns the code and text of the error.
     fn message(&self) -> Result<ClientJsonRpcMessage, (ErrorCode, &'static str)> {
         let envelope = Envelope::read(&self.line).map_err(|malformed| (malformed.0, malformed.1))?;
-        let rest = envelope.without_arguments(|_, _| None);
-        let mut message: ClientJsonRpcMessage =
+        let mut message = if let Some(call) = envelope.call() {
+            call.into()
+        } else {
+            let rest = envelope.without_arguments(|_, _| None);
             serde_json::from_slice(rest.as_ref().map_or(&*self.line, String::as_bytes))
-                .map_err(|_| (ErrorCode::InvalidRequest, "Invalid request: not a message of the protocol"))?;
+                .map_err(|_| (ErrorCode::InvalidRequest, "Invalid request: not a message of the protocol"))?
+        };
         if let ClientJsonRpcMessage::Request(request) = &mut message
             && let ClientRequest::CallToolRequest(call) = &mut request.request
         {

@@ -8,7 +8,9 @@ use http::{Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use rmcp::model::RequestId;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, JsonObject, RequestId, RequestMetaObject,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -134,6 +136,22 @@ struct EnvelopeParams<'a> {
     state: Option<&'a RawValue>,
 }
 
+/// A call in the usual form of the protocol.
+pub(crate) struct UsualCall {
+    pub(crate) id: RequestId,
+    pub(crate) tool: String,
+    pub(crate) meta: RequestMetaObject,
+}
+
+impl From<UsualCall> for ClientJsonRpcMessage {
+    /// The message for `rmcp`, without arguments.
+    fn from(call: UsualCall) -> Self {
+        let mut request = CallToolRequest::new(CallToolRequestParams::new(call.tool));
+        request.extensions.insert(call.meta);
+        Self::request(request.into(), call.id)
+    }
+}
+
 /// The code and text of the error for a malformed message.
 pub(crate) struct MalformedMessage(pub(crate) ErrorCode, pub(crate) &'static str);
 
@@ -179,6 +197,21 @@ impl<'a> Envelope<'a> {
             answers: answers.transpose().map_err(malformed)?.unwrap_or_default(),
             state: state.transpose().map_err(malformed)?,
         }))
+    }
+
+    /// Returns the call, if the message is one in its usual form. Other messages, and malformed calls, are read by `rmcp`.
+    pub(crate) fn call(&self) -> Option<UsualCall> {
+        let params = self.params.as_ref().filter(|_| self.is_call())?;
+        let is_usual = self.jsonrpc?.get() == "\"2.0\""
+            && self.result.is_none()
+            && self.error.is_none()
+            && params.arguments.is_none_or(|arguments| arguments.get().starts_with(['{', 'n']));
+        let meta = params.meta.map_or(Some(JsonObject::new()), |meta| serde_json::from_str(meta.get()).ok());
+        Some(UsualCall {
+            id: serde_json::from_str(self.id?.get()).ok().filter(|_| is_usual)?,
+            tool: serde_json::from_str(params.name?.get()).ok()?,
+            meta: meta?.into(),
+        })
     }
 
     fn is_call(&self) -> bool {

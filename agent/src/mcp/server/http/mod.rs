@@ -1,5 +1,6 @@
 //! The server over Streamable HTTP: the order of the checks before the protocol handles a request.
 
+mod direct;
 mod layer;
 mod listen;
 mod message;
@@ -206,7 +207,7 @@ impl HttpService {
         Some(response)
     }
 
-    /// Passes a message to `rmcp`, with the tools of its caller.
+    /// Answers a call in its usual form. Passes any other message to `rmcp`, with the tools of its caller.
     async fn dispatch(&self, mut admitted: AdmittedRequest, head: Parts, body: Bytes) -> ServerResponse {
         let session = SessionId::of(&head.headers);
         let (rest, id, is_initialize) = match Envelope::read(&body) {
@@ -229,6 +230,9 @@ impl HttpService {
                 }
                 // In the newer versions, a client cancels a call by ending its request.
                 admitted.session = session.filter(|_| envelope.version().is_none());
+                if let Some(call) = direct::call(&envelope, &head.headers, &admitted.catalogue) {
+                    return self.answer_directly(call, admitted).await;
+                }
                 let kept = |tool: &str, arguments: &str| admitted.catalogue.header_arguments(tool, arguments);
                 let rest = envelope.without_arguments(kept);
                 (rest.map_or_else(|| body.clone(), Bytes::from), envelope.id, envelope.is_initialize())

@@ -1,0 +1,324 @@
+//! Calls in the usual form, which are answered without `rmcp`: it reads each message several times, and runs each
+//! request as a connection of its own. It answers every other message, and reports what is wrong with it.
+
+use super::super::catalogue::ToolCatalogue;
+use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};
+use super::message::{Envelope, ResponseBody, ServerResponse, UsualCall, document};
+use super::{AdmittedRequest, HttpService, ProtocolHandler, ServiceFailure};
+use crate::tool::cancel::CancelToken;
+use bytes::Bytes;
+use http::header::{ACCEPT, AsHeaderName, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body::{Body, Frame};
+use rmcp::model::{
+    CallToolResponse, ErrorCode, ErrorData, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
+};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Interval};
+use tracing::{Instrument as _, Span};
+
+/// Maximum number of progress messages that wait to be sent; the call keeps the newest of the others.
+const MAX_EVENTS: usize = 16;
+/// The time without an event after which a comment is sent, so that proxies keep the connection open.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const VERSION_HEADER: &str = "mcp-protocol-version";
+/// The key of the version in the metadata of a request.
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+
+type CallResult = Result<CallToolResponse, ErrorData>;
+
+/// A call that is answered without `rmcp`.
+pub(super) struct DirectCall {
+    call: UsualCall,
+    version: ProtocolVersion,
+}
+
+/// Returns the call, if its message and its headers have the usual form.
+pub(super) fn call(
+    envelope: &Envelope<'_>,
+    headers: &HeaderMap,
+    catalogue: &ToolCatalogue,
+) -> Option<DirectCall> {
+    let call = envelope.call().filter(|_| takes_and_sends_json(headers))?;
+    let version = version(headers)?;
+    let is_usual = if version == ProtocolVersion::V_2026_07_28 {
+        // A name may also be sent in Base64, which begins with this.
+        let is_plain = call.tool.is_ascii() && !call.tool.starts_with("=?");
+        is_plain
+            && is_only(headers, "mcp-method", "tools/call")
+            && is_only(headers, "mcp-name", &call.tool)
+            && !catalogue.has_header_parameters()
+            && call.meta.protocol_version().as_ref() == Some(&version)
+            && call.meta.client_capabilities().is_some()
+    } else {
+        version < ProtocolVersion::V_2026_07_28 && !call.meta.contains_key(VERSION_KEY)
+    };
+    is_usual.then_some(DirectCall { call, version })
+}
+
+/// Returns the version that the header names, if it is known. Without a header, it is the first version with this transport.
+fn version(headers: &HeaderMap) -> Option<ProtocolVersion> {
+    if !headers.contains_key(VERSION_HEADER) {
+        return Some(ProtocolVersion::V_2025_03_26);
+    }
+    ProtocolVersion::KNOWN_VERSIONS
+        .iter()
+        .find(|version| is_only(headers, VERSION_HEADER, version.as_str()))
+        .cloned()
+}
+
+/// Returns whether the header is sent once, with this value.
+fn is_only(headers: &HeaderMap, name: impl AsHeaderName, value: &str) -> bool {
+    only(headers, name).is_some_and(|sent| sent.as_bytes() == value.as_bytes())
+}
+
+fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// Returns whether the client sends JSON, and accepts both forms of an answer, which have no parameters.
+fn takes_and_sends_json(headers: &HeaderMap) -> bool {
+    let text = |name| only(headers, name).and_then(|value| value.to_str().ok());
+    let (Some(sent), Some(accepted)) = (text(CONTENT_TYPE), text(ACCEPT)) else { return false };
+    let accepts = |kind: &str| accepted.split(',').any(|one| one.trim() == kind);
+    sent.split(';').next().is_some_and(|kind| kind.trim() == "application/json")
+        && !accepted.contains(['"', ';'])
+        && accepts("application/json")
+        && accepts("text/event-stream")
+}
+
+/// Cancels the token when the request is dropped, because its client is gone.
+struct GoneClient(CancelToken);
+
+impl Drop for GoneClient {
+    fn drop(&mut self) {
+        self.0.cancel("the client cancelled the call");
+    }
+}
+
+impl HttpService {
+    /// Answers a call: with one message, or with a stream of events if there is progress before it.
+    pub(super) async fn answer_directly(
+        &self,
+        call: DirectCall,
+        admitted: AdmittedRequest,
+    ) -> ServerResponse {
+        let DirectCall { call: UsualCall { id, tool, meta }, version } = call;
+        let client = GoneClient(CancelToken::new());
+        let (progress, events) = meta.get_progress_token().map(|_| mpsc::channel(MAX_EVENTS)).unzip();
+        let request = DirectRequest {
+            id: id.clone(),
+            version: version.clone(),
+            meta,
+            gone: client.0.clone(),
+            progress,
+        };
+        let handler = ProtocolHandler { shared: self.shared.clone(), admitted: Some(Arc::new(admitted)) };
+        let answer = async move {
+            let info = Arc::new(RequestInfo::of(RequestOrigin::Direct(request)));
+            answer_to(id, &version, handler.answer(&tool, info, None).await)
+        };
+        // In a separate task, because a call whose client is gone ends by itself.
+        let mut answer = tokio::spawn(answer.instrument(Span::current()));
+        let ended = match events {
+            None => answer.await,
+            Some(mut events) => tokio::select! {
+                biased;
+                Some(first) = events.recv() => return streamed(&first, events, answer, client),
+                ended = &mut answer => ended,
+            },
+        };
+        match ended {
+            Ok((status, message)) => document(status, &message),
+            Err(end) => self.failure_response(&ServiceFailure::Panicked(format!("a call ended: {end}"))),
+        }
+    }
+}
+
+/// Returns the answer in the form of the version.
+fn answer_to(
+    id: RequestId,
+    version: &ProtocolVersion,
+    result: CallResult,
+) -> (StatusCode, ServerJsonRpcMessage) {
+    let is_modern = *version >= ProtocolVersion::V_2026_07_28;
+    match result {
+        Ok(response) => {
+            let mut result = ServerResult::from(response);
+            if !is_modern {
+                result.strip_result_type_for_legacy_peer();
+                result.strip_non_object_output_for_legacy_peer();
+            }
+            (StatusCode::OK, ServerJsonRpcMessage::response(result, id))
+        }
+        Err(error) => {
+            let is_missing = error.code == ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY;
+            let status = if is_modern && is_missing { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+            (status, ServerJsonRpcMessage::error(error, Some(id)))
+        }
+    }
+}
+
+fn streamed(
+    first: &ServerJsonRpcMessage,
+    events: mpsc::Receiver<ServerJsonRpcMessage>,
+    answer: JoinHandle<(StatusCode, ServerJsonRpcMessage)>,
+    client: GoneClient,
+) -> ServerResponse {
+    let keep_alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+    let events =
+        CallEvents { next: Some(event(first)), events, answer: Some(answer), keep_alive, _client: client };
+    let mut response = Response::new(ResponseBody::wrap(events));
+    for (name, value) in
+        [("content-type", "text/event-stream"), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+    {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn event(message: &ServerJsonRpcMessage) -> Bytes {
+    format!("data: {}\n\n", serde_json::to_string(message).unwrap_or_default()).into()
+}
+
+/// The events of a call: its progress, and at the end its answer.
+struct CallEvents {
+    /// The first event, and later the last one.
+    next: Option<Bytes>,
+    events: mpsc::Receiver<ServerJsonRpcMessage>,
+    /// `None` once the call has ended.
+    answer: Option<JoinHandle<(StatusCode, ServerJsonRpcMessage)>>,
+    keep_alive: Interval,
+    _client: GoneClient,
+}
+
+impl Body for CallEvents {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        task: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = |event| Some(Ok(Frame::data(event)));
+        if self.answer.is_some()
+            && let Some(first) = self.next.take()
+        {
+            return Poll::Ready(frame(first));
+        }
+        if let Some(answer) = &mut self.answer
+            && let Poll::Ready(ended) = Pin::new(answer).poll(task)
+        {
+            self.answer = None;
+            // A call that panicked has no answer.
+            self.next = ended.ok().map(|(_, message)| event(&message));
+        }
+        if let Poll::Ready(Some(progress)) = self.events.poll_recv(task) {
+            self.keep_alive.reset();
+            return Poll::Ready(frame(event(&progress)));
+        }
+        if self.answer.is_none() {
+            return Poll::Ready(self.next.take().and_then(frame));
+        }
+        ready!(self.keep_alive.poll_tick(task));
+        Poll::Ready(frame(Bytes::from_static(b":\n\n")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},
+        "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    const NO_META: &str =
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}}}"#;
+    const HEADERS: [(&str, &str); 5] = [
+        ("content-type", "application/json; charset=utf-8"),
+        ("accept", "text/event-stream, application/json"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "x"),
+    ];
+
+    /// Whether the server answers the call itself.
+    fn is_direct(body: &str, headers: &[(&str, &str)]) -> bool {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(http::HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
+        }
+        let Ok(envelope) = Envelope::read(body.as_bytes()) else { panic!("{body}") };
+        call(&envelope, &map, &ToolCatalogue::new(&[]).unwrap()).is_some()
+    }
+
+    #[test]
+    fn only_calls_in_the_usual_form_are_answered_directly() {
+        assert!(is_direct(BODY, &HEADERS) && is_direct(NO_META, &HEADERS[..2]));
+        for (from, to) in [
+            ("\"2.0\"", "\"2.1\""),
+            ("\"id\":1,", ""),
+            ("\"id\":1,", "\"id\":1.5,"),
+            ("tools/call", "tools/list"),
+            ("\"name\":\"x\",", ""),
+            ("\"name\":\"x\",", "\"name\":\"y\","),
+            ("\"arguments\":{}", "\"arguments\":[]"),
+            ("2026-07-28", "2025-11-25"),
+            ("protocolVersion", "version"),
+            ("clientCapabilities", "capabilities"),
+            ("clientCapabilities\":{}", "clientCapabilities\":1"),
+            ("\"method\"", "\"result\":{},\"method\""),
+            ("\"_meta\"", "\"meta\""),
+        ] {
+            assert!(!is_direct(&BODY.replacen(from, to, 1), &HEADERS), "{from} {to}");
+        }
+        // Without a version in the header, there is none in the message.
+        assert!(!is_direct(BODY, &HEADERS[..2]));
+    }
+
+    #[test]
+    fn only_calls_with_the_usual_headers_are_answered_directly() {
+        for (at, (name, value)) in HEADERS.into_iter().enumerate() {
+            let mut changed = HEADERS.to_vec();
+            changed.push((name, value));
+            assert!(!is_direct(BODY, &changed), "{name} twice");
+            changed.pop();
+            changed.remove(at);
+            assert!(!is_direct(BODY, &changed), "no {name}");
+            changed.push((name, "other"));
+            assert!(!is_direct(BODY, &changed), "{name} other");
+        }
+        for accepted in [
+            "application/json",
+            "*/*",
+            "application/json;q=0, text/event-stream",
+            "\",\", application/json,text/event-stream",
+        ] {
+            assert!(!is_direct(NO_META, &[HEADERS[0], ("accept", accepted)]), "{accepted}");
+        }
+        for version in ["2025-11-25", "2025-03-26", "2024-11-05"] {
+            assert!(
+                is_direct(NO_META, &[HEADERS[0], HEADERS[1], ("mcp-protocol-version", version)]),
+                "{version}"
+            );
+        }
+        for version in ["2026-07-28", "2027-01-01", "1"] {
+            assert!(
+                !is_direct(NO_META, &[HEADERS[0], HEADERS[1], ("mcp-protocol-version", version)]),
+                "{version}"
+            );
+        }
+        // In Base64, or what looks like it.
+        for name in ["=?base64?eA==?=", "é"] {
+            let mut headers = HEADERS.to_vec();
+            headers[4].1 = name;
+            assert!(!is_direct(&BODY.replace("\"x\"", &format!("\"{name}\"")), &headers), "{name}");
+        }
+    }
+}
