@@ -176,7 +176,8 @@ impl ContextReport {
     /// Tokens are estimated from bytes: ASCII text counts 4 bytes per token, a Chinese, Japanese or Korean character 1.1 tokens, other text 3
     /// bytes, encoded data 2 bytes, JSON 5 bytes. The newest reply of the model in the messages corrects the estimate, if it reports its
     /// usage: only the messages after it are estimated, by a factor that follows from earlier replies. Tools
-    /// and system prompt are assumed to be those of that reply. Tools that the provider runs are not counted. The result depends on nothing
+    /// and system prompt are assumed to be those of that reply, unless it records their size, as replies of
+    /// [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are not counted. The result depends on nothing
     /// but the arguments.
     ///
     /// ```
