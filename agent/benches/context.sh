@@ -5,7 +5,7 @@
 set -eu
 command -v valgrind >/dev/null || { echo "valgrind is not installed" >&2; exit 1; }
 cd "$(dirname "$0")/../.."
-bench=${1:-$(cargo bench -p agent --features runtime,store-sql --bench context --no-run --message-format=json 2>/dev/null |
+bench=${1:-$(cargo bench -p agent --features openai,runtime,store-sql --bench context --no-run --message-format=json 2>/dev/null |
     sed -n 's/.*"name":"context".*"executable":"\([^"]*\)".*/\1/p' | tail -1)}
 [ -x "$bench" ] || { echo "the bench did not build"; exit 1; }
 
@@ -33,5 +33,7 @@ row 'limits, beyond the request itself' "$(($(one limits) - plain))" "$(minus "$
 row 'fallback, beyond it, for each of 100 events' "$((($(one fallback) - plain) / 100))" \
     "$(awk "BEGIN { print ($(time_of fallback 2000) - $plain_time) / 100 }")" '1'
 row 'reserve and settle, in memory' "$(one budget)" "$(time_of budget 2000)" ''
+short=$(count history 500) long=$(count history 1000)
+echo "a request for each message of a history of 1,000 against one of 500: $(awk "BEGIN { printf \"%.2f\", $long / $short }") times the instructions (goal 2.2)"
 pairs=$("$bench" sqlite 250 | sed 's/ .*//')
 echo "reserve and settle on a SQLite file, 8 writers: $(awk "BEGIN { printf \"%.0f\", 8 * 250 / $pairs * 1000 }") pairs a second (goal 200)"

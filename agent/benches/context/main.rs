@@ -23,14 +23,17 @@ fn info() -> ModelInfo {
     ModelInfo::new("acme", "acme-chat", "large-1")
 }
 
+/// A reply of the model, to a request of so many tokens.
+fn named(mut reply: AssistantMessage, input: u64) -> Message {
+    (reply.provider, reply.api, reply.model) = ("acme".into(), "acme-chat".into(), "large-1".into());
+    reply.usage = Usage::new(input, 50);
+    Message::from(reply)
+}
+
 /// A prompt, a call, its result and a reply with its usage, again and again.
 fn message(at: usize, bytes: usize) -> Message {
     let (id, text) = (format!("call_{}", at / 4), "word ".repeat(bytes / 5));
-    let named = |mut reply: AssistantMessage| {
-        (reply.provider, reply.api, reply.model) = ("acme".into(), "acme-chat".into(), "large-1".into());
-        reply.usage = Usage::new(50 * at as u64 + 100, 50);
-        Message::from(reply)
-    };
+    let named = |reply| named(reply, 50 * at as u64 + 100);
     match at % 4 {
         0 => Message::user(text),
         1 => named(AssistantMessage::new([Part::tool_call(id, "read", r#"{"page": 7}"#)])),
@@ -47,7 +50,7 @@ impl Model for Writer {
     fn stream(&self, cx: &StepCx, _: &ModelRequest) -> ModelStream {
         let delta = || ModelEvent::TextDelta { content_index: 0, delta: "word ".to_owned() };
         let stop = ModelEvent::Stop { reason: StopReason::Stop, detail: None, raw: None };
-        ModelStream::from_events(cx, &self.0, (0..100).map(|_| delta()).chain([stop]).map(Ok))
+        ModelStream::from_events(cx, &self.0, (0..100).map(move |_| delta()).chain([stop]).map(Ok))
     }
 
     fn info(&self) -> &ModelInfo {
@@ -66,6 +69,20 @@ fn reports(messages: usize, times: usize) {
     }
 }
 
+/// Encodes a history of so many messages, without management: one request for each message that is added.
+#[cfg(feature = "openai")]
+fn histories(messages: usize) -> Result<(), Failure> {
+    let protocol = agent::provider::protocol("openai-chat").ok_or("there is no such protocol")?;
+    let info = ModelInfo::new("openai", protocol.api(), "gpt-5");
+    let mut request = ModelRequest::default();
+    request.messages = info.hand_off(&Conversation::from_iter([message(0, 200)]));
+    for at in 1..messages {
+        request.messages.extend([message(at, 200)]);
+        black_box(protocol.encode(&info, black_box(&request))?);
+    }
+    Ok(())
+}
+
 /// Reports what fills the window of a conversation of 1 MB.
 fn first_reports(times: usize) {
     let mut request = ModelRequest::default();
@@ -81,7 +98,7 @@ fn clears(times: usize) -> Result<(), Failure> {
         let (id, call) = (format!("call_{at}"), Part::tool_call(format!("call_{at}"), "read", "{}"));
         let result =
             ToolResultMessage::new(id, "read", OutcomeKind::Completed).with_content("word ".repeat(410));
-        [Message::from(AssistantMessage::new([call])), result.into()]
+        [named(AssistantMessage::new([call]), 100 + 540 * at as u64), result.into()]
     };
     let start = [Message::user("Read it.")].into_iter();
     let conversation: Conversation = start.chain((0..620).flat_map(result)).collect();
@@ -156,6 +173,8 @@ async fn run(what: &str, times: usize) -> Result<(), Failure> {
         "report" => reports(1_000, times),
         "first" => first_reports(times),
         "clear" => clears(times)?,
+        #[cfg(feature = "openai")]
+        "history" => histories(times)?,
         "plain" | "limits" | "fallback" => requests(what, times).await?,
         "budget" => budget(Arc::new(MemoryStore::new()), 1, times).await?,
         #[cfg(feature = "store-sql")]
