@@ -29,7 +29,10 @@ row 'of one' instructions microseconds goal
 row 'report of 1,000 messages, one of them new' "$(one report)" "$(time_of report 200)" '20'
 row 'report of 1 MB for the first time' "$(one first)" "$(time_of first 50)" '2000'
 row 'clear of 300 results of 2 KiB' "$(one clear)" "$(time_of clear 20)" '1000'
-row 'limits, beyond the request itself' "$(($(one limits) - plain))" "$(minus "$(time_of limits 2000)" "$plain_time")" 'the admission 0.5'
+short=$(one plain-short) short_time=$(time_of plain-short 5000)
+row 'limits, beyond a reply without content' "$(($(one limits-short) - short))" "$(minus "$(time_of limits-short 5000)" "$short_time")" '0.5 (the admission)'
+row 'limits, beyond it, for each of 100 events' "$((($(one limits) - plain) / 100))" \
+    "$(awk "BEGIN { print ($(time_of limits 2000) - $plain_time) / 100 }")" ''
 row 'fallback, beyond it, for each of 100 events' "$((($(one fallback) - plain) / 100))" \
     "$(awk "BEGIN { print ($(time_of fallback 2000) - $plain_time) / 100 }")" '1'
 row 'reserve and settle, in memory' "$(one budget)" "$(time_of budget 2000)" ''

@@ -42,15 +42,15 @@ fn message(at: usize, bytes: usize) -> Message {
     }
 }
 
-/// A model whose reply has 100 pieces.
+/// A model whose reply has so many pieces.
 #[derive(Clone, Debug)]
-struct Writer(ModelInfo);
+struct Writer(ModelInfo, usize);
 
 impl Model for Writer {
     fn stream(&self, cx: &StepCx, _: &ModelRequest) -> ModelStream {
         let delta = || ModelEvent::TextDelta { content_index: 0, delta: "word ".to_owned() };
         let stop = ModelEvent::Stop { reason: StopReason::Stop, detail: None, raw: None };
-        ModelStream::from_events(cx, &self.0, (0..100).map(move |_| delta()).chain([stop]).map(Ok))
+        ModelStream::from_events(cx, &self.0, (0..self.1).map(move |_| delta()).chain([stop]).map(Ok))
     }
 
     fn info(&self) -> &ModelInfo {
@@ -103,7 +103,7 @@ fn clears(times: usize) -> Result<(), Failure> {
     let start = [Message::user("Read it.")].into_iter();
     let conversation: Conversation = start.chain((0..620).flat_map(result)).collect();
     // A clear frees a fifth of 760,000 tokens at least, and a result has 512 less the line that replaces it.
-    let (rules, model) = (ContextRules::new().window(760_000).clear_at(0.45).target(0.2), Writer(info()));
+    let (rules, model) = (ContextRules::new().window(760_000).clear_at(0.45).target(0.2), Writer(info(), 0));
     let request = ModelRequest::default().with_max_tokens(8_000);
     for _ in 0..times {
         let mut conversation = conversation.clone();
@@ -115,7 +115,8 @@ fn clears(times: usize) -> Result<(), Failure> {
 
 /// Asks a model: alone, within limits, or as the first of a fallback.
 async fn requests(how: &str, times: usize) -> Result<(), Failure> {
-    let writer = Writer(info());
+    let (how, pieces) = how.strip_suffix("-short").map_or((how, 100), |how| (how, 0));
+    let writer = Writer(info(), pieces);
     let model: Box<dyn Model> = match how {
         "limits" => {
             let limits = RateLimits::new().requests_per_minute(u32::MAX).tokens_per_minute(u64::MAX);
@@ -175,7 +176,7 @@ async fn run(what: &str, times: usize) -> Result<(), Failure> {
         "clear" => clears(times)?,
         #[cfg(feature = "openai")]
         "history" => histories(times)?,
-        "plain" | "limits" | "fallback" => requests(what, times).await?,
+        "plain" | "limits" | "fallback" | "plain-short" | "limits-short" => requests(what, times).await?,
         "budget" => budget(Arc::new(MemoryStore::new()), 1, times).await?,
         #[cfg(feature = "store-sql")]
         "sqlite" => sqlite(times).await?,
