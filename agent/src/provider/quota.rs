@@ -40,12 +40,12 @@ fn quota_left(response: &HttpResponse<'_>, names: &str, now: SystemTime) -> Opti
 /// Returns the time until a limit is full again: a duration such as `6m0s`, a number of seconds, or a time of RFC 3339.
 fn refill_time(text: &str, now: SystemTime) -> Option<Duration> {
     let seconds = text.parse().ok().or_else(|| duration_seconds(text));
-    let refill = match seconds {
-        Some(seconds) => Duration::try_from_secs_f64(seconds).ok()?,
-        None => {
-            let time = UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(unix_seconds(text)?).ok()?)?;
-            time.duration_since(now).unwrap_or_default()
-        }
+    let duration = |seconds| Duration::try_from_secs_f64(seconds).ok();
+    let refill = if let Some(seconds) = seconds {
+        duration(seconds)?
+    } else {
+        let time = UNIX_EPOCH.checked_add(duration(unix_seconds(text)?)?)?;
+        time.duration_since(now).unwrap_or_default()
     };
     (refill <= MAX_REFILL).then_some(refill)
 }

@@ -113,7 +113,7 @@ impl FallbackEvents {
         let now = self.fallback.clock.now();
         let is_last = !self.order.iter().any(|next| self.fallback.breakers.is_admitting(*next, now));
         let mut cx = if is_last { self.cx.clone() } else { self.cx.clone().retried_by_caller() };
-        // What is left at one provider says nothing about the others.
+        // The quota of one provider says nothing about the others.
         cx.quota = None;
         let mut request = self.request.clone();
         // The events of this stream are read for arguments once, at its end.

@@ -34,7 +34,7 @@ const MAX_REPLY: u64 = 4_096;
 /// one that the provider refused with a rate limit keeps nothing, and closes the queue for its `retry_after`. Limits count for one process.
 /// Attempts that a provider's client repeats by itself count as one request.
 ///
-/// What a provider says in the headers of a response is left of its own limits (`x-ratelimit-remaining-requests`,
+/// The rest of its own limits, which a provider reports in the headers of a response (`x-ratelimit-remaining-requests`,
 /// `anthropic-ratelimit-tokens-remaining` and those like them) lowers what is admitted until the limit is filled again; it never raises it.
 /// This needs limits of each model of a [`Fallback`](super::Fallback): limits around it are not those of one provider.
 ///

@@ -1,4 +1,4 @@
-//! What a provider says that is left of its own limits. It lowers what the limits of this program admit, and never raises it.
+//! The quota that a provider reports of its own limits. It lowers the amounts that the limits of this program admit, and never raises them.
 
 #![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses over HTTP report a quota"))]
 
@@ -7,16 +7,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a request needs: one request, all its tokens, those of its input, those of its reply.
+/// The amounts of a request: one request, all its tokens, those of its input, those of its reply.
 pub(super) type Need = [u64; 4];
 
-/// What a response says is left, in the order of [`Need`].
+/// The amounts that are left by a response, in the order of [`Need`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProviderQuota {
     pub(crate) left: [Option<QuotaLeft>; 4],
 }
 
-/// What is left of one limit, and when the limit is full again.
+/// The rest of one limit, and the time until the limit is full again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuotaLeft {
     pub(crate) limit: Option<u64>,
@@ -58,7 +58,7 @@ struct QuotaReport {
     request: u64,
     at: Duration,
     quota: QuotaLeft,
-    /// What requests took that the report may not count.
+    /// The amount of requests that the report may not count.
     taken: u64,
 }
 
@@ -86,7 +86,9 @@ impl ReportedQuota {
     /// Counts a request that was admitted.
     pub(super) fn take(&mut self, request: u64, need: Need) {
         for (report, need) in self.reports.iter_mut().zip(need) {
-            report.iter_mut().for_each(|report| report.taken = report.taken.saturating_add(need));
+            if let Some(report) = report {
+                report.taken = report.taken.saturating_add(need);
+            }
         }
         self.unreported.insert(request, need);
     }

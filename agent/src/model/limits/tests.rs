@@ -296,7 +296,7 @@ fn admitted_after(model: &impl Model, clock: &TestClock) -> u128 {
         match poll(&mut call) {
             Some(result) => {
                 result.unwrap();
-                return (clock.now() - began).as_millis();
+                return clock.now().saturating_sub(began).as_millis();
             }
             None => clock.advance(Duration::from_millis(10)),
         }

@@ -139,7 +139,7 @@ fn tools_that_changed_since_the_reply_count() {
     assert_eq!(tokens(&both, after(recorded(&both, 3))), 4 + 100);
     // Without a record nothing is known of it.
     assert_eq!(tokens(&both, after(reply("abcd", Usage::new(1_000, 1)))), 1_001 + 100);
-    // The factor is that of messages: a tool that was added between two replies is no part of it.
+    // The factor is that of messages: it does not count a tool that was added between two replies.
     let more = 1_001 + 100 + size.tool(&list);
     let twice = vec![user(40), recorded(&one, 1_000), user(96), recorded(&both, more), user(96)];
     assert_eq!(tokens(&both, twice), more + 1 + 100);
