@@ -35,7 +35,7 @@ const MAX_REPLY: u64 = 4_096;
 /// Attempts that a provider's client repeats by itself count as one request.
 ///
 /// The rest of its own limits, which a provider reports in the headers of a response (`x-ratelimit-remaining-requests`,
-/// `anthropic-ratelimit-tokens-remaining` and those like them) lowers what is admitted until the limit is filled again; it never raises it.
+/// `anthropic-ratelimit-tokens-remaining` and those like them), lowers what is admitted until the limit is filled again; it never raises it.
 /// This needs limits of each model of a [`Fallback`](super::Fallback): limits around it are not those of one provider.
 ///
 /// ```
