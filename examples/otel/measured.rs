@@ -30,6 +30,9 @@ impl Kept {
 #[expect(clippy::cast_precision_loss, reason = "small counts")]
 impl PushMetricExporter for Kept {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
+        for scope in metrics.scope_metrics() {
+            self.keep(scope.scope().schema_url().unwrap_or_default(), [].into_iter(), 1, 0.0);
+        }
         for metric in metrics.scope_metrics().flat_map(ScopeMetrics::metrics) {
             match metric.data() {
                 AggregatedMetrics::F64(MetricData::Histogram(data)) => data.data_points().for_each(|point| {
@@ -143,4 +146,35 @@ async fn requests_calls_and_runs_are_measured_by_the_names_of_the_conventions() 
     assert_eq!(find(&format!("gen_ai.invoke_agent.inference_calls {run}")), Some((2, 3.0)));
     assert_eq!(find(&format!("gen_ai.invoke_agent.tool_calls {run}")), Some((2, 2.0)));
     assert!(!format!("{measured:?}").contains("tulip"), "only names of closed sets: {measured:#?}");
+}
+
+#[tokio::test]
+async fn tokens_are_counted_by_modality_where_the_provider_reports_them() {
+    let kept = Kept::default();
+    let provider = provider_of(&kept);
+    let mut usage = Usage::new(100, 20);
+    usage.raw = Some(serde_json::json!({
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 30}, {"modality": "IMAGE", "tokenCount": 60}],
+        "candidatesTokensDetails": [{"modality": "TEXT", "tokenCount": 20}],
+    }));
+    let model = ScriptedModel::new([reply().text("Room 7.").usage(usage)]);
+    let model = model.with_info(ModelInfo::new("gemini", "gemini", "gemini-3-pro"));
+    let assistant = Assistant::builder(model).meter(&provider).build().unwrap();
+    assistant.prompt("A room.").await.unwrap();
+    provider.force_flush().unwrap();
+
+    let measured = kept.0.lock().unwrap().clone();
+    let request = "gen_ai.operation.name=generate_content gen_ai.provider.name=gcp.gemini gen_ai.request.model=gemini-3-pro";
+    let tokens = |name: &str, modality: &str| {
+        let key =
+            format!("gen_ai.client.inference.usage.{name}_tokens {request} gen_ai.token.modality={modality}");
+        measured.get(&key).map(|(_, sum)| format!("{sum}"))
+    };
+    let inputs = ["text", "image", "audio", "unknown"].map(|modality| tokens("input", modality));
+    assert_eq!(inputs, [Some("30".into()), Some("60".into()), None, Some("10".into())], "{measured:#?}");
+    assert_eq!((tokens("output", "text"), tokens("output", "unknown")), (Some("20".into()), None));
+    assert!(
+        measured.keys().any(|key| key.starts_with("https://opentelemetry.io/schemas/gen-ai")),
+        "{measured:#?}"
+    );
 }

@@ -149,6 +149,40 @@ async fn a_few_large_steps_leave_the_beginning_of_requests_as_it_is() {
     assert!((10..=25).contains(&changes), "{changes} changes in {} requests", requests.len());
 }
 
+/// A tool with a long description.
+#[tool(read_only)]
+fn translate(text: String) -> String {
+    text
+}
+
+#[tokio::test]
+async fn a_tool_that_the_model_gets_later_counts_before_its_first_request() {
+    // 30 pages are about 18,000 of 38,000 tokens, and the tool has 4,000: with the error of the estimate more than 60 %.
+    for (long, clears) in [(true, 1), (false, 0)] {
+        let (model, log) = (reader(31), EventLog::new());
+        let text = if long { "word ".repeat(3_200) } else { "Translates.".to_owned() };
+        let assistant = Assistant::builder(model.clone())
+            .tools(tools![read_page])
+            .tools(tools![translate].describe("translate", &text))
+            .prepare_tools(|turn| async move {
+                let is_late = turn.turn() > 30;
+                Ok(turn.filter(|tool| is_late || tool.name() != "translate"))
+            })
+            .max_turns(500)
+            .manage_context(ContextRules::new().window(40_000))
+            .request(|request| request.with_max_tokens(2_000))
+            .on_event(log.listener())
+            .build()
+            .unwrap();
+        assistant.prompt("Read 31 pages.").await.unwrap();
+        assert_eq!(kinds(&log.events(), "context_cleared"), clears, "{}", log.outline());
+        let requests = model.requests();
+        assert_eq!((requests[29].tools.len(), requests[30].tools.len()), (2, 3)); // with `read_result`
+        let is_whole = requests[30].messages[2].text().starts_with("page 1: word");
+        assert_eq!(is_whole, !long, "the request with the new tool is the first that was cleared");
+    }
+}
+
 #[tokio::test]
 async fn without_the_call_nothing_is_changed() {
     let model = reader(80);

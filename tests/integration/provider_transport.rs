@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent::message::{AssistantMessage, Message};
-use agent::model::{ArgumentChange, Model as _, ModelError, ModelEvent, ModelRequest, StepCx};
+use agent::model::{ArgumentChange, Model as _, ModelError, ModelEvent, ModelRequest, RateLimits, StepCx};
 use agent::provider::http::{ApiKey, HttpModel, HttpModelBuilder, HttpOptions};
 use agent::{CancelToken, Registry, tool, tools};
 use tokio::net::{TcpSocket, TcpStream};
@@ -124,6 +124,37 @@ async fn the_word_of_the_provider_on_retries_counts_before_the_status() {
         let server = Server::new([answer(status, &[header], "{}"), answer(200, &[], CHAT)]).await;
         let reply = ask(server.openai()).await;
         assert_eq!((server.requests().len(), reply.is_ok()), (requests, requests == 2), "{status}, {header}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_response_says_is_left_lowers_the_limits_of_this_program() {
+    let requests = ["x-ratelimit-limit-requests: 60", "X-RateLimit-Remaining-Requests: 0"];
+    let anthropic =
+        ["anthropic-ratelimit-input-tokens-limit: 60000", "anthropic-ratelimit-input-tokens-remaining: 0"];
+    for (status, headers) in [(200, requests), (200, anthropic), (400, requests)] {
+        let server = Server::new([answer(status, &headers, CHAT)]).await;
+        let limits = RateLimits::new().requests_per_minute(10).max_wait(Duration::ZERO);
+        let model = server.openai().options(once()).build().unwrap().limited(limits);
+        let first = model.call(&StepCx::new(), &hi()).await;
+        assert_eq!(first.is_ok(), status == 200, "{first:?}");
+        let error = model.call(&StepCx::new(), &hi()).await.unwrap_err();
+        assert_eq!((error.code(), server.requests().len()), (Some("local_limit"), 1), "{headers:?}");
+        assert!(error.retry_after().unwrap() <= Duration::from_secs(1), "{error}");
+    }
+    // What is malformed, and what is more than the limits of this program, changes nothing.
+    let headers = [
+        "x-ratelimit-remaining-requests: -1",
+        "x-ratelimit-remaining-tokens: 99999999999999999999999",
+        "anthropic-ratelimit-tokens-remaining: \u{e9}",
+        "anthropic-ratelimit-requests-remaining: 1000000",
+        "anthropic-ratelimit-requests-reset: 2026-99-99T00:00:00Z",
+    ];
+    let server = Server::new([answer(200, &headers, CHAT)]).await;
+    let limits = RateLimits::new().requests_per_minute(2).max_wait(Duration::ZERO);
+    let model = server.openai().build().unwrap().limited(limits);
+    for is_admitted in [true, true, false] {
+        assert_eq!(model.call(&StepCx::new(), &hi()).await.is_ok(), is_admitted);
     }
 }
 

@@ -325,3 +325,24 @@ async fn clocks_decide_nothing() {
     let times: Vec<_> = store.load("s", 0, 9).await.unwrap().iter().map(|stored| stored.1.at).collect();
     assert_eq!(times, [9, 3, -7], "in the order of their numbers");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_that_could_not_be_settled_is_settled_before_the_next_request() {
+    // The second to fourth request to the store is the settlement with its retries.
+    for (kind, times) in [(StoreErrorKind::Unavailable, 3), (StoreErrorKind::Busy, 3)] {
+        let inner = MemoryStore::new();
+        let store = Faulty::new(&inner, Fault::Fails(kind), 1, times);
+        let usage = || agent::message::Usage::new(60, 40);
+        let model = ScriptedModel::from_fn(move |_| reply().text("Hello!").usage(usage()));
+        let budget = agent::run::Budget::tokens(100_000).named("team").in_total();
+        let assistant = Assistant::builder(model).store(store).budget(budget).build().unwrap();
+        let key = "6:tokens/4:team/0:/5:total";
+
+        assert_eq!(assistant.prompt("Hi").await.unwrap().text(), "Hello!");
+        let used = inner.budget(key).await.unwrap();
+        assert!(used.spent == 0 && used.held > 0, "{used:?}");
+        assert_eq!(assistant.fork().prompt("Hi").await.unwrap().text(), "Hello!");
+        let used = inner.budget(key).await.unwrap();
+        assert_eq!((used.spent, used.held), (200, 0));
+    }
+}

@@ -180,6 +180,10 @@ fn boom() -> Result<String, agent::ToolError> {
 fn usage() -> Usage {
     let mut usage = Usage::new(120, 34);
     (usage.cache_read, usage.cache_write, usage.reasoning) = (100, 15, 12);
+    let counts = |text| json!({"text_tokens": text, "image_tokens": 40, "audio_tokens": 20});
+    let mut of_input = counts(60);
+    of_input["cached_tokens_details"] = counts(40);
+    usage.raw = Some(json!({"input_tokens_details": of_input, "output_tokens_details": counts(4)}));
     usage
 }
 
@@ -265,6 +269,9 @@ async fn every_attribute_of_a_run_is_in_the_registry_with_its_type() {
             ("gen_ai.usage.cache_read.input_tokens", "100"),
             ("gen_ai.usage.cache_write.input_tokens", "15"),
             ("gen_ai.usage.reasoning.output_tokens", "12"),
+            ("gen_ai.usage.text.input_tokens", "60"),
+            ("gen_ai.usage.text.output_tokens", "4"),
+            ("gen_ai.usage.audio.cache_read.input_tokens", "20"),
         ] {
             assert_eq!(field(chats[0], name), Some(value), "{name}");
         }

@@ -16,6 +16,10 @@ NEWER = {
     "gen_ai.conversation.compacted",
     "gen_ai.request.reasoning.level",
     "gen_ai.usage.cache_write.input_tokens",
+} | {
+    f"gen_ai.usage.{modality}.{count}_tokens"
+    for modality in ("text", "image", "audio")
+    for count in ("input", "output", "cache_read.input")
 }
 NEWER_VALUES = {"gen_ai.provider.name": {"moonshot_ai"}}
 

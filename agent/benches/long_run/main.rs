@@ -1,6 +1,6 @@
 //! The cost of a turn in a long conversation. `long_run <how> <turns> <from>` prompts an assistant so many times; each turn is a call with a
 //! result of 2 KiB and a reply of 200 bytes, and the model encodes each request. It prints the bytes of the requests from turn `from` on.
-//! `how` is `managed`, with a window of 32,000 tokens, or `whole`. `long_run.sh` counts the instructions of turns, early and late ones.
+//! `how` is `managed`, with a window of 32,000 tokens, or `whole`; `managed-priced` and `whole-priced` estimate the cost of the input, too. `long_run.sh` counts the instructions of turns, early and late ones.
 //! Without arguments a few turns are made, to show that it still works.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]
@@ -8,8 +8,8 @@
 #[cfg(feature = "openai")]
 mod work {
     use std::hint::black_box;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Arc, Mutex};
 
     use agent::message::{AssistantMessage, Part, Usage};
     use agent::model::{ContextRules, Model, ModelInfo, ModelRequest, ModelStream, StepCx};
@@ -18,20 +18,47 @@ mod work {
 
     const RECORD: &str = r#"{"goal": "Measure", "decisions": ["Go on"], "facts": [{"text": "It is long."}]}"#;
 
+    /// The bytes of all requests. If they are priced, those that begin as the request before are counted, too.
+    #[derive(Default)]
+    struct SentBytes {
+        all: AtomicU64,
+        repeated: AtomicU64,
+        last: Option<Mutex<String>>,
+    }
+
+    impl SentBytes {
+        fn add(&self, body: String) -> u64 {
+            let length = body.len() as u64;
+            self.all.fetch_add(length, Ordering::Relaxed);
+            if let Some(mut last) = self.last.as_ref().and_then(|last| last.lock().ok()) {
+                let same = body.bytes().zip(last.bytes()).take_while(|(one, other)| one == other).count();
+                self.repeated.fetch_add(same as u64, Ordering::Relaxed);
+                *last = body;
+            }
+            length
+        }
+
+        /// Returns dollars: 4 bytes are a token; a million of them cost 3.75 when they are written to the provider's cache, and 0.3 when they
+        /// are read from it.
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        fn cost(&self) -> f64 {
+            let (all, repeated) = (self.all.load(Ordering::Relaxed), self.repeated.load(Ordering::Relaxed));
+            ((all - repeated) as f64 * 3.75 + repeated as f64 * 0.3) / 4e6
+        }
+    }
+
     /// Encodes each request, and calls a tool after each prompt.
     struct Caller {
         info: ModelInfo,
         protocol: Arc<dyn Protocol>,
-        /// The bytes of all requests, and of the last one.
-        bytes: Arc<AtomicU64>,
+        bytes: Arc<SentBytes>,
         calls: AtomicU64,
     }
 
     impl Model for Caller {
         fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
             let encoded = self.protocol.encode(&self.info, request);
-            let length = encoded.map_or(0, |http| black_box(http.text()).len() as u64);
-            self.bytes.fetch_add(length, Ordering::Relaxed);
+            let length = self.bytes.add(encoded.map(|http| black_box(http.text())).unwrap_or_default());
             let mut reply = match request.messages.last().map(|message| message.role()) {
                 Some("user") if request.tools.is_empty() => AssistantMessage::from(RECORD),
                 Some("user") => {
@@ -51,9 +78,10 @@ mod work {
         }
     }
 
-    fn run(how: &str, turns: u64, from: u64) -> Result<(u64, usize), String> {
+    fn run(how: &str, turns: u64, from: u64) -> Result<(u64, usize, f64), String> {
         let protocol = protocol("openai-chat").ok_or("there is no such protocol")?;
-        let bytes = Arc::new(AtomicU64::new(0));
+        let (how, is_priced) = how.strip_suffix("-priced").map_or((how, false), |how| (how, true));
+        let bytes = Arc::new(SentBytes { last: is_priced.then(Mutex::default), ..SentBytes::default() });
         let info = ModelInfo::new("openai", protocol.api(), "gpt-5");
         let model = Caller { info, protocol, bytes: bytes.clone(), calls: AtomicU64::new(0) };
         let read = ToolBuilder::new("read")
@@ -70,13 +98,13 @@ mod work {
         let mut before = 0;
         for turn in 0..turns {
             if turn == from {
-                before = bytes.load(Ordering::Relaxed);
+                before = bytes.all.load(Ordering::Relaxed);
             }
             let prompt = async { assistant.prompt("Read the next page.").await };
             runtime.block_on(prompt).map_err(|error| error.to_string())?;
         }
         let changes = assistant.messages().view_changes().len();
-        Ok((bytes.load(Ordering::Relaxed) - before, changes))
+        Ok((bytes.all.load(Ordering::Relaxed) - before, changes, bytes.cost()))
     }
 
     pub(super) fn main() -> Result<(), String> {
@@ -86,8 +114,8 @@ mod work {
             [how, turns, from] => (&**how, number(turns)?, number(from)?),
             _ => ("managed", 12, 0),
         };
-        let (bytes, changes) = run(how, turns, from)?;
-        println!("{bytes} bytes, {changes} changes");
+        let (bytes, changes, cost) = run(how, turns, from)?;
+        println!("{bytes} bytes, {changes} changes, {cost:.2} dollars if it is priced");
         Ok(())
     }
 }

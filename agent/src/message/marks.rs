@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
-use super::roles::UserMessage;
+use super::roles::{AssistantMessage, UserMessage};
 
 /// The field of a message that is never replaced.
 const PINNED: &str = "pinned";
 /// The field of a message that is a summary. Such messages are in views only, never in a conversation.
 const SUMMARY: &str = "summary";
+/// The field of a reply that has the estimated tokens of its request beside the messages: system prompt and tools.
+const FRAME: &str = "request_frame";
 
 impl UserMessage {
     /// Pins the message: no change of the view replaces it. The mark is stored with it.
@@ -41,5 +43,17 @@ impl UserMessage {
 
     pub(crate) fn is_summary(&self) -> bool {
         self.extra.get(SUMMARY) == Some(&Value::Bool(true))
+    }
+}
+
+impl AssistantMessage {
+    /// Records the estimated tokens of the request beside its messages, with which those of the next request are compared.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn set_request_frame(&mut self, tokens: u64) {
+        self.extra.insert(FRAME.to_owned(), tokens.into());
+    }
+
+    pub(crate) fn request_frame(&self) -> Option<u64> {
+        self.extra.get(FRAME)?.as_u64()
     }
 }

@@ -39,7 +39,10 @@ pub(crate) use context_rules::ViewDecision;
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use fallback::{Fallback, ModelAttempt};
+pub(crate) use limits::QuotaListener;
 pub use limits::RateLimits;
+#[cfg(feature = "http")]
+pub(crate) use limits::{ProviderQuota, QuotaLeft};
 pub use managed::{ManagedResult, ManagedTool};
 pub(crate) use notices::{RequestNotice, RequestNotices};
 pub use request::{ModelRequest, OutputSchema, ToolChoice};
@@ -490,6 +493,8 @@ pub struct StepCx {
     pub(crate) traffic: Option<crate::traffic::OnTraffic>,
     /// What happens to the request before it is sent.
     pub(crate) notices: RequestNotices,
+    /// The limits that what the provider reports lowers.
+    pub(crate) quota: Option<QuotaListener>,
 }
 
 impl StepCx {
@@ -506,6 +511,7 @@ impl StepCx {
             cancel,
             is_retried: false,
             notices: RequestNotices::default(),
+            quota: None,
             #[cfg(feature = "http")]
             traffic: None,
         }

@@ -72,6 +72,8 @@ mod prices;
 #[cfg(feature = "http")]
 mod protocol;
 #[cfg(feature = "http")]
+mod quota;
+#[cfg(feature = "http")]
 mod reply;
 #[cfg(feature = "http")]
 mod schema;

@@ -81,7 +81,8 @@ impl Assistant {
         // To budgets it is a run of its own, so that earlier compactions do not count.
         let performer = Performer::new(config.clone(), super::new_id("compact").into(), context);
         let mut view = ConversationView::of(&self.messages());
-        let tokens_before = performer.estimate(&view).tokens;
+        let frame = performer.frame(&config.request.tools);
+        let tokens_before = performer.estimate(&view, frame).tokens;
         let size = SizeCounter { counter: &*config.counter, api: &config.model.info().api };
         let Some(at) = ContextRules::cut(&view, tokens_before / TAIL, 1, size) else { return Ok(None) };
         let Some((at, task)) = performer.summary_task(&limits, &view, at, focus) else { return Ok(None) };
@@ -93,7 +94,7 @@ impl Assistant {
         }
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
         let usable = limits.usable;
-        let change = performer.apply_summary(&mut view, at, 1, outcome).map_err(|failure| {
+        let change = performer.apply_summary(&mut view, frame, (at, 1), outcome).map_err(|failure| {
             RunError::from(ContextError {
                 pins_are_too_large: false,
                 needed: tokens_before,
@@ -103,7 +104,7 @@ impl Assistant {
                 provider: None,
             })
         })?;
-        let tokens_after = performer.estimate(&view).tokens;
+        let tokens_after = performer.estimate(&view, frame).tokens;
         let is_idle = {
             let mut state = self.state();
             match &state.active {

@@ -6,15 +6,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
+use opentelemetry::{InstrumentationScope, KeyValue};
 use tokio::time::Instant;
 
 use super::observe::Metric;
-use super::telemetry::{operation_name, provider_name};
+use super::telemetry::{ModalityTokens, divided, operation_name, provider_name};
 use crate::loop_core::{Event, EventKind};
 use crate::message::{AssistantMessage, OutcomeKind, Usage};
 use crate::model::ModelInfo;
+
+/// The conventions by which the instruments are named.
+const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev";
 
 /// The most runs at a time whose duration is measured.
 const MAX_RUNS: usize = 10_000;
@@ -48,7 +51,10 @@ fn steps(first: f64, factor: f64, count: i32) -> Vec<f64> {
 
 impl Instruments {
     pub(super) fn new(provider: &(impl MeterProvider + ?Sized)) -> Self {
-        let meter = provider.meter("agent");
+        let scope = InstrumentationScope::builder("agent")
+            .with_version(env!("CARGO_PKG_VERSION"))
+            .with_schema_url(SCHEMA_URL);
+        let meter = provider.meter_with_scope(scope.build());
         let seconds = |name: &'static str, first: f64, count: i32| {
             meter.f64_histogram(name).with_unit("s").with_boundaries(steps(first, 2.0, count)).build()
         };
@@ -143,11 +149,19 @@ impl Instruments {
         }
         self.request_input.record(usage.input, attributes);
         self.request_output.record(usage.output, attributes);
-        let mut attributes = attributes.to_vec();
-        attributes.push(KeyValue::new("gen_ai.token.modality", "unknown"));
-        let counts = [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning];
-        for (counter, count) in self.tokens.iter().zip(counts).filter(|(_, count)| *count > 0) {
-            counter.add(count, &attributes);
+        let ModalityTokens { input, output, cache_read } = ModalityTokens::of(usage);
+        let counts = [
+            (usage.input, input),
+            (usage.output, output),
+            (usage.cache_read, cache_read),
+            (usage.cache_write, [0; 3]),
+            (usage.reasoning, [0; 3]),
+        ];
+        for (counter, (count, parts)) in self.tokens.iter().zip(counts) {
+            for (modality, count) in divided(count, parts) {
+                let modality = KeyValue::new("gen_ai.token.modality", modality);
+                counter.add(count, &[attributes, &[modality]].concat());
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use crate::message::StopReason;
 use crate::model::{ModelError, ModelErrorKind};
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError};
-use crate::tool::{BoxFuture, definition::ToolDefinition};
+use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -105,11 +105,15 @@ pub(crate) async fn next_reply<S: RequestSteps>(
 ) -> Result<ModelReply, StepError> {
     steps.parts().1.begin(key.turn);
     select_model(steps, key.turn, run).await?;
-    fit_context(steps, &key, None, run).await?;
+    if let Err(message) = fit_context(steps, &key, None, run).await? {
+        return Ok(refused_tools(steps, message));
+    }
     let (mut reply, overflow) = ask(steps, &key, "", run).await?;
     if let Some(overflow) = overflow {
         record_overflow(steps, reply, run).await?;
-        fit_context(steps, &key, Some(overflow), run).await?;
+        if let Err(message) = fit_context(steps, &key, Some(overflow), run).await? {
+            return Ok(refused_tools(steps, message));
+        }
         reply = ask_again(steps, &key, "/again", run).await?;
     }
     let (own, choices) = steps.parts();
@@ -119,6 +123,7 @@ pub(crate) async fn next_reply<S: RequestSteps>(
         steps.notify().await?;
         reply = ask_again(steps, &key, "/room", run).await?;
     }
+    record_frame(steps, &mut reply);
     Ok(reply)
 }
 
@@ -191,25 +196,50 @@ async fn select_model<S: RequestSteps>(steps: &mut S, turn: u32, run: &SharedLoo
     Ok(())
 }
 
-/// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused it.
+/// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused it. The inner
+/// error is that of a hook that chooses the tools.
 async fn fit_context<S: RequestSteps>(
     steps: &mut S,
     key: &StepKey,
     overflow: Option<ModelError>,
     run: &SharedLoop,
-) -> Result<(), StepError> {
-    let (own, choices) = steps.parts();
-    if own.config.context.is_none() {
-        return Ok(());
+) -> Result<Result<(), String>, StepError> {
+    if steps.parts().0.config.context.is_none() {
+        return Ok(Ok(()));
     }
+    let tools = match turn_tools(steps, key.turn, false, run).await? {
+        Ok(tools) => tools.unwrap_or_else(|| steps.parts().0.config.request.tools.clone()),
+        Err(message) => return Ok(Err(message)),
+    };
+    let tools = shown_after(&tools, run.lock().conversation().iter());
+    let (own, choices) = steps.parts();
     let performer = choices.performer(own).clone();
     let mut context = steps.replace_context(ContextState::default());
+    context.frame.update(tools, |tools| performer.frame(tools));
     let fitted = performer.fit_context(&mut context, run, key, overflow, steps).await;
     steps.replace_context(context);
     match fitted? {
-        Ok(()) => steps.store_view().await,
+        Ok(()) => steps.store_view().await.map(Ok),
         Err(error) => Err(steps.failed(error.into())),
     }
+}
+
+/// Records in a reply what its request had beside its messages, from which the estimate of the next one begins.
+fn record_frame<S: RequestSteps>(steps: &mut S, reply: &mut ModelReply) {
+    if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
+        let context = steps.replace_context(ContextState::default());
+        reply.message.set_request_frame(context.frame.tokens);
+        steps.replace_context(context);
+    }
+}
+
+/// Returns the reply of a request that was not made, because a hook that chooses its tools failed.
+fn refused_tools<S: RequestSteps>(steps: &mut S, message: String) -> ModelReply {
+    let (own, choices) = steps.parts();
+    let refused = ModelError::new(ModelErrorKind::InvalidRequest, &*message);
+    let reply = choices.performer(own).no_reply(&refused);
+    steps.failed(RunError::Request { message });
+    reply
 }
 
 /// Makes one request with the tools of the turn.
@@ -225,13 +255,7 @@ async fn ask<S: RequestSteps>(
             let tools = tools.unwrap_or_else(all);
             steps.ask(key, attempt, tools).await
         }
-        Err(message) => {
-            let (own, choices) = steps.parts();
-            let refused = ModelError::new(ModelErrorKind::InvalidRequest, &*message);
-            let reply = choices.performer(own).no_reply(&refused);
-            steps.failed(RunError::Request { message });
-            Ok((reply, None))
-        }
+        Err(message) => Ok((refused_tools(steps, message), None)),
     }
 }
 

@@ -112,7 +112,9 @@ impl FallbackEvents {
     fn ask(&self, admission: Admission, was_waited_for: bool) -> OpenReply {
         let now = self.fallback.clock.now();
         let is_last = !self.order.iter().any(|next| self.fallback.breakers.is_admitting(*next, now));
-        let cx = if is_last { self.cx.clone() } else { self.cx.clone().retried_by_caller() };
+        let mut cx = if is_last { self.cx.clone() } else { self.cx.clone().retried_by_caller() };
+        // The quota of one provider says nothing about the others.
+        cx.quota = None;
         let mut request = self.request.clone();
         // The events of this stream are read for arguments once, at its end.
         request.argument_events = false;

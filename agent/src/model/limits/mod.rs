@@ -1,5 +1,6 @@
 //! Limits of requests, tokens and concurrency, before those of the provider.
 
+mod quota;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -12,6 +13,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
+pub(crate) use quota::QuotaListener;
+#[cfg(feature = "http")]
+pub(crate) use quota::{ProviderQuota, QuotaLeft};
 use wait::{Limiter, Permit, QueuePlace};
 
 use super::wrapped::{WrappedReply, answered_by_model};
@@ -29,6 +33,10 @@ const MAX_REPLY: u64 = 4_096;
 /// Requests are sent in the order in which they came. A cancelled request leaves the queue. A request that failed keeps its estimated input;
 /// one that the provider refused with a rate limit keeps nothing, and closes the queue for its `retry_after`. Limits count for one process.
 /// Attempts that a provider's client repeats by itself count as one request.
+///
+/// The rest of its own limits, which a provider reports in the headers of a response (`x-ratelimit-remaining-requests`,
+/// `anthropic-ratelimit-tokens-remaining` and those like them), lowers what is admitted until the limit is filled again; it never raises it.
+/// This needs limits of each model of a [`Fallback`](super::Fallback): limits around it are not those of one provider.
 ///
 /// ```
 /// use agent::message::Message;
@@ -177,11 +185,12 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
             return ModelStream::from_events(cx, self.model.info(), [Err(error)]);
         }
         let (mut input, mut output) = (0, 0);
-        if self.limiter.limits.tokens.is_some() {
+        if self.limiter.counts_tokens() {
             input = request.estimate_tokens(self.model.info(), &TokenEstimator).tokens;
             output = request.max_tokens.unwrap_or(MAX_REPLY).min(MAX_REPLY);
         }
-        let place = QueuePlace::new(self.limiter.clone(), input.saturating_add(output), cx.notices.clone());
+        let need = [1, input.saturating_add(output), input, output];
+        let place = QueuePlace::new(self.limiter.clone(), need, cx.notices.clone());
         let author = Arc::new(OnceLock::new());
         let events = LimitedEvents {
             limiter: self.limiter.clone(),
@@ -190,7 +199,11 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
                 let (model, cx, mut request) = (self.model.clone(), cx.clone(), request.clone());
                 // The events of this stream are read for arguments once, at its end.
                 request.argument_events = false;
-                Box::new(move || model.stream(&cx, &request))
+                Box::new(move |permit: &Permit| {
+                    let mut cx = cx.clone();
+                    cx.quota = Some(permit.quota_listener(cx.quota.take()));
+                    model.stream(&cx, &request)
+                })
             },
             input,
             author: author.clone(),
@@ -212,7 +225,7 @@ impl<M: fmt::Debug> fmt::Debug for LimitedModel<M> {
 struct LimitedEvents {
     limiter: Arc<Limiter>,
     phase: LimitedPhase,
-    start: Box<dyn Fn() -> ModelStream + Send>,
+    start: Box<dyn Fn(&Permit) -> ModelStream + Send>,
     /// The estimated input.
     input: u64,
     author: Arc<OnceLock<AssistantMessage>>,
@@ -254,7 +267,7 @@ impl Stream for LimitedEvents {
             match &mut this.phase {
                 LimitedPhase::Wait(place) => match ready!(Pin::new(place).poll(cx)) {
                     Ok(permit) => {
-                        let reply = WrappedReply::new((this.start)());
+                        let reply = WrappedReply::new((this.start)(&permit));
                         this.phase = LimitedPhase::Read(Box::new((reply, permit)));
                     }
                     Err(error) => {

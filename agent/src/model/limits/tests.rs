@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
+use super::quota::{ProviderQuota, QuotaLeft};
 use super::*;
 use crate::message::{Message, Usage};
 use crate::model::scripted::ScriptedModel;
@@ -253,6 +254,132 @@ fn the_reply_is_that_of_the_model() {
     let limits = RateLimits::new().concurrency(1).clock(Arc::new(TestClock::default()));
     let limited = ScriptedModel::new([script()]).limited(limits);
     assert_eq!(read(&limited), read(&ScriptedModel::new([script()])));
+}
+
+/// A model whose responses report what is left: the first of the list for the first request, and so on.
+#[derive(Clone)]
+struct ReportingModel {
+    model: ScriptedModel,
+    reports: Arc<Mutex<std::collections::VecDeque<ProviderQuota>>>,
+}
+
+impl ReportingModel {
+    fn new(reports: impl IntoIterator<Item = ProviderQuota>) -> Self {
+        let model = ScriptedModel::from_fn(|_| reply().text("Hello!"));
+        Self { model, reports: Arc::new(Mutex::new(reports.into_iter().collect())) }
+    }
+}
+
+impl Model for ReportingModel {
+    fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+        if let Some(listener) = &cx.quota {
+            self.reports.lock().unwrap().pop_front().into_iter().for_each(|report| listener.notify(report));
+        }
+        self.model.stream(cx, request)
+    }
+
+    answered_by_model!();
+}
+
+/// A report of the limit at this place: its size, what is left, and the seconds until it is full.
+fn left(kind: usize, limit: u64, left: u64, seconds: u64) -> ProviderQuota {
+    let mut quota = ProviderQuota::default();
+    quota.left[kind] =
+        Some(QuotaLeft { limit: Some(limit).filter(|l| *l > 0), left, refill: Duration::from_secs(seconds) });
+    quota
+}
+
+/// Returns after how many milliseconds the next request is admitted, at most a minute.
+fn admitted_after(model: &impl Model, clock: &TestClock) -> u128 {
+    let (began, mut call) = (clock.now(), model.call(&StepCx::new(), &request()));
+    loop {
+        match poll(&mut call) {
+            Some(result) => {
+                result.unwrap();
+                return clock.now().saturating_sub(began).as_millis();
+            }
+            None => clock.advance(Duration::from_millis(10)),
+        }
+    }
+}
+
+#[test]
+fn what_the_provider_says_is_left_lowers_what_is_admitted() {
+    let clock = TestClock::default();
+    let limits = || RateLimits::new().requests_per_minute(10).clock(Arc::new(clock.clone()));
+    // One is left, and all ten again in 50 s: one each 50 / 9 s.
+    let model = ReportingModel::new([left(0, 10, 1, 50)]).limited(limits());
+    let waits: Vec<_> = (0..4).map(|_| admitted_after(&model, &clock)).collect();
+    assert_eq!(waits, [0, 0, 5_560, 5_560]);
+    // A limit of an unknown size is full at the end, and not earlier.
+    let model = ReportingModel::new([left(0, 0, 0, 50)]).limited(limits());
+    let waits: Vec<_> = (0..3).map(|_| admitted_after(&model, &clock)).collect();
+    assert_eq!(waits, [0, 50_000, 0]);
+    // The newest report counts.
+    let model = ReportingModel::new([left(0, 10, 0, 50), left(0, 10, 5, 20)]).limited(limits());
+    let waits: Vec<_> = (0..7).map(|_| admitted_after(&model, &clock)).collect();
+    assert_eq!(waits, [0, 5_000, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_report_never_raises_what_is_admitted() {
+    let clock = TestClock::default();
+    let limits = RateLimits::new().requests_per_minute(1).tokens_per_minute(200);
+    let reports = [left(0, u64::MAX, u64::MAX, 0), left(1, u64::MAX, u64::MAX, u64::MAX)];
+    let model = ReportingModel::new(reports)
+        .limited(limits.max_wait(Duration::from_secs(90)).clock(Arc::new(clock.clone())));
+    let waits: Vec<_> = (0..3).map(|_| admitted_after(&model, &clock)).collect();
+    assert_eq!(waits, [0, 60_100, 60_100]);
+}
+
+#[test]
+fn tokens_that_are_left_count_without_a_limit_of_ones_own() {
+    // A request has 13 tokens, and a reply at most 100.
+    for (kind, enough, what) in [(1, 113, "all"), (2, 13, "input"), (3, 100, "output")] {
+        for (remaining, admitted) in [(enough, 0), (enough - 1, 30_000)] {
+            let clock = TestClock::default();
+            let limits = RateLimits::new().concurrency(4).clock(Arc::new(clock.clone()));
+            let model = ReportingModel::new([left(kind, 0, remaining, 30)]).limited(limits);
+            assert_eq!(admitted_after(&model, &clock), 0);
+            assert_eq!(admitted_after(&model, &clock), admitted, "{remaining} of {what}");
+        }
+    }
+}
+
+#[test]
+fn requests_under_way_are_subtracted_from_a_report() {
+    let mut quota = quota::ReportedQuota::default();
+    let (now, need) = (Duration::ZERO, [1, 10, 5, 5]);
+    (1..=3).for_each(|request| quota.take(request, need));
+    // The provider answered the first, and may not have seen the others.
+    quota.record(now, 1, left(0, 0, 2, 30));
+    assert_eq!(quota.ready_at(now, need), Duration::from_secs(30));
+    // The third ended without a response, so nothing is known of it; the answer to the second counts all before it.
+    quota.end(3);
+    quota.record(now, 2, left(0, 0, 1, 30));
+    assert_eq!(quota.ready_at(now, need), Duration::ZERO);
+    // A late answer to an earlier request only lowers what is left.
+    quota.record(now, 1, left(0, 0, 9, 30));
+    quota.take(4, need);
+    assert_eq!(quota.ready_at(now, need), Duration::from_secs(30));
+    assert_eq!(quota.ready_at(Duration::from_secs(30), need), Duration::ZERO);
+}
+
+#[test]
+fn each_limit_around_a_model_gets_its_reports_and_none_around_a_fallback() {
+    let clock = TestClock::default();
+    let limits = || RateLimits::new().concurrency(9).max_wait(Duration::ZERO).clock(Arc::new(clock.clone()));
+    let (model, closed) = (ReportingModel::new([left(0, 0, 0, 30)]), Duration::from_secs(30));
+    let inner = LimitedModel::new(model.clone(), limits());
+    let outer = LimitedModel::new(inner.clone(), limits());
+    poll(&mut outer.call(&StepCx::new(), &request())).unwrap().unwrap();
+    assert_eq!((inner.limiter.quota_ready_at(), outer.limiter.quota_ready_at()), (closed, closed));
+
+    model.reports.lock().unwrap().push_back(left(0, 0, 0, 30));
+    let inner = LimitedModel::new(model, limits());
+    let outer = LimitedModel::new(crate::model::Fallback::new([inner.clone()]), limits());
+    poll(&mut outer.call(&StepCx::new(), &request())).unwrap().unwrap();
+    assert_eq!((inner.limiter.quota_ready_at(), outer.limiter.quota_ready_at()), (closed, Duration::ZERO));
 }
 
 impl<M: Model> LimitedModel<M> {

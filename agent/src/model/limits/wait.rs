@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::RateLimits;
+use super::quota::{Need, QuotaListener, ReportedQuota};
 use super::window::MinuteWindow;
 use crate::model::{ModelError, ModelErrorKind, RequestNotice, RequestNotices};
 use crate::tool::BoxFuture;
@@ -20,6 +21,7 @@ pub(super) struct Limiter {
 struct LimiterState {
     requests: Option<MinuteWindow>,
     tokens: Option<MinuteWindow>,
+    quota: ReportedQuota,
     in_flight: usize,
     /// The provider admits nothing before this time.
     closed_until: Duration,
@@ -39,6 +41,7 @@ impl Limiter {
         let state = LimiterState {
             requests: limits.requests.map(|limit| MinuteWindow::new(limit.into())),
             tokens: limits.tokens.map(MinuteWindow::new),
+            quota: ReportedQuota::default(),
             in_flight: 0,
             closed_until: Duration::ZERO,
             queue: VecDeque::new(),
@@ -65,10 +68,20 @@ impl Limiter {
         Some(ModelError::new(ModelErrorKind::InvalidRequest, text).with_code(super::LOCAL_LIMIT))
     }
 
+    /// Returns whether the tokens of requests have to be known.
+    pub(super) fn counts_tokens(&self) -> bool {
+        self.limits.tokens.is_some() || self.state().quota.limits_tokens()
+    }
+
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         let state = self.state();
         state.in_flight == 0 && state.queue.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn quota_ready_at(&self) -> Duration {
+        self.state().quota.ready_at(self.limits.clock.now(), [1, 1, 1, 1])
     }
 
     /// Admits nothing for this time, because the provider refused a request.
@@ -80,11 +93,18 @@ impl Limiter {
 }
 
 impl LimiterState {
-    /// Takes the place of a request with these tokens. The error is the time to try again, or nothing if another request has to end.
-    fn admit(&mut self, now: Duration, limits: &RateLimits, tokens: u64) -> Result<u64, Option<Duration>> {
+    /// Takes the place of a request. The error is the time to try again, or nothing if another request has to end.
+    fn admit(
+        &mut self,
+        now: Duration,
+        limits: &RateLimits,
+        (id, need): (u64, Need),
+    ) -> Result<u64, Option<Duration>> {
+        let [_, tokens, ..] = need;
+        let closed_until = self.closed_until.max(self.quota.ready_at(now, need));
         let requests = self.requests.as_mut().map(|window| (window.ready_at(now, 1), "requests"));
         let amounts = self.tokens.as_mut().map(|window| (window.ready_at(now, tokens), "tokens"));
-        let ready = [Some((self.closed_until, "provider")), requests, amounts].into_iter().flatten().max();
+        let ready = [Some((closed_until, "provider")), requests, amounts].into_iter().flatten().max();
         if let Some((ready, limit)) = ready.filter(|(ready, _)| *ready > now) {
             self.awaited = limit;
             return Err(Some(ready));
@@ -94,6 +114,7 @@ impl LimiterState {
             return Err(None);
         }
         self.in_flight += 1;
+        self.quota.take(id, need);
         if let Some(window) = &mut self.requests {
             window.add(now, 1);
         }
@@ -115,7 +136,7 @@ impl LimiterState {
 /// A request that waits for its place. Dropped, it leaves the queue.
 pub(super) struct QueuePlace {
     limiter: Arc<Limiter>,
-    tokens: u64,
+    need: Need,
     id: Option<u64>,
     began: Duration,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,
@@ -125,9 +146,9 @@ pub(super) struct QueuePlace {
 }
 
 impl QueuePlace {
-    pub(super) fn new(limiter: Arc<Limiter>, tokens: u64, notices: RequestNotices) -> Self {
+    pub(super) fn new(limiter: Arc<Limiter>, need: Need, notices: RequestNotices) -> Self {
         let began = limiter.limits.clock.now();
-        Self { limiter, tokens, id: None, began, sleep: None, awaited: None, notices }
+        Self { limiter, need, id: None, began, sleep: None, awaited: None, notices }
     }
 }
 
@@ -148,7 +169,7 @@ impl Future for QueuePlace {
             });
             let mut wake_at = deadline;
             if state.queue.front().is_some_and(|first| first.id == id) {
-                match state.admit(now, &this.limiter.limits, this.tokens) {
+                match state.admit(now, &this.limiter.limits, (id, this.need)) {
                     Ok(slot) => {
                         state.leave(id);
                         this.id = None;
@@ -161,8 +182,8 @@ impl Future for QueuePlace {
                                 limit: limit.to_owned(),
                             });
                         }
-                        let (limiter, taken) = (this.limiter.clone(), this.tokens);
-                        return Poll::Ready(Ok(Permit { limiter, slot, taken }));
+                        let (limiter, [_, taken, ..]) = (this.limiter.clone(), this.need);
+                        return Poll::Ready(Ok(Permit { limiter, id, slot, taken }));
                     }
                     Err(ready) => {
                         wake_at = ready.unwrap_or(deadline);
@@ -221,6 +242,7 @@ impl Drop for QueuePlace {
 /// The place of a request that was admitted. Dropped, it admits the next one.
 pub(super) struct Permit {
     limiter: Arc<Limiter>,
+    id: u64,
     slot: u64,
     taken: u64,
 }
@@ -235,12 +257,28 @@ impl Permit {
         self.taken = tokens;
         state.wake_first();
     }
+
+    /// Returns the listener to what the response to this request reports, which notifies that of limits around these, too.
+    pub(super) fn quota_listener(&self, outer: Option<QuotaListener>) -> QuotaListener {
+        let (limiter, id) = (self.limiter.clone(), self.id);
+        QuotaListener::new(move |quota| {
+            let now = limiter.limits.clock.now();
+            let mut state = limiter.state();
+            state.quota.record(now, id, quota);
+            state.wake_first();
+            drop(state);
+            if let Some(outer) = &outer {
+                outer.notify(quota);
+            }
+        })
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.limiter.state();
         state.in_flight = state.in_flight.saturating_sub(1);
+        state.quota.end(self.id);
         state.wake_first();
     }
 }

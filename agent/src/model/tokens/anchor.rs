@@ -46,6 +46,18 @@ pub(super) struct TokenAnchor {
     input: u64,
     /// Tokens of the request and the reply, as far as they are sent again.
     pub(super) known: u64,
+    /// The tokens of the request beside its messages, if they were recorded.
+    frame: Option<u64>,
+}
+
+impl TokenAnchor {
+    /// Adds what tools and system prompt grew by since the reply, or subtracts it.
+    fn with_frame(&self, tokens: u64, frame: impl FnOnce() -> u64) -> u64 {
+        match self.frame {
+            Some(before) => tokens.saturating_add(frame()).saturating_sub(before),
+            None => tokens,
+        }
+    }
 }
 
 /// The growth of the conversation between two anchors, as it was counted and as it is estimated without a factor.
@@ -56,7 +68,7 @@ struct TokenIncrement {
     input: u64,
 }
 
-/// Returns the tokens of the messages, and of `frame` if no reply says it.
+/// Returns the tokens of the messages, and of `frame`, which is that of a reply if it does not say otherwise.
 pub(super) fn estimate(
     messages: &[Arc<Message>],
     info: &ModelInfo,
@@ -70,11 +82,11 @@ pub(super) fn estimate(
     };
     let (factor, error) = correction(messages, &anchors, size);
     let after = size.messages(messages.get(newest.at + 1..).unwrap_or_default());
-    let tokens = newest.known.saturating_add(scale(after, factor));
+    let tokens = newest.with_frame(newest.known.saturating_add(scale(after, factor)), frame);
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Returns the tokens of the messages of a view, and of `frame` if no reply says it.
+/// Returns the tokens of the messages of a view, and of `frame`, as [`estimate`] does.
 pub(super) fn estimate_view(
     view: &ConversationView,
     info: &ModelInfo,
@@ -97,6 +109,7 @@ pub(super) fn estimate_view(
         Some(more) => newest.known.saturating_add(scale(more, factor)),
         None => newest.known.saturating_sub(scale(before - now, factor)).max(scale(now, factor)),
     };
+    let tokens = newest.with_frame(tokens, frame);
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
@@ -110,6 +123,7 @@ pub(super) fn anchors(messages: &[Arc<Message>], info: &ModelInfo) -> Vec<TokenA
             at,
             input,
             known: input.saturating_add(output).saturating_sub(dropped(reply)),
+            frame: reply.request_frame(),
         })
     });
     let mut anchors: Vec<_> = own.take(MAX_INCREMENTS + 1).collect();
@@ -134,8 +148,9 @@ pub(super) fn correction(
     let increments = anchors.windows(2).filter_map(|pair| {
         let [before, after] = pair else { return None };
         let raw = size.messages(messages.get(before.at + 1..after.at)?);
-        // A count that decreased is that of another view or of other tools.
-        let actual = after.input.checked_sub(before.known)?;
+        let (less, more) = before.frame.zip(after.frame).unwrap_or_default();
+        // A count that decreased is that of another view.
+        let actual = after.input.saturating_add(less).checked_sub(before.known.saturating_add(more))?;
         (raw >= MIN_INCREMENT).then_some(TokenIncrement { actual, raw, input: after.input })
     });
     let increments: Vec<_> = increments.collect();

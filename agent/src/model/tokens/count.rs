@@ -11,32 +11,51 @@ use super::TokenCounter;
 pub(crate) struct TokenEstimator;
 
 /// The length from which a run of characters of base64 is data and not words.
-const MIN_RUN: u64 = 64;
+const MIN_RUN: usize = 64;
 
 impl TokenCounter for TokenEstimator {
     fn count_text(&self, text: &str) -> u64 {
-        // In 1/1024 of a token.
-        let (mut sum, mut run) = (0_u64, 0_u64);
-        let end_run = |run: &mut u64| {
-            let run = std::mem::take(run);
-            run.saturating_mul(if run >= MIN_RUN { 512 } else { 256 })
+        // In 1/1024 of a token: 256 for an ASCII character, and once more for one of encoded data.
+        let data = (encoded_bytes(text.as_bytes()) as u64).saturating_mul(256);
+        let sum = if text.is_ascii() {
+            (text.len() as u64).saturating_mul(256)
+        } else {
+            text.chars().map(weight).fold(0, u64::saturating_add)
         };
-        for character in text.chars() {
-            if character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=') {
-                run += 1;
-                continue;
-            }
-            sum = sum.saturating_add(end_run(&mut run)).saturating_add(match character {
-                character if character.is_ascii() => 256,
-                character if is_ideographic(character) => 1126,
-                character => character.len_utf8() as u64 * 1024 / 3,
-            });
-        }
-        sum.saturating_add(end_run(&mut run)).div_ceil(1024)
+        sum.saturating_add(data).div_ceil(1024)
     }
 
     fn count_json(&self, json: &str) -> u64 {
         (json.len() as u64).div_ceil(5)
+    }
+}
+
+/// Returns the length of all runs of characters of base64 that are data. Such a run has one at a multiple of its least length, so that the
+/// characters between are looked at only beside those.
+fn encoded_bytes(text: &[u8]) -> usize {
+    let is_encoded = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    let (mut sum, mut at) = (0, 0);
+    while let Some(byte) = text.get(at) {
+        if is_encoded(byte) {
+            let (before, after) = text.split_at(at);
+            let start = before.iter().rev().take_while(|byte| is_encoded(byte)).count();
+            let end = after.iter().take_while(|byte| is_encoded(byte)).count();
+            if start + end >= MIN_RUN {
+                sum += start + end;
+            }
+            at += end - end % MIN_RUN;
+        }
+        at += MIN_RUN;
+    }
+    sum
+}
+
+/// Returns the size of a character, in 1/1024 of a token.
+fn weight(character: char) -> u64 {
+    match character {
+        character if character.is_ascii() => 256,
+        character if is_ideographic(character) => 1126,
+        character => character.len_utf8() as u64 * 1024 / 3,
     }
 }
 
@@ -65,6 +84,34 @@ mod tests {
             ("🙂", 2),
         ] {
             assert_eq!(TokenEstimator.count_text(text), tokens, "{text}");
+        }
+    }
+
+    /// The same, character by character.
+    fn counted(text: &str) -> u64 {
+        let (mut sum, mut run) = (0, 0);
+        for character in text.chars().chain(['\0']) {
+            if character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=') {
+                run += 1;
+                continue;
+            }
+            sum += run * if run >= 64 { 512 } else { 256 } + weight(character);
+            run = 0;
+        }
+        (sum - 256_u64).div_ceil(1024)
+    }
+
+    #[test]
+    fn each_character_counts_once_wherever_data_begins() {
+        for before in 0..130 {
+            for length in [0, 1, 62, 63, 64, 65, 127, 128, 129, 191, 192, 193, 400] {
+                for (space, after) in [(" ", " "), (" ", ""), ("é", "天"), ("\n", &*" words".repeat(30))] {
+                    let text = format!("{}{}{after}", space.repeat(before), "x".repeat(length));
+                    assert_eq!(TokenEstimator.count_text(&text), counted(&text), "{text:?}");
+                    let twice = format!("{text}-{text}");
+                    assert_eq!(TokenEstimator.count_text(&twice), counted(&twice), "{twice:?}");
+                }
+            }
         }
     }
 }

@@ -94,12 +94,24 @@ impl SizeCounter<'_> {
     }
 
     /// Returns the tokens of everything beside the messages.
-    pub(super) fn frame(self, request: &ModelRequest) -> u64 {
+    pub(crate) fn frame(self, request: &ModelRequest, tools: &[ToolDefinition]) -> u64 {
         let system = request.system.as_ref().map_or(0, |system| self.counter.count_text(system));
         let output =
             request.output.as_ref().map_or(0, |out| self.counter.count_json(&out.schema.to_string()));
-        let tools = request.tools.iter().map(|tool| self.tool(tool));
+        let tools = tools.iter().map(|tool| self.tool(tool));
         tools.fold(REQUEST.saturating_add(system).saturating_add(output), u64::saturating_add)
+    }
+}
+
+impl SizeCounter<'_> {
+    /// Estimates a request with the messages of this view. `frame` has the tokens of everything beside them.
+    pub(crate) fn estimate_view(
+        self,
+        view: &ConversationView,
+        info: &ModelInfo,
+        frame: impl FnOnce() -> u64,
+    ) -> TokenEstimate {
+        anchor::estimate_view(view, info, self, frame)
     }
 }
 
@@ -108,10 +120,11 @@ impl ModelRequest {
     ///
     /// The newest reply of the model in the messages corrects the estimate, if it reports its usage: only
     /// the messages after it are estimated, by a factor that follows from earlier replies. Tools and system prompt are assumed to be
-    /// those of that reply. Tools that the provider runs are not counted. The result depends on nothing but the arguments.
+    /// those of that reply, unless it records their size. Tools that the provider runs are not counted. The result depends on nothing but
+    /// the arguments.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
-        anchor::estimate(&self.messages, info, size, || size.frame(self))
+        anchor::estimate(&self.messages, info, size, || size.frame(self, &self.tools))
     }
 
     /// Estimates the tokens that the request will count as input at this model, if its messages are those of this view.
@@ -124,6 +137,6 @@ impl ModelRequest {
         counter: &dyn TokenCounter,
     ) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
-        anchor::estimate_view(view, info, size, || size.frame(self))
+        size.estimate_view(view, info, || size.frame(self, &self.tools))
     }
 }

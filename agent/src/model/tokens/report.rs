@@ -125,47 +125,78 @@ impl fmt::Display for ContextSource {
     }
 }
 
+/// The kinds of sources, in the order of [`ContextSource`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum SourceKind {
+    System,
+    Tool,
+    ToolResults,
+    User,
+    Replies,
+    Thinking,
+    Media,
+    Summary,
+}
+
+/// A source with the name of its tool, or an empty name.
+type NamedSource<'a> = (SourceKind, &'a str);
+
 /// The tokens and the number of items of each source.
 #[derive(Default)]
-struct SourceSums(BTreeMap<ContextSource, (u64, usize)>);
+struct SourceSums<'a>(BTreeMap<NamedSource<'a>, (u64, usize)>);
 
-impl SourceSums {
-    fn add(&mut self, source: ContextSource, tokens: u64) {
+impl<'a> SourceSums<'a> {
+    fn add(&mut self, source: NamedSource<'a>, tokens: u64) {
         let (sum, items) = self.0.entry(source).or_default();
         *sum = sum.saturating_add(tokens);
         *items += 1;
     }
 
-    fn add_request(&mut self, request: &ModelRequest, size: SizeCounter<'_>) {
+    fn add_request(&mut self, request: &'a ModelRequest, size: SizeCounter<'_>) {
         if let Some(system) = &request.system {
-            self.add(ContextSource::System, size.counter.count_text(system));
+            self.add((SourceKind::System, ""), size.counter.count_text(system));
         }
         if let Some(output) = &request.output {
-            self.add(ContextSource::System, size.counter.count_json(&output.schema.to_string()));
+            self.add((SourceKind::System, ""), size.counter.count_json(&output.schema.to_string()));
         }
         for tool in &*request.tools {
             let tokens = size.tool(tool).saturating_sub(TOOL);
-            self.add(ContextSource::Tool(tool.name().to_owned()), tokens);
+            self.add((SourceKind::Tool, tool.name()), tokens);
         }
         for message in &request.messages {
             self.add_message(message, size);
         }
     }
 
-    fn add_message(&mut self, message: &Message, size: SizeCounter<'_>) {
+    fn add_message(&mut self, message: &'a Message, size: SizeCounter<'_>) {
         let source = match message {
-            Message::ToolResult(result) => ContextSource::ToolResults(result.tool.clone()),
-            Message::Assistant(_) => ContextSource::Replies,
-            Message::User(user) if user.is_summary() => ContextSource::Summary,
-            _ => ContextSource::User,
+            Message::ToolResult(result) => (SourceKind::ToolResults, &*result.tool),
+            Message::Assistant(_) => (SourceKind::Replies, ""),
+            Message::User(user) if user.is_summary() => (SourceKind::Summary, ""),
+            _ => (SourceKind::User, ""),
         };
         for part in message.content() {
             let source = match &part.content {
-                Content::Thinking { .. } => ContextSource::Thinking,
-                Content::Image(_) | Content::Document(_) | Content::Audio(_) => ContextSource::Media,
-                _ => source.clone(),
+                Content::Thinking { .. } => (SourceKind::Thinking, ""),
+                Content::Image(_) | Content::Document(_) | Content::Audio(_) => (SourceKind::Media, ""),
+                _ => source,
             };
             self.add(source, size.part(part));
+        }
+    }
+}
+
+impl SourceKind {
+    fn source(self, name: &str) -> ContextSource {
+        match self {
+            Self::System => ContextSource::System,
+            Self::Tool => ContextSource::Tool(name.to_owned()),
+            Self::ToolResults => ContextSource::ToolResults(name.to_owned()),
+            Self::User => ContextSource::User,
+            Self::Replies => ContextSource::Replies,
+            Self::Thinking => ContextSource::Thinking,
+            Self::Media => ContextSource::Media,
+            Self::Summary => ContextSource::Summary,
         }
     }
 }
@@ -176,7 +207,8 @@ impl ContextReport {
     /// Tokens are estimated from bytes: ASCII text counts 4 bytes per token, a Chinese, Japanese or Korean character 1.1 tokens, other text 3
     /// bytes, encoded data 2 bytes, JSON 5 bytes. The newest reply of the model in the messages corrects the estimate, if it reports its
     /// usage: only the messages after it are estimated, by a factor that follows from earlier replies. Tools
-    /// and system prompt are assumed to be those of that reply. Tools that the provider runs are not counted. The result depends on nothing
+    /// and system prompt are assumed to be those of that reply, unless it records their size, as replies of
+    /// [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are not counted. The result depends on nothing
     /// but the arguments.
     ///
     /// ```
@@ -258,7 +290,8 @@ impl ContextReport {
         let (total, of) = if all > used { (used, raw.saturating_add(framing)) } else { (scaled, raw) };
         let mut left = used;
         let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.0.len() + 1);
-        for (source, (tokens, items)) in sums.0 {
+        for ((kind, name), (tokens, items)) in sums.0 {
+            let source = kind.source(name);
             let tokens = ratio(tokens, total, of).min(left);
             left -= tokens;
             parts.push(ContextPart { source, tokens, items });

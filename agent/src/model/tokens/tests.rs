@@ -117,6 +117,48 @@ fn tool(name: &str) -> ToolDefinition {
 }
 
 #[test]
+fn tools_that_changed_since_the_reply_count() {
+    let size = SizeCounter { counter: &TokenEstimator, api: "acme-chat" };
+    let (read, list) = (tool("read"), tool("list"));
+    let one = ModelRequest::default().with_system("Be brief.").with_tools([read.clone()]);
+    let both = ModelRequest::default().with_system("Be brief.").with_tools([read.clone(), list.clone()]);
+    let recorded = |request: &ModelRequest, input| {
+        let Message::Assistant(mut reply) = reply("abcd", Usage::new(input, 1)) else { unreachable!() };
+        reply.set_request_frame(size.frame(request, &request.tools));
+        Message::Assistant(reply)
+    };
+    let tokens = |request: &ModelRequest, messages: Vec<Message>| {
+        let mut request = request.clone();
+        request.messages = messages.into_iter().map(Arc::new).collect();
+        request.estimate_tokens(&info(), &TokenEstimator).tokens
+    };
+    let after = |reply| vec![user(40), reply, user(96)];
+    assert_eq!(tokens(&one, after(recorded(&one, 1_000))), 1_001 + 100);
+    assert_eq!(tokens(&both, after(recorded(&one, 1_000))), 1_001 + 100 + size.tool(&list));
+    assert_eq!(tokens(&one, after(recorded(&both, 1_000))), 1_001 + 100 - size.tool(&list));
+    assert_eq!(tokens(&both, after(recorded(&both, 3))), 4 + 100);
+    // Without a record nothing is known of it.
+    assert_eq!(tokens(&both, after(reply("abcd", Usage::new(1_000, 1)))), 1_001 + 100);
+    // The factor is that of messages: it does not count a tool that was added between two replies.
+    let more = 1_001 + 100 + size.tool(&list);
+    let twice = vec![user(40), recorded(&one, 1_000), user(96), recorded(&both, more), user(96)];
+    assert_eq!(tokens(&both, twice), more + 1 + 100);
+
+    // The same for views.
+    let conversation: crate::message::Conversation =
+        [user(5_000), recorded(&one, 6_000), user(96)].into_iter().collect();
+    let mut view = ConversationView::of(&conversation);
+    let of_view = |request: &ModelRequest, view: &ConversationView| {
+        request.estimate_view(view, &info(), &TokenEstimator).tokens
+    };
+    assert_eq!(of_view(&both, &view), 6_001 + 100 + size.tool(&list));
+    let before = of_view(&one, &view);
+    view.compact(2, "abcd").unwrap();
+    assert_eq!(of_view(&both, &view), of_view(&one, &view) + size.tool(&list));
+    assert!(of_view(&one, &view) < before - 4_000);
+}
+
+#[test]
 fn the_report_adds_up_to_the_estimate() {
     let call = AssistantMessage::new([Part::thinking("abcd abcd"), Part::tool_call("1", "read", "{}")]);
     let result =

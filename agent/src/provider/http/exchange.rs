@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_core::Stream;
 use futures_util::stream::unfold;
@@ -16,7 +16,8 @@ use super::retry::Retries;
 use super::secret::{Secret, searchable};
 use crate::address::shown_address;
 use crate::message::Usage;
-use crate::model::{ModelError, ModelEvent};
+use crate::model::{ModelError, ModelEvent, QuotaListener};
+use crate::provider::quota::provider_quota;
 use crate::provider::{HttpRequest, ReplyReader};
 use crate::tool::secrets::SecretArguments;
 
@@ -34,6 +35,7 @@ pub(super) struct Exchange {
     usage: Option<Usage>,
     restorer: Option<NullRestorer>,
     shown: LoggableRequest,
+    quota: Option<QuotaListener>,
 }
 
 enum ExchangePhase {
@@ -67,7 +69,14 @@ impl Exchange {
             usage: None,
             restorer,
             shown,
+            quota: None,
         }
+    }
+
+    /// Sets what is notified of the limits that responses report.
+    pub(super) fn with_quota(mut self, listener: Option<QuotaListener>) -> Self {
+        self.quota = listener;
+        self
     }
 
     /// Disables retries, for a caller that retries by itself.
@@ -127,6 +136,9 @@ impl Exchange {
             secrets.iter().map(|(name, value)| (&**name, value.clone())).collect();
         match client.attempt(&url, &self.request, &secrets, deadline, &self.shown).await {
             Ok(response) => {
+                if let Some(listener) = &self.quota {
+                    listener.notify(provider_quota(response.headers(), SystemTime::now()));
+                }
                 let (protocol, info) = (&*self.model.protocol, &self.model.info);
                 let reader = ReplyReader::new(protocol, info, response.status(), response.headers().to_vec());
                 let reader = reader.with_limits(client.options().reply_limits());

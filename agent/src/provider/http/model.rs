@@ -422,7 +422,7 @@ impl Model for HttpModel {
         let restorer = NullRestorer::new(self.inner.protocol.strict_dialect(), request);
         let http = self.inner.encode(cx, request);
         let shown = self.inner.loggable_request(cx, request, http.as_ref().ok());
-        let exchange = Exchange::new(self.inner.clone(), http, restorer, shown);
+        let exchange = Exchange::new(self.inner.clone(), http, restorer, shown).with_quota(cx.quota.clone());
         let exchange = if cx.is_retried { exchange.without_retries() } else { exchange };
         ModelStream::new(cx, &self.inner.info, exchange.into_stream()).with_argument_events(request)
     }

@@ -3,6 +3,7 @@
 //! A request [reserves](gate) what it may cost before it is sent, and its reply settles what it did cost.
 
 mod gate;
+mod owed;
 mod window;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(super) use gate::BudgetGate;
+use owed::OwedSettlements;
 use window::BudgetWindow;
 
 use super::error::BuildError;
@@ -192,6 +194,7 @@ pub(super) struct Budgets {
     prices: KnownPrices,
     store: StoreAccess,
     counter: Arc<dyn TokenCounter>,
+    owed: OwedSettlements,
 }
 
 /// The options of a builder for budgets.
@@ -219,6 +222,7 @@ impl Budgets {
             prices: options.prices,
             store: store.unwrap_or_else(StoreAccess::in_memory),
             counter,
+            owed: OwedSettlements::default(),
         };
         for (at, budget) in this.list.iter().enumerate() {
             let fails = |reason: String| BuildError::Budget { budget: budget.name.to_string(), reason };
@@ -354,6 +358,7 @@ impl BoundBudgets {
         model: Arc<dyn Model>,
         request: &ModelRequest,
     ) -> Result<(HeldBudgets, Option<u64>), ModelError> {
+        self.budgets.owed.catch_up(&self.budgets.store).await;
         let estimate = request.estimate_tokens(model.info(), &*self.budgets.counter);
         let output = request.max_tokens.or_else(|| model.max_output()).unwrap_or(MAX_REPLY);
         let thinking = match request.thinking {
@@ -441,11 +446,7 @@ impl HeldBudgets {
             charged.fold(answer, |sum, attempt| sum.saturating_add(budgets.attempted(budget, attempt, &plan)))
         };
         let amounts = bound.entries().map(|(budget, key)| (key.clone(), amount(budget))).collect();
-        Box::pin(async move {
-            if let Err(error) = budgets.store.settle(&plan.id, amounts).await {
-                tracing::warn!(%error, "a budget could not be settled; what was reserved counts as spent later");
-            }
-        })
+        Box::pin(async move { budgets.owed.settle(&budgets.store, (plan.id, amounts)).await })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::runtime::perform::Performer;
 use crate::runtime::requests::RequestSteps;
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError};
+use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 
 /// The tokens of a window that are kept free for a reply of unknown length.
@@ -62,8 +63,8 @@ impl Performer {
         }
         loop {
             let usable = usable_in(limits, &state.view);
-            let mut estimate = self.estimate(&state.view);
-            if let Some(error) = self.refused_pins(&state.view, usable) {
+            let mut estimate = self.estimate(&state.view, state.frame.tokens);
+            if let Some(error) = self.refused_pins(state, usable) {
                 return Ok(Err(error));
             }
             if overflow.is_some() && !pass.is_changed {
@@ -145,7 +146,7 @@ impl Performer {
     ) -> ContextError {
         let view = &state.view;
         let usable = self.config.context.as_ref().map_or(0, |limits| usable_in(limits, view));
-        full(view, self.estimate(view), usable, None, Some(provider))
+        full(view, self.estimate(view, state.frame.tokens), usable, None, Some(provider))
     }
 
     /// Asks for a summary of the messages before this index, and replaces them by it.
@@ -162,7 +163,8 @@ impl Performer {
     ) -> Result<Result<(), String>, StepError> {
         let Some(limits) = self.config.context.clone() else { return Ok(Ok(())) };
         let Some((at, task)) = self.summary_task(&limits, &state.view, at, None) else { return Ok(Ok(())) };
-        let tokens_before = self.estimate(&state.view).tokens;
+        let frame = state.frame.tokens;
+        let tokens_before = self.estimate(&state.view, frame).tokens;
         let messages = at.saturating_sub(state.view.summarized());
         run.lock().record_event(EventKind::CompactionStart { reason, messages, tokens: tokens_before });
         let open = OpenCompaction { run: run.clone(), end: Some((tokens_before, task.model())) };
@@ -184,11 +186,11 @@ impl Performer {
         }
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
         let least = usable_in(&limits, &state.view) / MIN_EFFECT;
-        let (error, tokens_after) = match self.apply_summary(&mut state.view, at, least, outcome) {
+        let (error, tokens_after) = match self.apply_summary(&mut state.view, frame, (at, least), outcome) {
             Ok(change) => {
                 run.lock().record_view_change(change);
                 state.failed_at = None;
-                (None, self.estimate(&state.view).tokens)
+                (None, self.estimate(&state.view, frame).tokens)
             }
             Err(failure) => (Some(failure), tokens_before),
         };
@@ -257,13 +259,13 @@ impl Performer {
     pub(in crate::runtime) fn apply_summary(
         &self,
         view: &mut ConversationView,
-        at: usize,
-        least: u64,
+        frame: u64,
+        (at, least): (usize, u64),
         outcome: SummaryOutcome,
     ) -> Result<ViewChange, String> {
-        let before = self.estimate(view).tokens;
+        let before = self.estimate(view, frame).tokens;
         view.compact_if(at, outcome.text?, outcome.usage, |compacted| {
-            let saved = before.saturating_sub(self.estimate(compacted).tokens);
+            let saved = before.saturating_sub(self.estimate(compacted, frame).tokens);
             if saved == 0 || saved < least {
                 return Err(format!("the summary saves about {saved} tokens, which is too little"));
             }
@@ -292,7 +294,8 @@ impl Performer {
         results: usize,
         before: TokenEstimate,
     ) {
-        let (tokens_after, generation) = (self.estimate(&state.view).tokens, state.view.generation());
+        let (tokens_after, generation) =
+            (self.estimate(&state.view, state.frame.tokens).tokens, state.view.generation());
         let mut run = run.lock();
         run.record_view_change(change);
         let tokens_before = before.tokens;
@@ -300,18 +303,24 @@ impl Performer {
     }
 
     /// Returns the error for pinned messages that leave too little room.
-    fn refused_pins(&self, view: &ConversationView, usable: u64) -> Option<ContextError> {
+    fn refused_pins(&self, state: &ContextState, usable: u64) -> Option<ContextError> {
+        let view = &state.view;
         let size = self.size_counter();
         let pins = view.pinned().map(|message| size.message(message)).fold(0, u64::saturating_add);
         (pins > usable / 2).then(|| ContextError {
             pins_are_too_large: true,
-            ..full(view, self.estimate(view), usable, None, None)
+            ..full(view, self.estimate(view, state.frame.tokens), usable, None, None)
         })
     }
 
-    /// Estimates the next request.
-    pub(in crate::runtime) fn estimate(&self, view: &ConversationView) -> TokenEstimate {
-        self.config.request.estimate_view(view, self.info(), &*self.config.counter)
+    /// Estimates the next request. `frame` has the tokens of everything beside its messages.
+    pub(in crate::runtime) fn estimate(&self, view: &ConversationView, frame: u64) -> TokenEstimate {
+        self.size_counter().estimate_view(view, self.info(), || frame)
+    }
+
+    /// Returns the tokens of everything beside the messages in a request with these tools.
+    pub(in crate::runtime) fn frame(&self, tools: &[ToolDefinition]) -> u64 {
+        self.size_counter().frame(&self.config.request, tools)
     }
 
     fn size_counter(&self) -> SizeCounter<'_> {

@@ -18,6 +18,7 @@ pub(super) use fit::window_full;
 use super::error::BuildError;
 use crate::message::{Conversation, ConversationView};
 use crate::model::{ContextRules, Model, ModelRequest, SummaryAuthor};
+use crate::tool::definition::ToolDefinition;
 
 /// A model with the name by which the application chooses it.
 pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);
@@ -90,8 +91,31 @@ pub(crate) struct ContextState {
     pub(super) failed_at: Option<u64>,
     /// Whether the last request came near to the limit.
     is_near: bool,
+    /// The tokens of the next request beside its messages.
+    pub(super) frame: RequestFrame,
     /// The number of the change since which messages are handed off.
     pub(super) handed: u32,
+}
+
+/// The tools of a request, and the tokens of everything in it beside the messages.
+#[derive(Default)]
+pub(super) struct RequestFrame {
+    tools: Option<Arc<[ToolDefinition]>>,
+    pub(super) tokens: u64,
+}
+
+impl RequestFrame {
+    /// Counts the tokens again if the tools are others than before.
+    pub(super) fn update(
+        &mut self,
+        tools: Arc<[ToolDefinition]>,
+        count: impl FnOnce(&[ToolDefinition]) -> u64,
+    ) {
+        if !self.tools.as_ref().is_some_and(|known| Arc::ptr_eq(known, &tools)) {
+            self.tokens = count(&tools);
+            self.tools = Some(tools);
+        }
+    }
 }
 
 impl ContextState {

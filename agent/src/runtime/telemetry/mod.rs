@@ -10,6 +10,7 @@
 //! as `examples/otel` does.
 
 mod content;
+mod modalities;
 mod provider;
 
 use std::sync::Arc;
@@ -25,6 +26,9 @@ use crate::tool::context::ToolContext;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::trace;
 use crate::tool::value::Tool;
+pub(super) use modalities::ModalityTokens;
+#[cfg(feature = "otel")]
+pub(super) use modalities::divided;
 pub(super) use provider::provider_name;
 
 /// Creates the span of a run.
@@ -78,6 +82,32 @@ fn record_usage(span: &Span, usage: &Usage) {
     }
 }
 
+/// The attributes of the tokens of text, images and audio.
+const INPUT_BY_MODALITY: [&str; 3] =
+    ["gen_ai.usage.text.input_tokens", "gen_ai.usage.image.input_tokens", "gen_ai.usage.audio.input_tokens"];
+const OUTPUT_BY_MODALITY: [&str; 3] = [
+    "gen_ai.usage.text.output_tokens",
+    "gen_ai.usage.image.output_tokens",
+    "gen_ai.usage.audio.output_tokens",
+];
+const CACHE_BY_MODALITY: [&str; 3] = [
+    "gen_ai.usage.text.cache_read.input_tokens",
+    "gen_ai.usage.image.cache_read.input_tokens",
+    "gen_ai.usage.audio.cache_read.input_tokens",
+];
+
+/// Records the token counts of each modality that the provider reports.
+fn record_modalities(span: &Span, usage: &Usage) {
+    let ModalityTokens { input, output, cache_read } = ModalityTokens::of(usage);
+    for (names, counts) in
+        [(INPUT_BY_MODALITY, input), (OUTPUT_BY_MODALITY, output), (CACHE_BY_MODALITY, cache_read)]
+    {
+        for (name, tokens) in names.into_iter().zip(counts).filter(|(_, tokens)| *tokens > 0) {
+            span.record(name, signed(tokens));
+        }
+    }
+}
+
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -124,6 +154,15 @@ pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id:
         gen_ai.usage.cache_read.input_tokens = Empty,
         gen_ai.usage.cache_write.input_tokens = Empty,
         gen_ai.usage.reasoning.output_tokens = Empty,
+        gen_ai.usage.text.input_tokens = Empty,
+        gen_ai.usage.text.output_tokens = Empty,
+        gen_ai.usage.text.cache_read.input_tokens = Empty,
+        gen_ai.usage.image.input_tokens = Empty,
+        gen_ai.usage.image.output_tokens = Empty,
+        gen_ai.usage.image.cache_read.input_tokens = Empty,
+        gen_ai.usage.audio.input_tokens = Empty,
+        gen_ai.usage.audio.output_tokens = Empty,
+        gen_ai.usage.audio.cache_read.input_tokens = Empty,
         gen_ai.system_instructions = Empty,
         gen_ai.tool.definitions = Empty,
         gen_ai.input.messages = Empty,
@@ -177,6 +216,7 @@ pub(super) fn end_request(
     let word = reply.provider_stop_reason.as_deref().unwrap_or(reply.stop_reason.as_str());
     span.record("agent.stop_reason", word);
     record_usage(span, &reply.usage);
+    record_modalities(span, &reply.usage);
     let attempts = ModelAttempt::before(reply);
     if !attempts.is_empty() {
         span.record("agent.fallback.attempts", i64::try_from(attempts.len()).unwrap_or(i64::MAX));

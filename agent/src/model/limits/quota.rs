@@ -1,0 +1,145 @@
+//! The quota that a provider reports of its own limits. It lowers the amounts that the limits of this program admit, and never raises them.
+
+#![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses over HTTP report a quota"))]
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The amounts of a request: one request, all its tokens, those of its input, those of its reply.
+pub(super) type Need = [u64; 4];
+
+/// The amounts that are left by a response, in the order of [`Need`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProviderQuota {
+    pub(crate) left: [Option<QuotaLeft>; 4],
+}
+
+/// The rest of one limit, and the time until the limit is full again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QuotaLeft {
+    pub(crate) limit: Option<u64>,
+    pub(crate) left: u64,
+    pub(crate) refill: Duration,
+}
+
+/// A function that is called with what a response reports, when the response begins.
+#[derive(Clone)]
+pub(crate) struct QuotaListener(Arc<dyn Fn(ProviderQuota) + Send + Sync>);
+
+impl QuotaListener {
+    pub(super) fn new(listener: impl Fn(ProviderQuota) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(listener))
+    }
+
+    pub(crate) fn notify(&self, quota: ProviderQuota) {
+        (self.0)(quota);
+    }
+}
+
+impl fmt::Debug for QuotaListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("QuotaListener")
+    }
+}
+
+/// The newest reports, and the requests that they may not count yet.
+#[derive(Debug, Default)]
+pub(super) struct ReportedQuota {
+    reports: [Option<QuotaReport>; 4],
+    /// Requests whose responses did not begin, by their numbers.
+    unreported: BTreeMap<u64, Need>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct QuotaReport {
+    /// The number of the request whose response had it.
+    request: u64,
+    at: Duration,
+    quota: QuotaLeft,
+    /// The amount of requests that the report may not count.
+    taken: u64,
+}
+
+impl ReportedQuota {
+    /// Returns whether tokens are limited.
+    pub(super) fn limits_tokens(&self) -> bool {
+        self.reports.iter().skip(1).any(Option::is_some)
+    }
+
+    /// Returns when a request with this need is admitted; zero if nothing is known.
+    pub(super) fn ready_at(&mut self, now: Duration, need: Need) -> Duration {
+        let mut ready = Duration::ZERO;
+        for (slot, need) in self.reports.iter_mut().zip(need) {
+            if let Some(report) = slot {
+                if report.full_at() <= now {
+                    *slot = None;
+                } else {
+                    ready = ready.max(report.ready_at(need));
+                }
+            }
+        }
+        ready
+    }
+
+    /// Counts a request that was admitted.
+    pub(super) fn take(&mut self, request: u64, need: Need) {
+        for (report, need) in self.reports.iter_mut().zip(need) {
+            if let Some(report) = report {
+                report.taken = report.taken.saturating_add(need);
+            }
+        }
+        self.unreported.insert(request, need);
+    }
+
+    /// Records that a request ended.
+    pub(super) fn end(&mut self, request: u64) {
+        self.unreported.remove(&request);
+    }
+
+    /// Records what the response to a request reports. Requests whose responses did not begin are subtracted, because the provider may not
+    /// have counted them. A response to an earlier request than that of the report before only lowers what is left.
+    pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
+        self.unreported.remove(&request);
+        for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {
+            let Some(quota) = quota else { continue };
+            let taken = self
+                .unreported
+                .values()
+                .filter_map(|need| need.get(kind))
+                .fold(0, |sum: u64, need| sum.saturating_add(*need));
+            let report = QuotaReport { request, at: now, quota, taken };
+            let is_older = slot.is_some_and(|known| {
+                known.request > request && known.full_at() > now && known.left() < report.left()
+            });
+            if !is_older {
+                *slot = Some(report);
+            }
+        }
+    }
+}
+
+impl QuotaReport {
+    fn left(&self) -> u64 {
+        self.quota.left.saturating_sub(self.taken)
+    }
+
+    fn full_at(&self) -> Duration {
+        self.at.saturating_add(self.quota.refill)
+    }
+
+    /// Returns when this much is left. Providers fill a limit evenly until it is full; an unknown limit is filled at the end.
+    fn ready_at(&self, need: u64) -> Duration {
+        let missing = need.saturating_add(self.taken).saturating_sub(self.quota.left);
+        if missing == 0 {
+            return Duration::ZERO;
+        }
+        let refilled = self.quota.limit.map_or(0, |limit| limit.saturating_sub(self.quota.left));
+        if missing >= refilled {
+            return self.full_at();
+        }
+        let refill = self.quota.refill.as_nanos().saturating_mul(missing.into()).div_ceil(refilled.into());
+        self.at.saturating_add(Duration::from_nanos(u64::try_from(refill).unwrap_or(u64::MAX)))
+    }
+}
