@@ -64,6 +64,15 @@ impl JsonHash {
     }
 }
 
+/// Returns a hash of a name and a value that stored runs have, so that it never changes.
+#[expect(clippy::cast_possible_truncation, reason = "only the lower half is returned")]
+pub(crate) fn stored_hash(name: &str, value: &Value) -> u64 {
+    let mut hash = Fnv128::new();
+    hash.text(name);
+    hash.sorted(value);
+    hash.end().0 as u64
+}
+
 /// The hash of a list.
 struct ListHash(Fnv128);
 
@@ -135,6 +144,44 @@ impl Fnv128 {
     pub(crate) fn text(&mut self, text: &str) {
         self.bytes(&(text.len() as u64).to_le_bytes());
         self.bytes(text.as_bytes());
+    }
+
+    /// Hashes a value with its keys in order.
+    fn sorted(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.bytes(b"n"),
+            Value::Bool(true) => self.bytes(b"t"),
+            Value::Bool(false) => self.bytes(b"f"),
+            Value::Number(number) => {
+                self.bytes(b"#");
+                match (number.as_i64(), number.as_f64()) {
+                    (Some(whole), _) => self.bytes(&whole.to_le_bytes()),
+                    (None, Some(float)) => self.bytes(&float.to_bits().to_le_bytes()),
+                    (None, None) => self.text(&number.to_string()),
+                }
+            }
+            Value::String(text) => {
+                self.bytes(b"s");
+                self.text(text);
+            }
+            Value::Array(items) => {
+                self.bytes(b"[");
+                for item in items {
+                    self.sorted(item);
+                }
+                self.bytes(b"]");
+            }
+            Value::Object(map) => {
+                self.bytes(b"{");
+                let mut entries: Vec<_> = map.iter().collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                for (key, value) in entries {
+                    self.text(key);
+                    self.sorted(value);
+                }
+                self.bytes(b"}");
+            }
+        }
     }
 
     pub(crate) fn end(self) -> JsonHash {

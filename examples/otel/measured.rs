@@ -153,10 +153,10 @@ async fn tokens_are_counted_by_modality_where_the_provider_reports_them() {
     let kept = Kept::default();
     let provider = provider_of(&kept);
     let mut usage = Usage::new(100, 20);
-    usage.raw = Some(serde_json::json!({
+    usage.raw = Some(Box::new(serde_json::json!({
         "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 30}, {"modality": "IMAGE", "tokenCount": 60}],
         "candidatesTokensDetails": [{"modality": "TEXT", "tokenCount": 20}],
-    }));
+    })));
     let model = ScriptedModel::new([reply().text("Room 7.").usage(usage)]);
     let model = model.with_info(ModelInfo::new("gemini", "gemini", "gemini-3-pro"));
     let assistant = Assistant::builder(model).meter(&provider).build().unwrap();

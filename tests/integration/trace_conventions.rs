@@ -183,7 +183,7 @@ fn usage() -> Usage {
     let counts = |text| json!({"text_tokens": text, "image_tokens": 40, "audio_tokens": 20});
     let mut of_input = counts(60);
     of_input["cached_tokens_details"] = counts(40);
-    usage.raw = Some(json!({"input_tokens_details": of_input, "output_tokens_details": counts(4)}));
+    usage.raw = Some(Box::new(json!({"input_tokens_details": of_input, "output_tokens_details": counts(4)})));
     usage
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::Signature;
+use crate::json_hash::stored_hash;
 use crate::message::whole;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::registry::Registry;
@@ -228,5 +228,5 @@ impl ToolEntry {
 
 /// Returns a fingerprint of the tool's name and parameters.
 pub(crate) fn fingerprint(definition: &ToolDefinition) -> u64 {
-    Signature::of(definition.name(), definition.parameters()).short()
+    stored_hash(definition.name(), definition.parameters())
 }

@@ -29,12 +29,6 @@ impl Signature {
         Self(hash.end().0)
     }
 
-    /// Returns the lower half of the hash, for uses where 64 bits suffice.
-    #[expect(clippy::cast_possible_truncation, reason = "only the lower half is returned")]
-    pub(crate) fn short(self) -> u64 {
-        self.0 as u64
-    }
-
     /// Returns the signature of an outcome.
     pub(super) fn of_outcome(outcome: &ToolOutcome) -> Self {
         match outcome {

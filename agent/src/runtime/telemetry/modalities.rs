@@ -21,7 +21,7 @@ impl ModalityTokens {
         let Some(raw) = &usage.raw else { return Self::default() };
         let find = |paths: [&[&str]; 3]| {
             let found =
-                paths.into_iter().find_map(|path| path.iter().try_fold(raw, |value, key| value.get(key)));
+                paths.into_iter().find_map(|path| path.iter().try_fold(&**raw, |value, key| value.get(key)));
             found.map(counts).unwrap_or_default()
         };
         Self {
@@ -112,7 +112,7 @@ mod tests {
             ),
         ] {
             let mut usage = Usage::new(300, 10);
-            usage.raw = Some(raw.clone());
+            usage.raw = Some(Box::new(raw.clone()));
             assert_eq!(ModalityTokens::of(&usage), ModalityTokens { input, output, cache_read }, "{raw}");
         }
         assert_eq!(ModalityTokens::of(&Usage::new(1, 1)), ModalityTokens::default());
