@@ -1,14 +1,99 @@
-//! The loop: one method for each kind of result that a driver records, and the transitions that follow.
+//! The loop: what has to happen next, one method for each kind of result that a driver records, the transitions that follow, and their events.
 
 use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::batch::{Batch, SlotState, with_unique_ids};
 use super::budget::exceeded;
-use super::{AgentLoop, End, EventKind, Limit, LimitReached, ModelReply, RecordError, Step};
+use super::secrets::EventSecrets;
+use super::{
+    AgentLoop, End, Event, EventKind, Limit, LimitReached, ModelReply, Queue, RecordError, Step, TurnSummary,
+};
 use crate::message::{Message, StopReason, Usage, continued::continuation};
 use crate::model::ModelEvent;
+use crate::step_key::{StepKey, StepKind};
 use crate::tool::output::Control;
+
+/// # Steps and events
+impl AgentLoop {
+    /// Returns the next step. It changes nothing, and returns the same step until the result is recorded.
+    pub fn next(&self) -> Step {
+        match &self.phase {
+            Phase::PollFirst => Step::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
+            Phase::PollSteering(_) => Step::Poll { key: self.key(StepKind::Poll, 1), queue: Queue::Steering },
+            Phase::PollFollowUps(_) => {
+                Step::Poll { key: self.key(StepKind::Poll, 2), queue: Queue::FollowUp }
+            }
+            Phase::CallModel => {
+                Step::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
+            }
+            Phase::Prepare => self.prepare_effect(),
+            // Only a driver that is about to take a step sees this phase.
+            Phase::Skip => Step::Prepare {
+                key: self.key(StepKind::Prepare, self.batch.segment.start),
+                calls: Vec::new(),
+            },
+            Phase::Approve => self.approve_effect(),
+            Phase::CallTools => self.call_effect(),
+            Phase::Await => self.await_effect(),
+            Phase::TurnEnd => Step::TurnEnd {
+                key: self.key(StepKind::TurnEnd, 0),
+                summary: TurnSummary {
+                    run_id: self.run.clone(),
+                    turn: self.turn,
+                    stop_reason: self.stop_reason.clone(),
+                    tool_results: self.call_ids(),
+                    usage: self.usage.clone(),
+                },
+            },
+            Phase::Ending(end) | Phase::Done(end) => Step::Done(end.clone()),
+        }
+    }
+
+    /// Removes and returns the oldest pending event. While the run is [driven](crate::steps::drive), the next transition follows once all
+    /// events are taken, so that a listener can still stop or steer the run in between.
+    pub fn take_event(&mut self) -> Option<Event> {
+        while self.events.is_empty() && self.is_driven && self.step() {}
+        self.events.pop_front()
+    }
+
+    /// Removes and returns the oldest pending event, without a transition.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn pop_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    pub(super) fn key(&self, kind: StepKind, ord: usize) -> StepKey {
+        StepKey::new(self.run.clone(), self.turn, kind, u32::try_from(ord).unwrap_or(u32::MAX))
+    }
+
+    /// Emits an event, which is built only if events are on.
+    pub(super) fn emit(&mut self, kind: impl FnOnce(&Self) -> EventKind) {
+        self.emit_streamed(false, kind);
+    }
+
+    /// Counts an event of a run without listeners.
+    pub(super) fn skip_event(&mut self) {
+        self.seq += 1;
+    }
+
+    /// Emits an event. `hides_update` says that it is an update of a reply that may show secret arguments.
+    pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
+        self.seq += 1;
+        if !self.is_muted {
+            let shown = EventSecrets { secrets: self.secrets.for_events(), hides_update };
+            let kind = kind(self);
+            self.events.push_back(Event {
+                run_id: self.run.clone(),
+                turn: self.turn,
+                seq: self.seq,
+                path: self.path.clone(),
+                kind,
+                shown,
+            });
+        }
+    }
+}
 
 /// # Recording
 ///

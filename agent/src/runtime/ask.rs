@@ -46,7 +46,7 @@ pub(super) struct ReplyStream {
     pub(super) span: Span,
     max_tokens: Option<u64>,
     cancelled: Cancelled,
-    /// What happened to the request before it was sent.
+    /// The notices of the request.
     pub(super) notices: RequestNotices,
     /// Set if the request has to fit into budgets: it is sent once its cost is reserved.
     budgeted: Option<Box<BudgetedReply>>,

@@ -223,7 +223,7 @@ impl ChildInput {
     }
 }
 
-/// What a call of an assistant runs.
+/// The run that a call of an assistant makes.
 pub(super) struct ChildSpec {
     /// `None` stands for the assistant that makes the call.
     pub(super) assistant: Option<Assistant>,

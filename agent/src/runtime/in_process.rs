@@ -5,6 +5,7 @@ mod asking;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::{Instrument as _, Span};
 
 use super::approval::Resumption;
@@ -115,10 +116,9 @@ impl Steps for InProcessSteps {
         messages: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        // Dropped, so that the lists have one owner and grow in place.
+        // Then the list of messages has one owner, and grows in place.
         drop(messages);
-        let _place = self.request_place().await?;
-        let span = self.turn_span();
+        let (_place, span) = self.enter_request().await?;
         if !self.performer.config.prepares_requests() {
             let tools = self.performer.config.request.tools.clone();
             return Ok(self.ask_model(key, &tools).instrument(span).await?.0);
@@ -256,6 +256,12 @@ impl InProcessSteps {
             self.run.lock().steered();
         }
         is_steered
+    }
+
+    /// Returns the place of a request, and the span that it is made in.
+    pub(super) async fn enter_request(&mut self) -> Result<(Option<OwnedSemaphorePermit>, Span), StepError> {
+        let place = self.request_place().await?;
+        Ok((place, self.turn_span()))
     }
 
     /// Returns the span of the turn, which ends when the next one begins.

@@ -28,7 +28,7 @@ pub(crate) struct Performer {
     pub(super) run_id: Arc<str>,
     /// The source, state and cancel token of the run.
     pub(super) context: ToolContext,
-    /// What happens to its requests before they are sent.
+    /// The notices of its requests.
     pub(super) notices: RequestNotices,
     /// Set if there are budgets.
     announced: Option<AnnouncedBudgets>,

@@ -81,11 +81,10 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        let mut ready = Ready {
-            signature: guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash())),
-            approval: must_ask.then(|| ToolArguments::from(valid.value().clone())),
-            ..Ready::default()
-        };
+        // Before the hash, which reads the value if there is one.
+        let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
+        let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
+        let mut ready = Ready { signature, approval, ..Ready::default() };
         // A call that waits for a decision is looked up after it was allowed.
         let caches = |_: &&Assistant| !must_ask && self.config.can_cache(tool, &self.context);
         if let Some(assistant) = assistant.filter(caches) {

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use crate::tool::asking::AskNotice;
 use crate::tool::progress::Progress;
 
-/// What a running call reports.
+/// A report of a running call.
 pub(super) enum CallReport {
     Progress { call_id: Arc<str>, progress: Progress },
     Question(AskNotice),

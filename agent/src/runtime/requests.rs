@@ -1,5 +1,6 @@
 //! The requests of one turn: the model and the tools are chosen, the view is made to fit, and a request is made again if it was too long or left
-//! its reply too little room. All drivers make their requests by [`next_reply`].
+//! its reply too little room. Every performer makes such requests by [`next_reply`]; a run in this process that has nothing to choose, to fit or to
+//! repeat [asks at once](super::in_process).
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The part of a driver in the requests of its run.
+/// The part of a performer in the requests of its run.
 pub(crate) trait RequestSteps: Send {
     /// Whether work is remembered under its name, so that only work with a result is worth a step.
     const REMEMBERS: bool;
@@ -45,12 +46,12 @@ pub(crate) trait RequestSteps: Send {
     ) -> impl Future<Output = Result<(ModelReply, Option<ModelError>), StepError>> + Send;
 
     /// Counts a request in the limits that the runs of a tree share, if they are not counted by the loop.
-    fn reserve_request(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
+    fn count_request(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
 
     /// Returns the error of a run that was stopped.
-    fn check_stop(&mut self) -> impl Future<Output = Result<(), StepError>> + Send;
+    fn check_run(&mut self) -> impl Future<Output = Result<(), StepError>> + Send;
 
     /// Is called when the run has events.
     fn notify(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
@@ -152,7 +153,7 @@ pub(super) async fn turn_tools<S: RequestSteps>(
         steps.perform(name, Box::pin(async move { performer.chosen_names(so_far).await })).await?;
     if names.is_err() {
         // A run that was stopped meanwhile ends for that reason.
-        steps.check_stop().await?;
+        steps.check_run().await?;
     }
     let (own, choices) = steps.parts();
     choices.begin(turn);
@@ -180,7 +181,7 @@ async fn select_model<S: RequestSteps>(steps: &mut S, turn: u32, run: &SharedLoo
     let chosen: Result<Option<String>, String> = steps.perform(name, work).await?;
     if chosen.is_err() {
         // A run that was stopped meanwhile ends for that reason.
-        steps.check_stop().await?;
+        steps.check_run().await?;
     }
     let (own, choices) = steps.parts();
     choices.has_model = true;
@@ -267,7 +268,7 @@ async fn ask_again<S: RequestSteps>(
     run: &SharedLoop,
 ) -> Result<ModelReply, StepError> {
     run.lock().take_request().map_err(StepError::Limit)?;
-    steps.reserve_request().await?;
+    steps.count_request().await?;
     let (reply, overflow) = ask(steps, key, attempt, run).await?;
     let Some(overflow) = overflow else { return Ok(reply) };
     record_overflow(steps, reply, run).await?;

@@ -107,7 +107,7 @@ pub trait ToolBody: Send + Sync + 'static {
 
 /// Arguments as a tool accepted them, after coercion.
 ///
-/// They are parsed when they are checked. The body takes the parsed value; approval, records, the cache and hooks read the same
+/// They are parsed when they are checked. The body takes the parsed value, and an approval rule reads it; records, the cache and hooks read the same
 /// arguments as a [`Value`].
 ///
 /// ```

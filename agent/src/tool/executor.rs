@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let cx = ToolContext::new().with_executor(Arc::new(Inline));
-/// assert!(cx.executor().sleep(Duration::ZERO).is_none());
+/// assert!(cx.executor().sleep(Duration::ZERO).is_none() && !cx.executor().has_clock());
 /// let begin = cx.executor().now();                                  // by default, that of the system
 ///
 /// let (sender, lines) = std::sync::mpsc::channel();
@@ -45,7 +45,7 @@ pub trait Executor: Send + Sync + 'static {
     /// Completes after `duration`; `None` when this executor has no clock.
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>>;
 
-    /// Whether the executor has a clock.
+    /// Whether [`sleep`](Self::sleep) returns a timer. Default: by asking it for one.
     fn has_clock(&self) -> bool {
         self.sleep(Duration::ZERO).is_some()
     }

@@ -91,12 +91,12 @@ impl<J: RunJournal> RequestSteps for JournalSteps<'_, J> {
         Ok((reply, too_long.map(|text| ModelError::new(ModelErrorKind::ContextTooLong, text))))
     }
 
-    async fn reserve_request(&mut self) -> Result<(), StepError> {
-        Self::reserve_request(self).await
+    async fn count_request(&mut self) -> Result<(), StepError> {
+        self.reserve_request().await
     }
 
-    async fn check_stop(&mut self) -> Result<(), StepError> {
-        Self::check_stop(self).await
+    async fn check_run(&mut self) -> Result<(), StepError> {
+        self.check_stop().await
     }
 
     fn failed(&mut self, error: RunError) -> StepError {

@@ -347,7 +347,7 @@ async fn take_summary_request<S: RequestSteps>(
     if let Err(reached) = run.lock().take_summary_request() {
         return Ok(Err(reached));
     }
-    match steps.reserve_request().await {
+    match steps.count_request().await {
         Err(StepError::Limit(reached)) => Ok(Err(reached)),
         reserved => reserved.map(Ok),
     }

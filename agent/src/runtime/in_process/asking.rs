@@ -66,7 +66,7 @@ impl InProcessSteps {
             }
         };
         let step = StepCx { notices: self.performer.notices.clone(), ..StepCx::of(self.stop.cancel.clone()) };
-        // The request is dropped here: the list of messages can then grow in place.
+        // The request is dropped at the end of this function: then the list of messages has one owner, and grows in place.
         match self.asking().send(key, step, &request) {
             Ok(reply) => {
                 let span = reply.span.clone();
@@ -247,13 +247,13 @@ impl RequestSteps for InProcessSteps {
         self.ask_model(key.clone(), &tools).await
     }
 
-    async fn check_stop(&mut self) -> Result<(), StepError> {
-        Self::check_stop(self)
+    async fn check_run(&mut self) -> Result<(), StepError> {
+        self.check_stop()
     }
 
     async fn notify(&mut self) -> Result<(), StepError> {
         self.emit().await;
-        Self::check_stop(self)
+        self.check_stop()
     }
 
     fn failed(&mut self, error: RunError) -> StepError {

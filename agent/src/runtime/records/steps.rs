@@ -120,8 +120,7 @@ impl Steps for RecordingSteps {
             return self.inner.model(key, messages, run).await;
         }
         drop(messages);
-        let _place = self.inner.request_place().await?;
-        let span = self.inner.turn_span();
+        let (_place, span) = self.inner.enter_request().await?;
         Box::pin(next_reply(self, key, run)).instrument(span).await
     }
 
@@ -207,7 +206,7 @@ impl RequestSteps for RecordingSteps {
         self.inner.ask(key, attempt, tools).await
     }
 
-    async fn check_stop(&mut self) -> Result<(), StepError> {
+    async fn check_run(&mut self) -> Result<(), StepError> {
         self.inner.check_stop()
     }
 
