@@ -11,6 +11,7 @@
 //! use agent::ScriptedModel;
 //! use agent::steps::{SharedLoop, StepError, Steps, drive};
 //! use agent::{Registry, ToolContext, steps::StepKey, tool, tools};
+//! use std::sync::Arc;
 //!
 //! /// Adds two numbers.
 //! #[tool(inline)]
@@ -121,6 +122,7 @@ impl fmt::Debug for SharedLoop {
 /// use agent::loop_core::ModelReply;
 /// use agent::message::{AssistantMessage, MessageList, ToolCall};
 /// use agent::steps::{SharedLoop, StepError, Steps};
+/// use std::sync::Arc;
 ///
 /// /// Repeats what it hears. The [module](self) has one with tools.
 /// struct Parrot;
@@ -323,6 +325,7 @@ impl StepError {
 /// use agent::loop_core::{AgentLoop, LoopConfig, ModelReply};
 /// use agent::message::{AssistantMessage, Conversation, Message, MessageList, ToolCall};
 /// use agent::steps::{SharedLoop, StepError, Steps, drive};
+/// use std::sync::Arc;
 ///
 /// struct Hello;
 ///

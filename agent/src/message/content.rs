@@ -66,7 +66,7 @@ pub enum Content {
 ///
 /// let mut search = ProviderTool::new("web_search");
 /// search.input = Some(agent::json!({"query": "rust 2024"}));
-/// let part = Part::new(Content::ProviderTool(search));
+/// let part = Part::new(Content::ProviderTool(Box::new(search)));
 /// assert!(matches!(&part.content, Content::ProviderTool(tool) if tool.output.is_none() && !tool.is_error));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -71,12 +71,12 @@ impl Recipient {
             return false;
         };
         let is_own =
-            (&*reply.provider, &*reply.api, &*reply.model) == (&*self.provider, &*self.api, &*self.model);
+            || (&*reply.provider, &*reply.api, &*reply.model) == (&*self.provider, &*self.api, &*self.model);
         let has_text = |data: &Value, key: &str| {
             data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
         };
-        is_own
-            && !self.provider.is_empty()
+        // Replies with such parts are few, so they are looked for first.
+        !self.provider.is_empty()
             && reply.content.iter().any(|part| match &part.content {
                 Content::Opaque(opaque) => {
                     *opaque.provider == *self.provider
@@ -85,6 +85,7 @@ impl Recipient {
                 }
                 _ => false,
             })
+            && is_own()
     }
 
     /// Returns the parts with unsupported content replaced by a description, and without the state of other protocols; `None` if
@@ -208,6 +209,16 @@ impl HandOff {
             let before = conversation.get(..self.read + at).unwrap_or_default();
             self.pins = before.iter().filter(|message| is_pinned(message)).cloned().collect();
         }
+        if !new.is_empty() {
+            self.send(new, sent.list_mut());
+        }
+        self.sent = sent;
+        self.read = conversation.len();
+        self.last = conversation.last().cloned();
+    }
+
+    /// Adds what is sent of new messages to the list.
+    fn send(&mut self, new: &[Arc<Message>], sent: &mut Vec<Arc<Message>>) {
         for message in new {
             sent.extend(self.convert(message));
             let is_paused = self.count_due(message);
@@ -218,9 +229,6 @@ impl HandOff {
                 }
             }
         }
-        self.sent = sent;
-        self.read = conversation.len();
-        self.last = conversation.last().cloned();
     }
 
     /// Counts the results that come after this message. Returns whether it is a reply that paused.
@@ -284,7 +292,9 @@ impl HandOff {
     }
 
     fn convert_reply(&mut self, message: &Arc<Message>, reply: &AssistantMessage) -> Option<Arc<Message>> {
-        self.renamed.clear();
+        if !self.renamed.is_empty() {
+            self.renamed.clear();
+        }
         if reply.stop_reason.is_failure() {
             return None;
         }

@@ -52,6 +52,11 @@ impl MessageList {
         Arc::make_mut(&mut self.messages).push(message.into());
     }
 
+    /// Returns the messages to append to.
+    pub(crate) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
+        Arc::make_mut(&mut self.messages)
+    }
+
     /// Removes all messages from this list. Lists that share the messages keep them.
     pub fn clear(&mut self) {
         self.messages = EMPTY.clone();

@@ -131,7 +131,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// let mut run = ProviderTool::new("code_execution");
     /// run.input = Some(agent::json!({"code": "print(6 * 7)"}));
     /// run.output = Some(agent::json!({"stdout": "42\n", "return_code": 0}));
-    /// let reply = AssistantMessage::new([Part::new(Content::ProviderTool(run)), Part::text("It is 42.")]);
+    /// let parts = [Part::new(Content::ProviderTool(Box::new(run))), Part::text("It is 42.")];
+    /// let reply = AssistantMessage::new(parts);
     /// let results = AnthropicMessages::default().managed_results(&reply);
     /// assert!(matches!(&results[..], [ManagedResult::CodeExecution { stdout, exit_code: Some(0), .. }] if stdout == "42\n"));
     /// # }

@@ -41,12 +41,12 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
         let PlanSeed { seed, at } = self;
-        let collects = at.cx.collects();
-        let is_tried = collects && at.cx.enter(at.node);
-        let out = seed.deserialize(PlanDe { de, at });
-        if collects {
-            at.cx.leave(at, is_tried, out.is_ok());
+        if !at.cx.collects() {
+            return seed.deserialize(PlanDe { de, at });
         }
+        let is_tried = at.cx.enter(at.node);
+        let out = seed.deserialize(PlanDe { de, at });
+        at.cx.leave(at, is_tried, out.is_ok());
         out
     }
 }
