@@ -30,7 +30,7 @@ fn quota_left(response: &HttpResponse<'_>, names: &str, now: SystemTime) -> Opti
     match limit {
         // Azure reports a limit of -1 or 0 where there is none.
         Some(None) => return None,
-        // Nothing left of an unknown limit until an unknown time is no report either.
+        // Zero without a limit and without a time says nothing.
         None if left == 0 && reset.is_none() => return None,
         _ => {}
     }
