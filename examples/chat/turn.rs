@@ -12,7 +12,7 @@ use crate::signals::{self, Signal};
 use crate::tell::Teller;
 use crate::terminal::{self, Keys};
 use agent::RunError;
-use agent::run::{Queue, Run};
+use agent::run::{Queue, Run, RunHandle};
 use rustyline::error::ReadlineError;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -48,6 +48,8 @@ pub(crate) async fn live(
 ) -> Result<After, Box<dyn std::error::Error>> {
     let look = chat.look;
     let mut run = chat.assistant.prompt(said).stream();
+    // The assistant has this run as its current one from the first event on; a key may be read before.
+    let handle = run.handle();
     let mut teller = Teller::new(look, &one_line(&chat.chosen.name), chat.results.len() + 1);
     let mut screen = Screen::new(io::stdout(), look, terminal::size());
     let mut keys = Keys::new()?;
@@ -65,7 +67,7 @@ pub(crate) async fn live(
             },
             key = keys.next() => match key {
                 Key::Gone => person.is_gone = true,
-                Key::Interrupt => interrupt(chat, &mut person),
+                Key::Interrupt => interrupt(&handle, &mut person),
                 Key::Resize(columns, rows) => screen.resize(columns, rows),
                 key => {
                     if let Some(text) = person.typed.change(&key) {
@@ -93,8 +95,8 @@ pub(crate) async fn live(
                 screen.resize(columns, rows);
                 match (is_answered, is_cancelled) {
                     (true, _) => {}
-                    (false, true) => chat.assistant.cancel(CANCELLED),
-                    (false, false) => interrupt(chat, &mut person),
+                    (false, true) => handle.cancel(CANCELLED),
+                    (false, false) => interrupt(&handle, &mut person),
                 }
             },
             _ = frames.tick() => {
@@ -103,7 +105,7 @@ pub(crate) async fn live(
                 screen.draw()?;
             }
             signal = signals::next() => match signal {
-                Signal::Interrupt => interrupt(chat, &mut person),
+                Signal::Interrupt => interrupt(&handle, &mut person),
                 Signal::End => person.is_gone = true,
             },
         }
@@ -165,9 +167,9 @@ async fn answer(
 }
 
 /// The first one cancels what goes on.
-fn interrupt(chat: &Chat, person: &mut Person) {
+fn interrupt(run: &RunHandle, person: &mut Person) {
     person.interrupts += 1;
-    chat.assistant.cancel(CANCELLED);
+    run.cancel(CANCELLED);
 }
 
 /// Says something to the run that goes on.
@@ -280,7 +282,7 @@ async fn follow<A: Write, N: Write>(
     teller: &mut Teller,
     show: &mut Plain<A, N>,
 ) -> Result<bool, Unanswered> {
-    let mut interrupts = 0;
+    let (handle, mut interrupts) = (run.handle(), 0);
     loop {
         tokio::select! {
             event = run.next() => {
@@ -296,7 +298,7 @@ async fn follow<A: Write, N: Write>(
                 show.end_text();
                 match answer(chat, prompt, teller, question).await {
                     Ok(true) => {}
-                    Ok(false) => chat.assistant.cancel(CANCELLED),
+                    Ok(false) => handle.cancel(CANCELLED),
                     Err(error) => return Err(Unanswered::Run(error.to_string())),
                 }
             }
@@ -305,7 +307,7 @@ async fn follow<A: Write, N: Write>(
                 if signal == Signal::End || interrupts > 1 {
                     return Ok(true);
                 }
-                chat.assistant.cancel(CANCELLED);
+                handle.cancel(CANCELLED);
             }
         }
     }

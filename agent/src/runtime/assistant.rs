@@ -244,6 +244,8 @@ impl Assistant {
     }
 
     /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages stay in their queues.
+    ///
+    /// A [stream](super::Prompt::stream) is the current run from its first poll on. Its [handle](super::Run::handle) cancels it before that too.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
