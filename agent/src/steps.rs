@@ -200,6 +200,12 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
+    /// Whether a steering message has arrived that this turn has not read. Asked before calls are prepared, decided on and run, if the
+    /// [policy](crate::loop_core::SteeringPolicy) of the run gives it precedence: then the calls are skipped. By default none has arrived.
+    fn is_steered(&mut self, run: &SharedLoop) -> impl Future<Output = Result<bool, StepError>> + Send {
+        std::future::ready(Ok(false))
+    }
+
     /// Decides whether the run continues after a turn. By default the turn itself decides.
     fn turn_end(
         &mut self,
@@ -391,6 +397,10 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
     emit(run, steps).await?;
     steps.before_step(run).await?;
     let Some(step) = run.lock().next_if_settled() else { return Ok(StepOutcome::Taken) };
+    if step.has_unstarted_calls() && run.lock().may_be_steered() && steps.is_steered(run).await? {
+        run.lock().skip_calls();
+        return Ok(StepOutcome::Taken);
+    }
     match step {
         Step::Poll { key, queue } => {
             let messages = steps.poll(key, queue, run).await?;

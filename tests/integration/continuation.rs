@@ -3,7 +3,7 @@
 use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::hooks::Hooks;
 use agent::message::{CustomMessage, Message, Part, StopReason, Usage};
-use agent::model::{ModelRequest, OutputSchema, ScriptedReply, reply};
+use agent::model::{ModelError, ModelErrorKind, ModelRequest, OutputSchema, ScriptedReply, reply};
 use agent::run::Limit;
 use agent::store::MemoryStore;
 use agent::testing::EventLog;
@@ -177,6 +177,14 @@ async fn what_cannot_be_continued_by_text_is_asked_for_again_with_more_room() {
     let run = Rehearsal::new(Service::new(&assistant).unwrap(), RunRequest::new("r", "1 + 2?"));
     assert_eq!(run.play().await.unwrap().text(), "I cannot.");
     assert_eq!(run.steps().iter().filter(|step| step.ends_with("/room")).count(), 1, "{:?}", run.steps());
+    // A reply that failed did not need more room, however much of its limit it had used.
+    let error = || ModelError::new(ModelErrorKind::Other, "broken off");
+    let model = ScriptedModel::from_fn(move |_| thinking().usage(Usage::new(10, 100)).error(error()));
+    let assistant = builder(&model).continue_length(3).build().unwrap();
+    assert!(
+        matches!(assistant.prompt("1 + 2?").await, Err(RunError::Model(error)) if error.message() == "broken off")
+    );
+    assert_eq!(model.requests().len(), 1);
     // Without a limit of the request there is nothing to double.
     let model = ScriptedModel::new([thinking()]);
     let assistant = Assistant::builder(model.clone()).continue_length(3).build().unwrap();

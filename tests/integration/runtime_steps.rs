@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent::ScriptedModel;
 use agent::message::{AssistantMessage, Conversation, Message, MessageList, Part, ToolCall};
 use agent::model::reply;
-use agent::run::Queue;
+use agent::run::{Queue, SteeringPolicy};
 use agent::steps::{SharedLoop, StepError, Steps, drive};
 use agent::{Assistant, EventKind, RunStop, ToolOutcome, ToolOutput, steps::StepKey, tool, tools};
 use agent::{
@@ -256,4 +256,90 @@ async fn a_step_that_failed_midway_is_taken_again_from_there() {
     drive(&run, &mut steps).await.unwrap();
     assert_eq!(steps.ran, [0, 1]);
     assert!(run.lock().end().is_some_and(End::is_completed));
+}
+
+/// A message arrives before the look of this number. Calls are prepared, decided on and run.
+struct Steered {
+    at_look: u32,
+    looks: u32,
+    took: Vec<&'static str>,
+}
+
+impl Steps for Steered {
+    async fn model(
+        &mut self,
+        key: StepKey,
+        messages: MessageList,
+        run: &SharedLoop,
+    ) -> Result<ModelReply, StepError> {
+        Faulty(Fault::None).model(key, messages, run).await
+    }
+
+    async fn is_steered(&mut self, _: &SharedLoop) -> Result<bool, StepError> {
+        self.looks += 1;
+        Ok(self.looks >= self.at_look)
+    }
+
+    async fn prepare(
+        &mut self,
+        _: StepKey,
+        calls: Vec<Arc<ToolCall>>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        self.took.push("prepare");
+        for (ord, _) in (0..).zip(calls) {
+            let mut ready = Ready::default();
+            ready.approval = (ord == 0).then(|| "{}".into());
+            run.lock().record_prepared(ord, Ok(ready))?;
+        }
+        Ok(())
+    }
+
+    async fn approvals(
+        &mut self,
+        requests: Vec<(StepKey, agent::run::ApprovalRequest)>,
+        _: &SharedLoop,
+    ) -> Result<Vec<CallDecision>, StepError> {
+        self.took.push("approvals");
+        Ok(vec![CallDecision::Allow(None); requests.len()])
+    }
+
+    async fn tools(
+        &mut self,
+        calls: Vec<(StepKey, Arc<ToolCall>)>,
+        run: &SharedLoop,
+    ) -> Result<(), StepError> {
+        self.took.push("tools");
+        Faulty(Fault::None).tools(calls, run).await
+    }
+}
+
+#[tokio::test]
+async fn performers_say_that_they_are_steered_and_the_driver_skips_the_calls() {
+    let drive_with = async |policy, at_look| {
+        let mut config = LoopConfig::default();
+        config.steering = policy;
+        let prompt = Message::user("Hi");
+        let run = SharedLoop::new(AgentLoop::new("run-1", config, Conversation::new(), [prompt]));
+        let mut steps = Steered { at_look, looks: 0, took: Vec::new() };
+        drive(&run, &mut steps).await.unwrap();
+        let run = run.into_inner();
+        assert!(run.end().is_some_and(End::is_completed));
+        let results = run.conversation().iter().filter_map(Message::as_tool_result);
+        let results: Vec<_> = results.map(|result| result.outcome.as_str().to_owned()).collect();
+        (steps.took, results)
+    };
+    let all = ["prepare", "approvals", "tools"];
+    let skipped = vec!["interrupted"; 2];
+    for (at_look, took) in [(1, &all[..0]), (2, &all[..1]), (3, &all[..2])] {
+        assert_eq!(
+            drive_with(SteeringPolicy::SkipUnstarted, at_look).await,
+            (took.to_vec(), skipped.iter().map(ToString::to_string).collect()),
+            "{at_look}"
+        );
+    }
+    for (policy, at_look) in [(SteeringPolicy::SkipUnstarted, 4), (SteeringPolicy::AfterBatch, 1)] {
+        let (took, results) = drive_with(policy, at_look).await;
+        assert_eq!((took, results), (all.to_vec(), vec!["completed".to_owned(); 2]));
+    }
 }

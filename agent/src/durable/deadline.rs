@@ -41,12 +41,12 @@ impl SharedDeadline {
     }
 }
 
-/// The time that a run may work, beside the time in which it waits, and how long it has worked.
+/// How long a run may work, and has worked. The time in which it waits does not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkTime {
     pub(super) allowed: Option<Duration>,
     pub(super) worked: Duration,
-    /// The part of it since the last runs were started for calls.
+    /// The part of `worked` since runs were last started for calls.
     pub(super) beside_children: Duration,
 }
 

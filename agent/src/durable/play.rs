@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::deadline::{Clock, SharedDeadline, cancel_at, measured};
 use super::journal::{Journal, RetryPolicy, RunJournal, StepResult, ToolRequest};
-use super::running::{ActiveRuns, STEERED};
+use super::running::ActiveRuns;
 use super::steps::JournalSteps;
 use super::{Outcome, RunRequest};
 use crate::loop_core::{CallEnd, Queue, SteeringPolicy};
 use crate::message::Message;
 use crate::run_path::RunPath;
-use crate::runtime::{ChildReport, JournaledCall, ServedAssistant, mark_steered};
+use crate::runtime::{ChildReport, JournaledCall, NEW_MESSAGE, ServedAssistant, mark_steered};
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
@@ -142,7 +142,7 @@ pub(super) async fn call_tool<J: Journal>(
         let call = JournaledCall { key, call, reply, text, inputs, is_lost, path, child: None };
         let body = Box::pin(performer.call(call));
         let (mut value, took) = measured(limit, (&served.clock, &served.running), &run, body).await;
-        if token.reason().as_deref() == Some(STEERED) {
+        if token.reason().as_deref() == Some(NEW_MESSAGE) {
             mark_steered(&mut value.outcome);
         }
         Ok(StepResult { value, stop: cancel.reason(), at: served.time_of_step(), took })

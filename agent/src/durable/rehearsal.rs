@@ -15,11 +15,10 @@ use super::journal::{
     RetryPolicy, RunJournal, ToolRequest, Transient, Work,
 };
 use super::play::{SharedService, call_tool, play};
-use super::running::STEERED;
 use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::{Queue, ReservedPart, SteeringPolicy, TreeReservation};
 use crate::message::{Message, UserMessage};
-use crate::runtime::{ChildReport, Decision};
+use crate::runtime::{ChildReport, Decision, NEW_MESSAGE};
 use crate::step_key::refuse_reserved_name;
 use crate::steps::StepError;
 use crate::tool::{BoxFuture, outcome::ToolOutcome, question::QuestionInput};
@@ -171,7 +170,7 @@ impl Rehearsal {
         self.served.pushed(&self.request.run, queue);
         if queue == Queue::Steering && self.root.is_interruptible.load(Ordering::Relaxed) {
             self.root.is_interrupted.store(true, Ordering::Relaxed);
-            self.shared.cancel_children(&self.served, STEERED, |_| true);
+            self.shared.cancel_children(&self.served, NEW_MESSAGE, |_| true);
         }
     }
 

@@ -1,12 +1,10 @@
-//! The runs that are active in this process. The engine cannot interrupt a tool's body, so that a cancellation cancels its token.
+//! The runs that are active in this process. The engine cannot interrupt the body of a tool. A cancelled run cancels its token, which the body can watch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::runtime::NEW_MESSAGE;
 use crate::tool::cancel::CancelToken;
-
-/// The reason of a token that a steering message cancelled.
-pub(super) const STEERED: &str = "a new message came";
 
 /// The cancel tokens of active runs, by name.
 #[derive(Clone, Default)]
@@ -16,9 +14,9 @@ pub(super) struct ActiveRuns {
 
 struct ActiveRun {
     token: CancelToken,
-    /// A child of the token for the calls that run now. A steering message may cancel it, and another one takes its place.
+    /// The token of the calls that run now, a child of `token`. A steering message may cancel it; later calls get a new child.
     calls: CancelToken,
-    /// The number of active invocations: that of the run, and those of its calls.
+    /// How many invocations use these tokens: that of the run, and those of its calls.
     invocations: usize,
 }
 
@@ -59,7 +57,7 @@ impl ActiveRuns {
             std::mem::replace(&mut active.calls, next)
         });
         if let Some(calls) = stopped {
-            calls.cancel(STEERED);
+            calls.cancel(NEW_MESSAGE);
         }
     }
 
@@ -105,7 +103,7 @@ mod tests {
         let run = runs.enter("r");
         let first = runs.call_token("r").unwrap();
         runs.stop_calls("r");
-        assert_eq!(first.reason().as_deref(), Some(STEERED));
+        assert_eq!(first.reason().as_deref(), Some(NEW_MESSAGE));
         assert!(!run.token.is_cancelled() && !runs.call_token("r").unwrap().is_cancelled());
         runs.cancel("r", "enough");
         assert!(runs.call_token("r").unwrap().is_cancelled());

@@ -3,7 +3,6 @@
 mod asking;
 mod calls;
 mod children;
-mod limits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,12 +19,14 @@ use super::play::SharedService;
 use super::tree_limits::TreeLimits;
 use crate::loop_core::{
     ApprovalRequest, CallDecision, CallEnd, Event, LimitReached, ModelReply, Prepared, Queue, RecordError,
-    SteeringPolicy, Step, TurnSummary, steered,
+    ReservedPart, Spent, Step, TreeReservation, TurnSummary,
 };
 use crate::message::{Message, MessageList, ToolCall};
 use crate::run_path::RunPath;
 use crate::runtime::Decision;
-use crate::runtime::{CheckedAgain, ContextState, Performer, TurnChoices, next_reply};
+use crate::runtime::{
+    CheckedAgain, ContextState, Performer, TurnChoices, TurnSteps as _, end_turn, next_reply,
+};
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::tool::{
@@ -46,7 +47,7 @@ pub(super) struct JournalSteps<'r, J> {
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
-    /// The time limit of the tool whose call it is.
+    /// The time that this run may work, if it is the call of a tool with a time limit, and has worked.
     pub(super) work: WorkTime,
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
@@ -66,8 +67,6 @@ pub(super) struct JournalSteps<'r, J> {
     continues: bool,
     /// The report on an answer that was refused, for the next turn.
     report: Option<Arc<Message>>,
-    /// The number of answers that were refused.
-    refused_answers: u32,
     /// Whether the inbox is closed.
     is_closed: bool,
     /// Whether calls waited for decisions, so that they are checked again before they run.
@@ -106,7 +105,6 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             has_mail: false,
             continues: false,
             report: None,
-            refused_answers: 0,
             is_closed: false,
             checks_again: false,
             rounds: 0,
@@ -225,9 +223,31 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Closes the inbox at the end of the run, however it ended.
+    /// Takes a part of the limits that the runs of a tree share, and returns what is left of it. They are counted in one place of the engine,
+    /// before a request is made or a call runs.
+    async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
+        let root = {
+            let run = self.run.lock();
+            let first = run.path().calls().first().and_then(|call| call.run_id.parse::<StepKey>().ok());
+            first.map_or_else(|| run.run_id().clone(), |key| key.run)
+        };
+        let (returned, usage) = self.limits.calls.take_rest();
+        let limits = self.limits.shared.clone().unwrap_or_default();
+        let wanted = TreeReservation {
+            limits,
+            max_runs: self.limits.max_runs,
+            wanted: Spent { usage, ..wanted },
+            returned,
+        };
+        self.journal.reserve(root, wanted).await
+    }
+
+    /// Closes the inbox at the end of the run, however it ended, and returns what the run has taken of the limits and not used.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
-        self.return_rest().await?;
+        let is_child = !self.run.lock().path().is_root();
+        if is_child && self.limits.shared.is_some() {
+            self.reserve(Spent::default()).await?;
+        }
         while !self.is_closed {
             // Messages that arrived too late are dropped.
             self.is_closed = self.journal.close().await?;
@@ -240,20 +260,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         InboxRequest { queue, most }
     }
 
-    /// Whether a steering message arrived in this turn, and the policy gives it precedence over calls.
-    async fn is_steered(&mut self, run: &SharedLoop) -> Result<bool, StepError> {
-        if self.served.assistant.steering_policy() == SteeringPolicy::AfterBatch {
-            return Ok(false);
-        }
+    /// Learns how many messages wait in the inbox.
+    async fn count_messages(&mut self) -> Result<(), StepError> {
         self.receive().await?;
         if self.has_mail {
             self.drain(InboxRequest { most: 0, ..self.request(Queue::Steering) }).await?;
         }
-        let is_steered = self.left.steering > self.left_to_next_turn;
-        if is_steered {
-            run.lock().steered();
-        }
-        Ok(is_steered)
+        Ok(())
     }
 
     /// Returns the tools that were chosen for this turn.
@@ -337,9 +350,9 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         _: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        self.reserve_request().await?;
+        self.count_request().await?;
         let reply = next_reply(self, key, run).await?;
-        self.announce_switch(run, &reply);
+        self.asking().record_switch(self.context.view.messages(), &reply.message, run);
         self.reply = Some(Arc::new((*reply.message).clone().into()));
         Ok(reply)
     }
@@ -349,11 +362,6 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         calls: Vec<(StepKey, Arc<ToolCall>)>,
         run: &SharedLoop,
     ) -> Result<(), StepError> {
-        if self.is_steered(run).await? {
-            let mut run = run.lock();
-            calls.iter().try_for_each(|(key, _)| run.record_call_end(key.ord, CallEnd::new(steered())))?;
-            return Ok(());
-        }
         if !std::mem::take(&mut self.checks_again) {
             return self.run_calls(calls, run).await;
         }
@@ -393,12 +401,6 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     ) -> Result<(), StepError> {
         (self.checks_again, self.rounds) = (false, 0);
         let first = key.ord;
-        if self.is_steered(run).await? {
-            let mut run = run.lock();
-            let ends = calls.iter().map(|_| Prepared::Ended(Box::new(CallEnd::new(steered()))));
-            (first..).zip(ends).try_for_each(|(ord, end)| run.record_prepared(ord, end.into()))?;
-            return Ok(());
-        }
         let (performer, reply, tools) = (self.performer.clone(), self.reply.clone(), self.chosen_tools());
         let work: Work<Vec<Prepared>> =
             Box::pin(async move { Ok(performer.prepare_all(calls, reply, tools.as_deref()).await) });
@@ -417,11 +419,8 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     async fn approvals(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
-        run: &SharedLoop,
+        _: &SharedLoop,
     ) -> Result<Vec<CallDecision>, StepError> {
-        if self.is_steered(run).await? {
-            return Ok(Vec::new());
-        }
         let requests: Vec<_> = requests.into_iter().map(|(_, request)| request).collect();
         let mut decisions = self.decisions(&requests).await?;
         let open: Vec<_> = requests
@@ -468,40 +467,14 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         summary: TurnSummary,
         run: &SharedLoop,
     ) -> Result<Option<bool>, StepError> {
-        let mut continues = None;
-        if self.served.assistant.has_hooks() {
-            let (performer, summary) = (self.performer.clone(), summary.clone());
-            let work = Box::pin(async move {
-                Ok(match performer.turn_end(summary).await {
-                    Some(Ok(decision)) => Ok(decision),
-                    Some(Err(error)) => Err(error.to_string()),
-                    None => Ok(Some(false)),
-                })
-            });
-            let decision: Result<Option<bool>, String> =
-                self.step(&key, RetryPolicy::ONE_ATTEMPT, work).await?;
-            // A run that was stopped meanwhile ends for that reason.
-            self.before_step(run).await?;
-            continues = decision.map_err(StepError::failed)?;
-        }
-        let refused = self.performer.refused_answer(&summary, &run.lock(), &mut self.refused_answers);
-        if let Some(report) = refused {
-            (self.report, self.continues) = (Some(Arc::new(report.into())), true);
-            run.lock().expect_messages();
-            return Ok(Some(true));
-        }
-        // Messages that arrived count only where the run would end without a look at them.
-        if continues == Some(false) || run.lock().is_at_limit() {
-            self.receive().await?;
-            if self.has_mail {
-                self.drain(InboxRequest { most: 0, ..self.request(Queue::Steering) }).await?;
-            }
-            if !self.left.is_empty() {
-                run.lock().expect_messages();
-            }
-        }
+        let continues = end_turn(self, key, summary, run).await?;
         self.continues = continues == Some(true);
         Ok(continues)
+    }
+
+    async fn is_steered(&mut self, _: &SharedLoop) -> Result<bool, StepError> {
+        self.count_messages().await?;
+        Ok(self.left.steering > self.left_to_next_turn)
     }
 
     async fn event(&mut self, event: Event, _: &SharedLoop) -> Result<(), StepError> {

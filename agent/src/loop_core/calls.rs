@@ -153,10 +153,13 @@ impl AgentLoop {
     }
 
     /// Takes the next step in a segment whose calls do not run: the start of a call, its end, or the results once all have ended. A listener
-    /// of the start may still send a message, and steering takes precedence over a reply that was cut.
+    /// of the start may still send a message, and steering takes precedence over a reply that was cut. Calls that were prepared end last.
     pub(super) fn skip_call(&mut self) {
-        let open = |slot: &Slot| slot.state != SlotState::Ended;
-        let next = self.batch.segment.clone().zip(self.batch.current()).find(|(_, slot)| open(slot));
+        let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
+        let find = |is_next: &dyn Fn(&Slot) -> bool| {
+            self.batch.segment.clone().zip(self.batch.current()).find(|(_, slot)| is_next(slot))
+        };
+        let next = find(&is_unprepared).or_else(|| find(&|slot| slot.state != SlotState::Ended));
         match next.map(|(at, slot)| (at, slot.state == SlotState::Planned)) {
             Some((at, true)) => self.start_call(at),
             Some((at, false)) => {

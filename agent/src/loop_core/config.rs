@@ -52,6 +52,11 @@ pub struct LoopConfig {
 }
 
 impl LoopConfig {
+    /// Whether a steering message takes precedence over calls that have not begun.
+    pub(crate) fn may_be_steered(&self) -> bool {
+        self.steering != SteeringPolicy::AfterBatch
+    }
+
     /// Adds the settings of tools: which run alone, may be repeated or have limits of their own, and by which schema a person approves their
     /// calls. A tool that is not added has no settings of its own.
     ///

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::agent_loop::Phase;
 use super::batch::{Batch, SlotState, with_unique_ids};
 use super::budget::exceeded;
+use super::calls::steered;
 use super::secrets::EventSecrets;
 use super::{
-    AgentLoop, End, Event, EventKind, Limit, LimitReached, ModelReply, Queue, RecordError, Step, TurnSummary,
+    AgentLoop, CallEnd, End, Event, EventKind, Limit, LimitReached, ModelReply, Queue, RecordError, Step,
+    TurnSummary,
 };
 use crate::message::{Message, StopReason, Usage, continued::continuation};
 use crate::model::ModelEvent;
@@ -210,7 +212,7 @@ impl AgentLoop {
     /// Records that a steering message arrived. Depending on the [policy](super::SteeringPolicy), it takes precedence over calls that have
     /// not begun: they are skipped, and no decision on them is waited for.
     pub fn steered(&mut self) {
-        if self.config.steering == super::SteeringPolicy::AfterBatch {
+        if !self.config.may_be_steered() {
             return;
         }
         self.batch.is_steered = true;
@@ -218,6 +220,26 @@ impl AgentLoop {
             self.advance();
             self.settle();
         }
+    }
+
+    /// Whether a steering message takes precedence over calls that have not begun.
+    pub(crate) fn may_be_steered(&self) -> bool {
+        self.config.may_be_steered()
+    }
+
+    /// Records that a steering message arrived, and skips the calls of the segment. None of them has begun.
+    pub(crate) fn skip_calls(&mut self) {
+        self.steered();
+        match self.phase {
+            Phase::Prepare => self.phase = Phase::Skip,
+            Phase::CallTools => {
+                for at in self.batch.positions(|state| *state == SlotState::Ready) {
+                    self.end_call(at, CallEnd::new(steered()));
+                }
+            }
+            _ => {}
+        }
+        self.settle();
     }
 
     /// Checks that a step has recorded the result of each call that it was given.

@@ -8,8 +8,8 @@ use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
 use crate::tool::secrets::SecretArguments;
 
-/// The plans of the run's tools, which withhold secret arguments and parse arguments. They do not affect the steps of the run, so two
-/// values are always equal.
+/// The plans of the run's tools: they say which arguments are secret, and parse arguments. A plan does not change the steps of a run, so all
+/// values of this type are equal.
 #[derive(Clone, Default)]
 pub(super) struct RunSecrets(Option<Arc<SecretArguments>>);
 
@@ -18,7 +18,7 @@ impl RunSecrets {
         Self(Some(secrets))
     }
 
-    /// Returns a copy for events, which is empty if no tool has secret arguments.
+    /// Returns the plans for events, which need them only if a tool has secret arguments.
     pub(super) fn for_events(&self) -> Self {
         Self(self.0.as_ref().filter(|secrets| secrets.is_needed()).cloned())
     }

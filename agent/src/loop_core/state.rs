@@ -1,4 +1,4 @@
-//! The state that travels with a run as JSON.
+//! The state of a prompt that is stored with its run as JSON.
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::panics::catch;
 /// The maximum size of the state of a run, in bytes: its names and its JSON text.
 pub(super) const MAX_BYTES: usize = 64 << 10;
 
-/// The error for state that travels with a run as JSON. It never contains the value, which may be secret.
+/// The error for state that is stored with a run as JSON. It never contains the value, which may be secret.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, run::StateError};
@@ -93,7 +93,7 @@ pub enum StateError {
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// Values by name, as JSON text: databases change the spelling of JSON, but not of a text, and signatures bind it.
+/// Values by name, each as a string that contains JSON. Databases may rewrite a JSON value, but not a string, and signatures cover the string.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {
@@ -154,7 +154,7 @@ pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<
     Err(StateError::Invalid { name: name.to_owned(), state: type_name::<T>(), reason })
 }
 
-/// Returns what is wrong, without the value that serde quotes. Any other error may contain it, in a text of its own.
+/// Returns the message of an error without the value, which may be secret. Of a message whose form is not known, only a general sentence is returned.
 fn reason(message: &str, text: &str) -> String {
     // Serde quotes the value between its kind and what was expected.
     const KINDS: [&str; 14] = [

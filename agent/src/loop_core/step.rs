@@ -86,6 +86,13 @@ pub enum Step {
     Done(End),
 }
 
+impl Step {
+    /// Whether its calls have not begun.
+    pub(crate) fn has_unstarted_calls(&self) -> bool {
+        matches!(self, Self::Prepare { .. } | Self::Approve { .. } | Self::CallTools { .. })
+    }
+}
+
 /// The two queues of a run.
 ///
 /// ```

@@ -226,7 +226,8 @@ impl Config {
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let ModelReply { message, is_cut, .. } = reply;
         let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;
-        if self.continue_length == 0 || !is_cut || message.stop_reason == StopReason::ContextFull {
+        let is_other = message.stop_reason.is_failure() || message.stop_reason == StopReason::ContextFull;
+        if self.continue_length == 0 || !is_cut || is_other {
             return None;
         }
         let is_text = message.tool_calls().next().is_none() && !message.text().is_empty();

@@ -13,23 +13,23 @@ use super::ask::ReplyStream;
 use super::assistant::Assistant;
 use super::checked::CheckedArguments;
 use super::error::RunError;
-use super::hooks::{HookError, hook_error};
+use super::hooks::hook_error;
 use super::listener::EventSlot;
 use super::parent::{ParentRun, RunningChildren};
 use super::perform::Performer;
 use super::progress::Updates;
 use super::queue::{Delivery, QueuedMessage};
 use super::records::{InterruptedCall, RunRecords};
-use super::requests::{TurnChoices, next_reply, turn_tools};
 use super::stop::StopSignal;
 use super::telemetry;
+use super::turn::{TurnChoices, end_turn, next_reply, turn_tools};
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready,
-    SteeringPolicy, TurnSummary, steered,
+    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready, TurnSummary,
 };
 use crate::message::{Message, MessageList, ToolCall};
 use crate::model::ModelError;
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
+use crate::tool::combine::shown_after;
 
 /// Performs the steps of one run of an assistant. Closes open calls and replies when it is dropped, so the conversation is sound at any time.
 pub(super) struct InProcessSteps {
@@ -50,8 +50,6 @@ pub(super) struct InProcessSteps {
     pub(super) delivering: Vec<QueuedMessage>,
     /// The error that ended the run, if it has more than a message.
     pub(super) error: Option<RunError>,
-    /// The number of answers that were refused so far.
-    refused_answers: u32,
     /// The number of steps since other tasks had their turn.
     steps: u32,
     /// The decisions and results with which a suspended run continues.
@@ -120,7 +118,8 @@ impl Steps for InProcessSteps {
         drop(messages);
         let (_place, span) = self.enter_request().await?;
         if !self.performer.config.prepares_requests() {
-            let tools = self.performer.config.request.tools.clone();
+            let tools = &self.performer.config.request.tools;
+            let tools = shown_after(tools, run.lock().conversation().iter());
             return Ok(self.ask_model(key, &tools).instrument(span).await?.0);
         }
         Box::pin(next_reply(self, key, run)).instrument(span).await
@@ -162,29 +161,15 @@ impl Steps for InProcessSteps {
 
     async fn turn_end(
         &mut self,
-        _: StepKey,
+        key: StepKey,
         summary: TurnSummary,
-        _: &SharedLoop,
+        run: &SharedLoop,
     ) -> Result<Option<bool>, StepError> {
-        let mut continues = None;
-        if !self.performer.config.hooks.is_empty() {
-            continues = match Box::pin(self.performer.turn_end(summary.clone())).await {
-                Some(Ok(decision)) => decision,
-                Some(Err(error)) => return Err(self.failed(&error)),
-                None => return Err(self.stopped()),
-            };
-        }
-        let refused = self.performer.refused_answer(&summary, &self.run.lock(), &mut self.refused_answers);
-        if let Some(report) = refused {
-            self.assistant.state().steering.push_front(report);
-            continues = Some(true);
-        }
-        let state = self.assistant.state();
-        if !state.steering.is_empty() || !state.follow_ups.is_empty() {
-            drop(state);
-            self.run.lock().expect_messages();
-        }
-        Ok(continues)
+        end_turn(self, key, summary, run).await
+    }
+
+    fn is_steered(&mut self, _: &SharedLoop) -> impl Future<Output = Result<bool, StepError>> + Send {
+        std::future::ready(Ok(self.assistant.is_steered()))
     }
 
     fn event(&mut self, event: Event, _: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
@@ -192,7 +177,7 @@ impl Steps for InProcessSteps {
         let event = Arc::new(event);
         async move {
             self.notify(event).await;
-            self.is_steered();
+            self.look_for_steering();
             self.check_stop()
         }
     }
@@ -212,7 +197,6 @@ impl InProcessSteps {
             turn: None,
             delivering: Vec::new(),
             error: None,
-            refused_answers: 0,
             steps: 0,
             resumption: None,
             checks_again: false,
@@ -240,18 +224,9 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the error for a hook that failed and ends the run.
-    fn failed(&mut self, error: &HookError) -> StepError {
-        let message = error.to_string();
-        self.error = Some(RunError::Request { message: message.clone() });
-        StepError::failed(message)
-    }
-
-    /// Whether a steering message arrived in this turn, which takes precedence over calls that have not begun. One that was queued
-    /// before the turn began does not count: it gets a turn of its own.
-    pub(super) fn is_steered(&self) -> bool {
-        let is_steered = self.performer.config.rules.steering != SteeringPolicy::AfterBatch
-            && self.assistant.state().steering.has_new_messages();
+    /// Returns whether a steering message arrived in this turn that takes precedence over calls that have not begun, and records it.
+    pub(super) fn look_for_steering(&self) -> bool {
+        let is_steered = self.performer.config.rules.may_be_steered() && self.assistant.is_steered();
         if is_steered {
             self.run.lock().steered();
         }
@@ -333,15 +308,14 @@ impl InProcessSteps {
             self.run.lock().record_call_start(ord)?;
             self.emit().await;
             self.check_stop()?;
-            let (prepared, has_begun) = if self.is_steered() {
-                (Prepared::Ended(Box::new(CallEnd::new(steered()))), false)
-            } else {
-                let found = self.found.remove(&ord);
-                let prepared =
-                    self.found_or_prepared(found, ord, &call).await.ok_or_else(|| self.stopped())?;
-                self.performer.record_refusal(&call, &prepared.0);
-                prepared
-            };
+            if self.look_for_steering() {
+                self.run.lock().skip_calls();
+                return Ok(());
+            }
+            let found = self.found.remove(&ord);
+            let prepared = self.found_or_prepared(found, ord, &call).await;
+            let (prepared, has_begun) = prepared.ok_or_else(|| self.stopped())?;
+            self.performer.record_refusal(&call, &prepared);
             {
                 let mut run = self.run.lock();
                 run.record_prepared(ord, prepared.into())?;
@@ -349,11 +323,11 @@ impl InProcessSteps {
                     run.approve(ord);
                 }
             }
-            self.is_steered();
+            self.look_for_steering();
             self.emit().await;
             self.check_stop()?;
         }
-        self.is_steered();
+        self.look_for_steering();
         Ok(())
     }
 

@@ -40,7 +40,6 @@ mod progress;
 mod prompt;
 mod queue;
 mod records;
-mod requests;
 mod run_output;
 mod segment;
 #[cfg(feature = "durable-restate")]
@@ -51,6 +50,7 @@ mod stop;
 mod streamed;
 mod suspended;
 mod telemetry;
+mod turn;
 mod turn_start;
 
 pub use approval::{Decision, Decisions};
@@ -82,13 +82,15 @@ pub(crate) use context::ContextState;
 pub(crate) use engine_child::{ChildReport, is_child_handle, too_many_children, waiting_child};
 pub(crate) use executor::TokioExecutor;
 #[cfg(feature = "durable-restate")]
+pub(crate) use parent::CHILD_GRACE;
+#[cfg(feature = "durable-restate")]
 pub(crate) use perform::Performer;
 #[cfg(feature = "durable-restate")]
-pub(crate) use requests::{RequestSteps, TurnChoices, next_reply};
-#[cfg(feature = "durable-restate")]
-pub(crate) use segment::{JournaledCall, mark_steered};
+pub(crate) use segment::{JournaledCall, NEW_MESSAGE, mark_steered};
 #[cfg(feature = "durable-restate")]
 pub(crate) use served::{ServedAssistant, UnservedAssistant};
+#[cfg(feature = "durable-restate")]
+pub(crate) use turn::{TurnChoices, TurnSteps, end_turn, next_reply};
 
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {

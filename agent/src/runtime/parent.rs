@@ -23,7 +23,7 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::outcome::ToolOutcome;
 
 /// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
-pub(super) const CHILD_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
 /// The calls of a run whose own runs have begun and not ended, with their positions.
 pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;

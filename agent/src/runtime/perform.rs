@@ -18,6 +18,7 @@ use crate::message::{
 };
 use crate::model::{ModelError, ModelInfo, RequestNotice, RequestNotices};
 use crate::panics::catch;
+use crate::steps::SharedLoop;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
 /// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop, and remembers nothing between steps but
@@ -49,8 +50,15 @@ impl Performer {
         Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, announced))
     }
 
-    /// Returns the event of what happened to a request before it was sent; `None` if the run had it before.
-    pub(crate) fn notice_event(&self, notice: RequestNotice) -> Option<EventKind> {
+    /// Records what happened to a request before it was sent.
+    pub(crate) fn record_notices(&self, notices: Vec<RequestNotice>, run: &SharedLoop) {
+        for event in notices.into_iter().filter_map(|notice| self.notice_event(notice)) {
+            run.lock().record_event(event);
+        }
+    }
+
+    /// Returns the event of a notice; `None` if the run had it before.
+    fn notice_event(&self, notice: RequestNotice) -> Option<EventKind> {
         match notice {
             RequestNotice::Delayed { waited_ms, limit } => {
                 Some(EventKind::RequestDelayed { waited_ms, limit })
@@ -201,8 +209,15 @@ impl Performer {
         self.config.context.is_some()
     }
 
-    /// Returns the event for a reply of another model than that of the last reply. `view` is what is sent if the context is managed.
-    pub(crate) fn switch_event(
+    /// Records if another model replies than the last time. `view` is what is sent if the context is managed.
+    pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
+        let mut run = run.lock();
+        if let Some(event) = self.switch_event(run.conversation(), view, reply) {
+            run.record_event(event);
+        }
+    }
+
+    fn switch_event(
         &self,
         conversation: &Conversation,
         view: &MessageList,
@@ -240,7 +255,7 @@ impl Performer {
     }
 
     /// Returns what the hooks decide at the end of a turn; the last hook that decides takes precedence. Returns `None` if the run is stopped first.
-    pub(crate) async fn turn_end(&self, summary: TurnSummary) -> Option<Result<Option<bool>, HookError>> {
+    pub(super) async fn turn_end(&self, summary: TurnSummary) -> Option<Result<Option<bool>, HookError>> {
         let mut go_on = None;
         for hook in &self.config.hooks {
             match self.hook(|| hook.on_turn_end(summary.clone())).await? {
@@ -253,7 +268,7 @@ impl Performer {
 
     /// Returns the report on an answer that does not fit the expected output and may be corrected: the next message that the model reads.
     /// It follows from the run alone, so that it is the same on every replay. `refused` counts the answers that were refused.
-    pub(crate) fn refused_answer(
+    pub(super) fn refused_answer(
         &self,
         summary: &TurnSummary,
         run: &AgentLoop,

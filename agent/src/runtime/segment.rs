@@ -34,6 +34,9 @@ use crate::tool::{
     value::Tool,
 };
 
+/// The reason of a token that a steering message cancelled.
+pub(crate) const NEW_MESSAGE: &str = "a new message came";
+
 /// One call whose body runs.
 struct SegmentCall {
     ord: u32,
@@ -77,13 +80,13 @@ impl InProcessSteps {
                 let aborted = ToolOutcome::aborted(&self.performer.stop_reason());
                 Box::pin(self.end_waiting(&mut waiting, &aborted)).await?;
             }
-            if !is_stopped && !is_steered && self.is_steered() {
+            if !is_stopped && !is_steered && self.look_for_steering() {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
                     // The calls that it stops were not aborted, whatever happens until they end.
                     is_cancelled = !token.is_cancelled();
-                    token.cancel("a new message came");
+                    token.cancel(NEW_MESSAGE);
                 }
             }
             while running.len() < max_concurrency
@@ -164,7 +167,7 @@ impl InProcessSteps {
     }
 
     async fn wait(&mut self, running: &mut [SegmentCall], is_stopped: bool, is_steered: bool) -> WakeReason {
-        let watches = !is_steered && self.performer.config.rules.steering != SteeringPolicy::AfterBatch;
+        let watches = !is_steered && self.performer.config.rules.may_be_steered();
         let (updates, assistant) = (self.updates.clone(), self.assistant.clone());
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());

@@ -21,13 +21,12 @@ use super::super::journal::{
     RetryPolicy, RunJournal, StepResult, ToolRequest, Transient, Work,
 };
 use super::super::play::SharedService;
-use super::super::running::STEERED;
 use super::handlers::{CancelRequest, inbox};
 use super::slots::{Notice, NoticeKind, NoticeSlot};
 use super::{AGENT, TOOLS};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{CallEnd, Queue, ReservedPart, SteeringPolicy, TreeReservation};
-use crate::runtime::ChildReport;
+use crate::runtime::{CHILD_GRACE, ChildReport, NEW_MESSAGE};
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
 
@@ -513,7 +512,7 @@ impl RunJournal for RunInvocation<'_> {
                     steered = Some(names.len() - next.len());
                     next.clear();
                     if steering.policy == SteeringPolicy::CancelRunning {
-                        stopping = Some(STEERED.into());
+                        stopping = Some(NEW_MESSAGE.into());
                     }
                 }
                 if let Some(reason) = stopping.take().filter(|_| stop.is_none()) {
@@ -570,7 +569,7 @@ impl RunJournal for RunInvocation<'_> {
             }
             if steered.is_some() {
                 // The run itself was not stopped.
-                stop = stop.filter(|reason: &Arc<str>| **reason != *STEERED);
+                stop = stop.filter(|reason: &Arc<str>| **reason != *NEW_MESSAGE);
             }
             if asked > 0 {
                 // The run no longer waits, so that late answers are refused.
@@ -581,9 +580,6 @@ impl RunJournal for RunInvocation<'_> {
         })
     }
 }
-
-/// The time for which a cancelled run waits for those that it has started, beyond that for calls.
-const CHILD_GRACE: Duration = Duration::from_secs(2);
 
 /// The status of invocations that the engine cancelled.
 const CANCELLED: u16 = 409;

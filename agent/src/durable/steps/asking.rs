@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::durable::journal::{Recordable, RetryPolicy, RunJournal, Transient};
-use crate::loop_core::ModelReply;
-use crate::message::StopReason;
+use crate::loop_core::{ModelReply, Spent};
+use crate::message::{StopReason, UserMessage};
 use crate::model::{ModelError, ModelErrorKind};
-use crate::runtime::{ContextState, Performer, RequestSteps, RunError, TurnChoices};
+use crate::runtime::{ContextState, Performer, RunError, TurnChoices, TurnSteps};
 use crate::step_key::StepKey;
-use crate::steps::{SharedLoop, StepError};
-use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
+use crate::steps::StepError;
+use crate::tool::{BoxFuture, definition::ToolDefinition};
 
 use super::JournalSteps;
 
@@ -19,20 +19,10 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     pub(super) fn asking(&self) -> &Performer {
         self.choices.performer(&self.performer)
     }
-
-    /// Emits an event if another model answered than that of the last reply.
-    pub(super) fn announce_switch(&self, run: &SharedLoop, reply: &ModelReply) {
-        let mut run = run.lock();
-        let event =
-            self.asking().switch_event(run.conversation(), self.context.view.messages(), &reply.message);
-        if let Some(event) = event {
-            run.record_event(event);
-        }
-    }
 }
 
 /// Each request, choice and summary is a step.
-impl<J: RunJournal> RequestSteps for JournalSteps<'_, J> {
+impl<J: RunJournal> TurnSteps for JournalSteps<'_, J> {
     const REMEMBERS: bool = true;
 
     fn parts(&mut self) -> (&Performer, &mut TurnChoices) {
@@ -60,8 +50,6 @@ impl<J: RunJournal> RequestSteps for JournalSteps<'_, J> {
     ) -> Result<(ModelReply, Option<ModelError>), StepError> {
         let (run, name) = (self.run.clone(), format!("{key}{attempt}"));
         let (key, messages) = (key.clone(), run.lock().conversation().list());
-        // Computed before the view leaves messages out, so that a tool that was found stays available.
-        let tools = shown_after(&tools, messages.iter().map(|message| &**message));
         let messages =
             if self.performer.manages_context() { self.context.view.messages().clone() } else { messages };
         let (performer, time_limit) = (self.asking().clone(), self.time_limit);
@@ -82,17 +70,26 @@ impl<J: RunJournal> RequestSteps for JournalSteps<'_, J> {
             }
             asked => asked?,
         };
-        for notice in std::mem::take(&mut reply.notices) {
-            if let Some(event) = self.performer.notice_event(notice) {
-                run.lock().record_event(event);
-            }
-        }
+        self.performer.record_notices(std::mem::take(&mut reply.notices), &run);
         let too_long = reply.too_long.take();
         Ok((reply, too_long.map(|text| ModelError::new(ModelErrorKind::ContextTooLong, text))))
     }
 
     async fn count_request(&mut self) -> Result<(), StepError> {
-        self.reserve_request().await
+        if self.limits.shared.is_none() {
+            return Ok(());
+        }
+        let reserved = self.reserve(Spent { requests: 1, ..Spent::default() }).await?;
+        reserved.reached.map_or(Ok(()), |reached| Err(StepError::Limit(reached)))
+    }
+
+    fn push_first(&mut self, report: UserMessage) {
+        self.report = Some(Arc::new(report.into()));
+    }
+
+    async fn has_messages(&mut self) -> Result<bool, StepError> {
+        self.count_messages().await?;
+        Ok(!self.left.is_empty())
     }
 
     async fn check_run(&mut self) -> Result<(), StepError> {

@@ -4,7 +4,7 @@ use super::JournalSteps;
 use crate::durable::PendingAsk;
 use crate::durable::journal::{RunJournal, StepResult, ToolRequest};
 use crate::durable::play::call_tool;
-use crate::loop_core::CallEnd;
+use crate::loop_core::{CallEnd, Prepared, Spent};
 use crate::message::ToolCall;
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError};
@@ -14,6 +14,19 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
+    /// Counts the calls that would run. Those for which nothing is left are refused when they are recorded.
+    pub(super) async fn reserve_calls(&mut self, prepared: &[Prepared]) -> Result<(), StepError> {
+        if self.limits.shared.as_ref().is_none_or(|limits| limits.tool_calls.is_none()) {
+            return Ok(());
+        }
+        let runs =
+            |prepared: &&Prepared| matches!(prepared, Prepared::Ready(ready) if ready.cached.is_none());
+        let tool_calls = u64::try_from(prepared.iter().filter(runs).count()).unwrap_or(u64::MAX);
+        let reserved = self.reserve(Spent { tool_calls, ..Spent::default() }).await?;
+        self.limits.calls.set_calls(reserved.tool_calls);
+        Ok(())
+    }
+
     /// Runs calls, and those again that asked a person, when each of their questions is answered.
     pub(super) async fn run_calls(
         &mut self,

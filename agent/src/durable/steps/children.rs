@@ -6,12 +6,13 @@ use super::JournalSteps;
 use crate::durable::RunRequest;
 use crate::durable::journal::{Answers, ChildSteering, ChildWait, RetryPolicy, RunJournal};
 use crate::durable::run::ChildLink;
-use crate::durable::running::STEERED;
-use crate::loop_core::{CallEnd, ChildState, SteeringPolicy, steered};
+use crate::loop_core::{CallEnd, ChildState, Spent, SteeringPolicy, steered};
 use crate::message::{ToolCall, UserMessage};
-use crate::runtime::{ChildReport, JournaledCall, mark_steered, too_many_children, waiting_child};
+use crate::runtime::{
+    ChildReport, JournaledCall, NEW_MESSAGE, mark_steered, too_many_children, waiting_child,
+};
 use crate::step_key::StepKey;
-use crate::steps::{SharedLoop, StepError};
+use crate::steps::{SharedLoop, StepError, Steps as _};
 use crate::tool::{invoke::timed_out, outcome::ToolOutcome};
 
 impl<J: RunJournal> JournalSteps<'_, J> {
@@ -75,6 +76,13 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             }
         }
         Ok(others)
+    }
+
+    /// Counts runs that are started for calls. Returns how many of them may begin.
+    async fn reserve_runs(&mut self, number: usize) -> Result<usize, StepError> {
+        let runs = u32::try_from(number).unwrap_or(u32::MAX);
+        let reserved = self.reserve(Spent { runs, ..Spent::default() }).await?;
+        Ok(usize::try_from(reserved.runs).unwrap_or(number).min(number))
     }
 
     /// Returns the message with which the run of a call begins. It is remembered, because the application makes it.
@@ -162,9 +170,10 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         let asks = asks.collect();
         let run = self.run.clone();
         let policy = self.served.assistant.steering_policy();
-        let is_steered = !self.children.is_empty() && self.is_steered(&run).await?;
+        let may_be_steered = !self.children.is_empty() && run.lock().may_be_steered();
+        let is_steered = may_be_steered && self.is_steered(&run).await?;
         let waited = if is_steered && policy == SteeringPolicy::CancelRunning {
-            let stopped = ChildWait::Stopped(STEERED.into());
+            let stopped = ChildWait::Stopped(NEW_MESSAGE.into());
             let waited = self.journal.wait(Vec::new(), std::time::Duration::ZERO, stopped).await?;
             Answers { steered: Some(waited.children.len()), ..waited }
         } else {

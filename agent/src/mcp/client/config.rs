@@ -44,7 +44,7 @@ pub struct ClientConfig {
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
     pub(super) trace_context: Option<Arc<TraceSource>>,
-    /// The first setting that belongs to the other kind of server.
+    /// The first setting that this transport does not have, for example a token for a server over stdio.
     misplaced: Option<&'static str>,
 }
 
@@ -154,8 +154,7 @@ impl ClientConfig {
         self
     }
 
-    /// Describes a setting that this kind of server does not have. It is an error, because a connection without a configured token would
-    /// be a surprise.
+    /// Returns the error text of a setting that this transport does not have. Ignored, it could connect without the token that was set.
     pub(super) fn misplaced(&self) -> Option<String> {
         let setting = self.misplaced?;
         Some(match self.endpoint {
@@ -297,7 +296,7 @@ impl ClientConfig {
         self
     }
 
-    /// Puts every result of the server into an envelope, because it may contain text of strangers; see
+    /// Marks every result of the server as data from outside, which the model should not take for instructions; see
     /// [`ToolOptions::untrusted`](crate::tool::ToolOptions::untrusted).
     ///
     /// ```
@@ -318,8 +317,8 @@ impl ClientConfig {
         self
     }
 
-    /// Makes the calls of a tool whose definition differs from the one that the model saw if `accept` returns `true` for the definitions
-    /// before and now, and the arguments fit the current one. By default such calls are refused;
+    /// Decides about calls of a tool whose definition has changed since the model saw it. `accept` gets the definition before and the one now.
+    /// If it returns `true`, and the arguments fit the definition now, the call is made. By default such calls are refused;
     /// [`McpClient::tools`](super::McpClient::tools) returns the current definition.
     ///
     /// ```

@@ -41,7 +41,7 @@ impl ConfigSecrets {
                         _ if is_secret(&name) => secrets.add(&arg),
                         _ => {}
                     }
-                    // `--token t0k`
+                    // Names the next argument, as in `--token t0k`.
                     name = if arg.starts_with('-') { arg } else { String::new() };
                 }
             }
@@ -57,7 +57,7 @@ impl ConfigSecrets {
         if is_secret(name) || value.chars().count() >= MIN_UNNAMED {
             self.add(value);
         }
-        // `Bearer t0k`
+        // The key after a scheme, as in `Bearer t0k`.
         if let Some((_, key)) =
             value.rsplit_once(' ').filter(|(_, key)| is_secret(name) || key.len() >= MIN_UNNAMED)
         {

@@ -21,8 +21,8 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
 /// Maximum length of the name of a server.
 const LONGEST_SERVER: usize = 24;
 
-/// Returns the name of a server in this program, from the name that it reports: the words of its last part without `mcp` and `server`, in
-/// lower case, as many as fit. `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
+/// Makes the prefix of a server's tools from the name that it reports: the part after the last `/`, in lower case, without the words `mcp` and
+/// `server`, up to the maximum length. `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
 ///
 /// The name depends on nothing else, so that it is the same in every program and run.
 pub(super) fn server_name(reported: &str) -> String {
@@ -51,7 +51,7 @@ pub(super) fn server_name(reported: &str) -> String {
     name
 }
 
-/// Returns `server__tool` with a hash, for a tool that would otherwise have the name of another.
+/// Returns `server__tool` with a hash of the original names. Used when two tools would get the same name.
 pub(super) fn distinct(server: &str, tool: &str, longest: usize) -> String {
     let name = format!("{server}__{tool}");
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Approver, Decision, Resumption};
 use crate::args::Plan;
-use crate::loop_core::{ApprovalRequest, CallDecision, CallEnd, SteeringPolicy, Step, gone_child};
+use crate::loop_core::{ApprovalRequest, CallDecision, CallEnd, Step, gone_child};
 use crate::message::{Message, ToolArguments, ToolCall};
 use crate::panics::{catch, catch_future};
 use crate::runtime::checked::check;
@@ -33,13 +33,10 @@ impl InProcessSteps {
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
     ) -> Result<Vec<CallDecision>, StepError> {
-        if self.is_steered() {
-            return Ok(Vec::new());
-        }
         let config = self.performer.config.clone();
         let Some(approver) = &config.approver else { return Ok(vec![CallDecision::Later; requests.len()]) };
         let mut decided = self.performer.ask_approver(approver, requests.iter().map(|(_, request)| request));
-        let watches = config.rules.steering != SteeringPolicy::AfterBatch;
+        let watches = config.rules.may_be_steered();
         let assistant = self.assistant.clone();
         let asking = async move {
             loop {
@@ -56,7 +53,7 @@ impl InProcessSteps {
         };
         let Some(decisions) = self.performer.until_stopped(asking).await.ok_or_else(|| self.stopped())?
         else {
-            self.is_steered();
+            self.look_for_steering();
             return Ok(Vec::new());
         };
         if decisions.contains(&Decision::Later) {

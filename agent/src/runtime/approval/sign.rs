@@ -102,8 +102,8 @@ impl Signer {
     }
 }
 
-/// Returns the text that the signature of a call binds: the position of the call, its tool and schema, the arguments that run, the
-/// arguments that the decision is about, and those that the person who decides is shown (both null for a call without a decision).
+/// Returns the text that is signed for a call: its position, its tool and the tool's schema, and three forms of its arguments: as they run, as
+/// they are decided on, and as they are shown for the decision. The last two are null for a call that needs no decision.
 #[cfg(feature = "approvals-signed")]
 fn bound_call(call: &SignedCall) -> String {
     let key = &call.key;

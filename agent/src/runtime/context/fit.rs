@@ -9,7 +9,7 @@ use crate::loop_core::{EventKind, LimitReached};
 use crate::message::{ClearedResult, ConversationView, Usage, ViewChange};
 use crate::model::{ModelError, ModelErrorKind, ModelInfo, SizeCounter, TokenEstimate, ViewDecision};
 use crate::runtime::perform::Performer;
-use crate::runtime::requests::RequestSteps;
+use crate::runtime::turn::TurnSteps;
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError};
 use crate::tool::definition::ToolDefinition;
@@ -45,7 +45,7 @@ impl Performer {
     ///
     /// # Errors
     /// The inner error says that the conversation does not fit.
-    pub(in crate::runtime) async fn fit_context<S: RequestSteps>(
+    pub(in crate::runtime) async fn fit_context<S: TurnSteps>(
         &self,
         state: &mut ContextState,
         run: &SharedLoop,
@@ -153,7 +153,7 @@ impl Performer {
     ///
     /// # Errors
     /// The inner error says why there is no summary.
-    async fn compact<S: RequestSteps>(
+    async fn compact<S: TurnSteps>(
         &self,
         state: &mut ContextState,
         run: &SharedLoop,
@@ -181,9 +181,7 @@ impl Performer {
             let key = StepKey { ord: key.ord + 2 * MAX_COMPACTIONS, ..key };
             outcome = outcome.followed_by(self.ask_for_summary(run, (key, again), &span, steps, pass).await?);
         }
-        for event in outcome.notices.iter().cloned().filter_map(|notice| self.notice_event(notice)) {
-            run.lock().record_event(event);
-        }
+        self.record_notices(outcome.notices.clone(), run);
         let (usage, model) = (outcome.usage.clone(), outcome.model.clone());
         let least = usable_in(&limits, &state.view) / MIN_EFFECT;
         let (error, tokens_after) = match self.apply_summary(&mut state.view, frame, (at, least), outcome) {
@@ -201,7 +199,7 @@ impl Performer {
     }
 
     /// Makes the request for a summary, once its place in the limits is taken.
-    async fn ask_for_summary<S: RequestSteps>(
+    async fn ask_for_summary<S: TurnSteps>(
         &self,
         run: &SharedLoop,
         (key, task): (StepKey, SummaryTask),
@@ -340,7 +338,7 @@ impl Performer {
 }
 
 /// Takes the place of a request for a summary in the limits of the run and its tree. The inner error is the limit that admits none.
-async fn take_summary_request<S: RequestSteps>(
+async fn take_summary_request<S: TurnSteps>(
     steps: &mut S,
     run: &SharedLoop,
 ) -> Result<Result<(), LimitReached>, StepError> {

@@ -9,18 +9,17 @@ use tracing::{Instrument as _, Span};
 
 use super::InProcessSteps;
 use crate::loop_core::{ModelReply, RecordError};
-use crate::message::{AssistantMessage, Message, MessageList, StopReason};
-use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, RequestNotice, StepCx};
+use crate::message::{AssistantMessage, Message, MessageList, StopReason, UserMessage};
+use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelRequest, StepCx};
 use crate::runtime::ask::is_update;
 use crate::runtime::assistant::AssistantState;
 use crate::runtime::context::ContextState;
 use crate::runtime::error::RunError;
 use crate::runtime::hooks::HookError;
 use crate::runtime::perform::Performer;
-use crate::runtime::requests::{RequestSteps, TurnChoices};
+use crate::runtime::turn::{TurnChoices, TurnSteps};
 use crate::steps::{SharedLoop, StepError, StepKey};
 use crate::tool::BoxFuture;
-use crate::tool::combine::shown_after;
 use crate::tool::definition::ToolDefinition;
 
 /// The effect of an event on its reply.
@@ -90,7 +89,7 @@ impl InProcessSteps {
         let Some(reply) = self.reply.take() else { return Err(self.stopped()) };
         let is_started = reply.is_started;
         let mut reply = self.asking().finish(reply, failure.as_ref());
-        self.announce_notices(std::mem::take(&mut reply.notices));
+        self.performer.record_notices(std::mem::take(&mut reply.notices), &self.run);
         if !is_started {
             self.announce_switch(&reply.message);
         }
@@ -135,7 +134,7 @@ impl InProcessSteps {
         let started = begins.then(|| Arc::new(Message::Assistant(reply.stream.without_parts())));
         if begins {
             let notices = reply.notices.take();
-            self.announce_notices(notices);
+            self.performer.record_notices(notices, &self.run);
         }
         if let Some(Message::Assistant(started)) = started.as_deref() {
             self.announce_switch(started);
@@ -153,10 +152,7 @@ impl InProcessSteps {
         tools: &Arc<[ToolDefinition]>,
     ) -> Option<Result<ModelRequest, HookError>> {
         if !self.performer.config.hooks.is_empty() {
-            // Computed before hooks change the messages, so that a tool that was found stays available.
-            let tools = shown_after(tools, self.run.lock().conversation().iter());
-            let messages = self.view();
-            let request = self.asking().request(messages, tools);
+            let request = self.asking().request(self.view(), tools.clone());
             return Some(Box::pin(request).await?.map(|request| self.assistant.share_kept_text(request)));
         }
         let recipient = self.performer.config.selects_model().then(|| self.asking().recipient());
@@ -178,10 +174,9 @@ impl InProcessSteps {
             hand_off.update(run.conversation().shared());
         }
         let messages = hand_off.messages().clone();
-        let tools = shown_after(tools, run.conversation().iter());
         drop(run);
         drop(state);
-        Some(Ok(self.asking().config.request_of(messages, tools)))
+        Some(Ok(self.asking().config.request_of(messages, tools.clone())))
     }
 
     /// Returns the messages of the conversation that are sent.
@@ -198,27 +193,16 @@ impl InProcessSteps {
         self.choices.performer(&self.performer)
     }
 
-    /// Emits the events of what happened to a request before it was sent.
-    fn announce_notices(&self, notices: Vec<RequestNotice>) {
-        for event in notices.into_iter().filter_map(|notice| self.performer.notice_event(notice)) {
-            self.run.lock().record_event(event);
-        }
-    }
-
     /// Emits an event if another model answers than that of the last reply.
     fn announce_switch(&mut self, reply: &AssistantMessage) {
         if !self.performer.config.may_switch {
             return;
         }
-        let view = self.view();
-        let mut run = self.run.lock();
-        if let Some(event) = self.asking().switch_event(run.conversation(), &view, reply) {
-            run.record_event(event);
-        }
+        self.asking().record_switch(&self.view(), reply, &self.run);
     }
 }
 
-impl RequestSteps for InProcessSteps {
+impl TurnSteps for InProcessSteps {
     const REMEMBERS: bool = false;
 
     fn parts(&mut self) -> (&Performer, &mut TurnChoices) {
@@ -249,6 +233,15 @@ impl RequestSteps for InProcessSteps {
 
     async fn check_run(&mut self) -> Result<(), StepError> {
         self.check_stop()
+    }
+
+    fn push_first(&mut self, report: UserMessage) {
+        self.assistant.state().steering.push_front(report);
+    }
+
+    async fn has_messages(&mut self) -> Result<bool, StepError> {
+        let state = self.assistant.state();
+        Ok(!state.steering.is_empty() || !state.follow_ups.is_empty())
     }
 
     async fn notify(&mut self) -> Result<(), StepError> {

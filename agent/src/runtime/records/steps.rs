@@ -22,7 +22,7 @@ use crate::runtime::context::ContextState;
 use crate::runtime::error::RunError;
 use crate::runtime::in_process::InProcessSteps;
 use crate::runtime::perform::Performer;
-use crate::runtime::requests::{RequestSteps, TurnChoices, next_reply};
+use crate::runtime::turn::{TurnChoices, TurnSteps, next_reply};
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError, Steps};
 use crate::store::{EntryKind, InvocationRecord, SessionEntry, StoreError, StoreErrorKind};
@@ -172,13 +172,17 @@ impl Steps for RecordingSteps {
         self.inner.turn_end(key, summary, run).await
     }
 
+    async fn is_steered(&mut self, run: &SharedLoop) -> Result<bool, StepError> {
+        self.inner.is_steered(run).await
+    }
+
     async fn event(&mut self, event: Event, run: &SharedLoop) -> Result<(), StepError> {
         self.inner.event(event, run).await
     }
 }
 
 /// The inner performer makes the requests. A change of the view is stored before the request that uses it.
-impl RequestSteps for RecordingSteps {
+impl TurnSteps for RecordingSteps {
     const REMEMBERS: bool = InProcessSteps::REMEMBERS;
 
     fn parts(&mut self) -> (&Performer, &mut TurnChoices) {
@@ -211,7 +215,7 @@ impl RequestSteps for RecordingSteps {
     }
 
     async fn notify(&mut self) -> Result<(), StepError> {
-        RequestSteps::notify(&mut *self.inner).await
+        TurnSteps::notify(&mut *self.inner).await
     }
 
     async fn store_view(&mut self) -> Result<(), StepError> {
@@ -228,8 +232,16 @@ impl RequestSteps for RecordingSteps {
         })
     }
 
+    fn push_first(&mut self, report: UserMessage) {
+        self.inner.push_first(report);
+    }
+
+    async fn has_messages(&mut self) -> Result<bool, StepError> {
+        self.inner.has_messages().await
+    }
+
     fn failed(&mut self, error: RunError) -> StepError {
-        RequestSteps::failed(&mut *self.inner, error)
+        self.inner.failed(error)
     }
 }
 

@@ -1,6 +1,6 @@
-//! The requests of one turn: the model and the tools are chosen, the view is made to fit, and a request is made again if it was too long or left
-//! its reply too little room. Every performer makes such requests by [`next_reply`]; a run in this process that has nothing to choose, to fit or to
-//! repeat [asks at once](super::in_process).
+//! One turn, the same for every performer. Its requests, by [`next_reply`]: the model and the tools are chosen, the view is made to fit, and a
+//! request is made again if it was too long or left its reply too little room. A run in this process that has nothing to choose, to fit or to repeat
+//! [asks at once](super::in_process). Its end, by [`end_turn`]: the hooks decide, and an answer that does not fit is refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::context::ContextState;
 use super::error::RunError;
 use super::perform::{Performer, SoFar};
 use super::turn_start::before_reply;
-use crate::loop_core::ModelReply;
-use crate::message::StopReason;
+use crate::loop_core::{ModelReply, TurnSummary};
+use crate::message::{StopReason, UserMessage};
 use crate::model::{ModelError, ModelErrorKind};
 use crate::step_key::{StepKey, StepKind};
 use crate::steps::{SharedLoop, StepError};
@@ -18,8 +18,8 @@ use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The part of a performer in the requests of its run.
-pub(crate) trait RequestSteps: Send {
+/// The part of a performer in the turns of its run.
+pub(crate) trait TurnSteps: Send {
     /// Whether work is remembered under its name, so that only work with a result is worth a step.
     const REMEMBERS: bool;
 
@@ -63,11 +63,17 @@ pub(crate) trait RequestSteps: Send {
         std::future::ready(Ok(()))
     }
 
+    /// Puts a message before all others that wait for the next turn.
+    fn push_first(&mut self, report: UserMessage);
+
+    /// Whether messages wait for the run.
+    fn has_messages(&mut self) -> impl Future<Output = Result<bool, StepError>> + Send;
+
     /// Returns the error that ends the run.
     fn failed(&mut self, error: RunError) -> StepError;
 }
 
-/// The choices for the requests of a turn.
+/// The choices for the requests of a turn, and the number of answers of the run that were refused.
 #[derive(Default)]
 pub(crate) struct TurnChoices {
     turn: u32,
@@ -76,6 +82,7 @@ pub(crate) struct TurnChoices {
     has_model: bool,
     /// The tools, if the application chooses them.
     tools: Option<Arc<[ToolDefinition]>>,
+    refused_answers: u32,
 }
 
 impl TurnChoices {
@@ -92,14 +99,14 @@ impl TurnChoices {
     /// Forgets the choices of another turn.
     fn begin(&mut self, turn: u32) {
         if self.turn != turn {
-            *self = Self { turn, ..Self::default() };
+            *self = Self { turn, refused_answers: self.refused_answers, ..Self::default() };
         }
     }
 }
 
 /// Returns the reply of a turn. A request that was too long is made again with fewer messages, and a reply that was cut within a call, within
 /// structured output or before its text with more room.
-pub(crate) async fn next_reply<S: RequestSteps>(
+pub(crate) async fn next_reply<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,
     run: &SharedLoop,
@@ -130,7 +137,7 @@ pub(crate) async fn next_reply<S: RequestSteps>(
 
 /// Returns the tools that the model has in a turn; `None` if the application does not choose them. The inner error is that of a hook.
 /// `has_replied` says whether the conversation contains the reply of the turn.
-pub(super) async fn turn_tools<S: RequestSteps>(
+pub(super) async fn turn_tools<S: TurnSteps>(
     steps: &mut S,
     turn: u32,
     has_replied: bool,
@@ -162,7 +169,7 @@ pub(super) async fn turn_tools<S: RequestSteps>(
 }
 
 /// Has the application choose the model of the turn.
-async fn select_model<S: RequestSteps>(steps: &mut S, turn: u32, run: &SharedLoop) -> Result<(), StepError> {
+async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) -> Result<(), StepError> {
     let (own, choices) = steps.parts();
     if !own.config.selects_model() || choices.has_model {
         return Ok(());
@@ -199,7 +206,7 @@ async fn select_model<S: RequestSteps>(steps: &mut S, turn: u32, run: &SharedLoo
 
 /// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused it. The inner
 /// error is that of a hook that chooses the tools.
-async fn fit_context<S: RequestSteps>(
+async fn fit_context<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
     overflow: Option<ModelError>,
@@ -208,11 +215,10 @@ async fn fit_context<S: RequestSteps>(
     if steps.parts().0.config.context.is_none() {
         return Ok(Ok(()));
     }
-    let tools = match turn_tools(steps, key.turn, false, run).await? {
-        Ok(tools) => tools.unwrap_or_else(|| steps.parts().0.config.request.tools.clone()),
+    let tools = match shown_tools(steps, key.turn, run).await? {
+        Ok(tools) => tools,
         Err(message) => return Ok(Err(message)),
     };
-    let tools = shown_after(&tools, run.lock().conversation().iter());
     let (own, choices) = steps.parts();
     let performer = choices.performer(own).clone();
     let mut context = steps.replace_context(ContextState::default());
@@ -226,7 +232,7 @@ async fn fit_context<S: RequestSteps>(
 }
 
 /// Records in a reply what its request had beside its messages, from which the estimate of the next one begins.
-fn record_frame<S: RequestSteps>(steps: &mut S, reply: &mut ModelReply) {
+fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
         let context = steps.replace_context(ContextState::default());
         reply.message.set_request_frame(context.frame.tokens);
@@ -235,7 +241,7 @@ fn record_frame<S: RequestSteps>(steps: &mut S, reply: &mut ModelReply) {
 }
 
 /// Returns the reply of a request that was not made, because a hook that chooses its tools failed.
-fn refused_tools<S: RequestSteps>(steps: &mut S, message: String) -> ModelReply {
+fn refused_tools<S: TurnSteps>(steps: &mut S, message: String) -> ModelReply {
     let (own, choices) = steps.parts();
     let refused = ModelError::new(ModelErrorKind::InvalidRequest, &*message);
     let reply = choices.performer(own).no_reply(&refused);
@@ -244,24 +250,74 @@ fn refused_tools<S: RequestSteps>(steps: &mut S, message: String) -> ModelReply 
 }
 
 /// Makes one request with the tools of the turn.
-async fn ask<S: RequestSteps>(
+async fn ask<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
     attempt: &'static str,
     run: &SharedLoop,
 ) -> Result<(ModelReply, Option<ModelError>), StepError> {
-    match turn_tools(steps, key.turn, false, run).await? {
-        Ok(tools) => {
-            let all = || steps.parts().0.config.request.tools.clone();
-            let tools = tools.unwrap_or_else(all);
-            steps.ask(key, attempt, tools).await
-        }
+    match shown_tools(steps, key.turn, run).await? {
+        Ok(tools) => steps.ask(key, attempt, tools).await,
         Err(message) => Ok((refused_tools(steps, message), None)),
     }
 }
 
+/// Returns the tools of a request: those of the turn, with those that were found in the whole conversation. The inner error is that of a hook.
+async fn shown_tools<S: TurnSteps>(
+    steps: &mut S,
+    turn: u32,
+    run: &SharedLoop,
+) -> Result<Result<Arc<[ToolDefinition]>, String>, StepError> {
+    let chosen = turn_tools(steps, turn, false, run).await?;
+    let all = || steps.parts().0.config.request.tools.clone();
+    Ok(chosen.map(|chosen| shown_after(&chosen.unwrap_or_else(all), run.lock().conversation().iter())))
+}
+
+/// Returns what the hooks decide at the end of a turn. An answer that does not fit is refused: then another turn follows, with the report.
+pub(crate) async fn end_turn<S: TurnSteps>(
+    steps: &mut S,
+    key: StepKey,
+    summary: TurnSummary,
+    run: &SharedLoop,
+) -> Result<Option<bool>, StepError> {
+    let (own, _) = steps.parts();
+    let mut continues = None;
+    if !own.config.hooks.is_empty() {
+        let (performer, summary) = (own.clone(), summary.clone());
+        let work = Box::pin(async move {
+            match performer.turn_end(summary).await {
+                Some(decision) => decision.map_err(|error| error.to_string()),
+                None => Ok(Some(false)),
+            }
+        });
+        let decision: Result<Option<bool>, String> = steps.perform(key, work).await?;
+        // A run that was stopped meanwhile ends for that reason.
+        steps.check_run().await?;
+        continues = match decision {
+            Ok(continues) => continues,
+            Err(message) => {
+                steps.failed(RunError::Request { message: message.clone() });
+                return Err(StepError::failed(message));
+            }
+        };
+    }
+    let (own, choices) = steps.parts();
+    let refused = own.refused_answer(&summary, &run.lock(), &mut choices.refused_answers);
+    if let Some(report) = refused {
+        steps.push_first(report);
+        run.lock().expect_messages();
+        return Ok(Some(true));
+    }
+    // Messages count only where the run would end without a look at them.
+    let would_end = continues == Some(false) || run.lock().is_at_limit();
+    if would_end && steps.has_messages().await? {
+        run.lock().expect_messages();
+    }
+    Ok(continues)
+}
+
 /// Makes the request once more, which counts. One that is refused as too long again is an error of the context.
-async fn ask_again<S: RequestSteps>(
+async fn ask_again<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
     attempt: &'static str,
@@ -280,7 +336,7 @@ async fn ask_again<S: RequestSteps>(
 }
 
 /// Records a request that was too long. A reply that began stays in the conversation as one that failed.
-async fn record_overflow<S: RequestSteps>(
+async fn record_overflow<S: TurnSteps>(
     steps: &mut S,
     reply: ModelReply,
     run: &SharedLoop,
