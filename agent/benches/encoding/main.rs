@@ -1,7 +1,8 @@
 //! The cost of encoding a request as text. `encoding <protocol> <messages> <tools> <n>` encodes `n` requests of one conversation, to which
 //! each adds a call and its result; `encoding.sh` counts the instructions of the first and of the next. Without arguments every protocol
 //! encodes short requests, to show that it still works. `encoding fork <messages> 0 <n>` prompts `n` forks of an assistant with a
-//! conversation, and `encoding loaded <messages> 0 <n>` `n` assistants that load it.
+//! conversation, and `encoding loaded <messages> 0 <n>` `n` assistants that load it. `encoding live <conversations> <tools> <n>` prompts each of
+//! some conversations of one assistant `n` times in turn; each prompt is a call, its result and a reply, and each request is encoded.
 
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]
 
@@ -12,8 +13,8 @@ mod work {
         AssistantMessage, Conversation, Message, OutcomeKind, Part, StopReason, ToolResultMessage,
     };
     use agent::model::{Model, ModelEvent, ModelInfo, ModelRequest, ModelStream, StepCx};
-    use agent::provider::protocol;
-    use agent::{Assistant, ToolDefinition, json};
+    use agent::provider::{Protocol, protocol};
+    use agent::{Assistant, Tool, ToolContext, ToolDefinition, Value, json};
     use std::hint::black_box;
     use std::sync::Arc;
 
@@ -40,18 +41,23 @@ mod work {
             }
     }
 
-    fn tools(count: usize) -> Result<Arc<[ToolDefinition]>, String> {
-        let schema = json!({"type": "object", "required": ["city"], "properties": {
+    const DESCRIPTION: &str = "Forecasts the weather of a city for some days.";
+
+    fn schema() -> Value {
+        json!({"type": "object", "required": ["city"], "properties": {
             "city": {"type": "string", "description": "The city, by its English name."},
             "days": {"type": "integer", "minimum": 1, "maximum": 14, "description": "How many days."},
             "units": {"type": "string", "enum": ["metric", "imperial"]},
             "detail": {"type": "string", "description": "What to look at."},
-        }});
+        }})
+    }
+
+    fn tools(count: usize) -> Result<Arc<[ToolDefinition]>, String> {
+        let schema = schema();
         let tool = |at: usize| {
             let plan = Plan::compile(&format!("tool_{at}"), &schema, PlanOptions::default());
             let plan = plan.map_err(|error| error.to_string())?;
-            ToolDefinition::new(plan, "Forecasts the weather of a city for some days.")
-                .map_err(|error| error.to_string())
+            ToolDefinition::new(plan, DESCRIPTION).map_err(|error| error.to_string())
         };
         (0..count).map(tool).collect()
     }
@@ -95,6 +101,55 @@ mod work {
         }
     }
 
+    /// Encodes each request, and replies with a call to a prompt, and with a text to its result.
+    struct Caller {
+        info: ModelInfo,
+        protocol: Arc<dyn Protocol>,
+    }
+
+    impl Model for Caller {
+        fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream {
+            black_box(self.protocol.encode(&self.info, request)).ok();
+            let reply = match request.messages.last().map(|message| message.role()) {
+                Some("user") => {
+                    let id = format!("call_{}", request.messages.len());
+                    AssistantMessage::new([Part::tool_call(id, "tool_1", r#"{"city": "Paris"}"#)])
+                }
+                _ => AssistantMessage::from("It will be mild, with some rain in the evening. ".repeat(3)),
+            };
+            ModelStream::from_reply(cx, &self.info, std::future::ready(Ok(reply)))
+        }
+
+        fn info(&self) -> &ModelInfo {
+            &self.info
+        }
+    }
+
+    /// Prompts some conversations of one assistant in turn, and returns the number of their messages.
+    fn live(conversations: usize, tools: usize, times: usize) -> Result<usize, String> {
+        let protocol = protocol("openai-chat").ok_or("there is no such protocol")?;
+        let info = ModelInfo::new("openai", protocol.api(), "gpt-5");
+        let mut builder = Assistant::builder(Caller { info, protocol });
+        for at in 0..tools.max(2) {
+            let body = |_: Value, _: ToolContext| async {
+                "Mild, 14 degrees, rain from six in the evening. ".repeat(3)
+            };
+            let tool = Tool::new(format!("tool_{at}"), DESCRIPTION, schema(), body);
+            builder = builder.tools(tool.map_err(|error| error.to_string())?);
+        }
+        let first = builder.build().map_err(|error| error.to_string())?;
+        let all: Vec<_> = (0..conversations).map(|_| first.fork()).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        for _ in 0..times {
+            for one in &all {
+                let prompt = async { one.prompt("How will the weather be?").await };
+                runtime.block_on(prompt).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(all.iter().map(|one| one.messages().len()).sum())
+    }
+
     /// Prompts forks of an assistant with a conversation, or assistants that load it.
     fn prompts(is_fork: bool, messages: usize, times: usize) -> Result<usize, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
@@ -125,13 +180,17 @@ mod work {
                 println!("{} messages", prompts(api == "fork", number(messages)?, number(times)?)?);
                 return Ok(());
             }
+            if api == "live" {
+                println!("{} messages", live(number(messages)?, number(tools)?, number(times)?)?);
+                return Ok(());
+            }
             println!("{} bytes", run(api, number(messages)?, number(tools)?, number(times)?)?);
             return Ok(());
         }
         for api in PROTOCOLS {
             println!("{api}: {} bytes", run(api, 8, 3, 2)?);
         }
-        println!("{} messages", prompts(true, 8, 1)?.max(prompts(false, 8, 1)?));
+        println!("{} messages", prompts(true, 8, 1)?.max(prompts(false, 8, 1)?).max(live(2, 2, 2)?));
         Ok(())
     }
 }

@@ -11,8 +11,9 @@ use crate::tool::outcome::ToolOutcome;
 
 /// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
 ///
-/// It has 128 bits and is the same on every machine.
+/// It has 128 bits and is the same on every machine. Packed, because each run holds some, and the alignment of 16 bytes is padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(Rust, packed(8))]
 pub(crate) struct Signature(u128);
 
 impl Signature {
@@ -52,7 +53,7 @@ impl Signature {
 
 impl Serialize for Signature {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{:032x}", self.0))
+        serializer.collect_str(&format_args!("{:032x}", { self.0 }))
     }
 }
 

@@ -64,12 +64,9 @@ impl Recipient {
         self.is_of_other_protocol(&opaque.provider, opaque.api.as_deref())
     }
 
-    /// Returns whether a message is a reply with a summary that the provider of this model wrote for it: a part of the type `compaction` with
+    /// Returns whether a reply has a summary that the provider of this model wrote for it: a part of the type `compaction` with
     /// content. One without content failed.
-    fn has_summary(&self, message: &Message) -> bool {
-        let Some(reply) = message.as_assistant().filter(|reply| !reply.stop_reason.is_failure()) else {
-            return false;
-        };
+    fn has_summary(&self, reply: &AssistantMessage) -> bool {
         let is_own =
             || (&*reply.provider, &*reply.api, &*reply.model) == (&*self.provider, &*self.api, &*self.model);
         let has_text = |data: &Value, key: &str| {
@@ -77,6 +74,7 @@ impl Recipient {
         };
         // Replies with such parts are few, so they are looked for first.
         !self.provider.is_empty()
+            && !reply.stop_reason.is_failure()
             && reply.content.iter().any(|part| match &part.content {
                 Content::Opaque(opaque) => {
                     *opaque.provider == *self.provider
@@ -91,9 +89,12 @@ impl Recipient {
     /// Returns the parts with unsupported content replaced by a description, and without the state of other protocols; `None` if
     /// nothing has to be changed.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
-        if parts.iter().all(is_plain) {
-            return None;
-        }
+        if parts.iter().all(is_plain) { None } else { self.fit(parts) }
+    }
+
+    /// The same, for any parts.
+    #[inline(never)]
+    fn fit(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
             Content::Image(media) if !self.takes_images => Some(describe("picture", media)),
             Content::Document(media) if !self.takes_documents => Some(describe("document", media)),
@@ -196,34 +197,37 @@ impl HandOff {
             self.restart();
         }
         let new = conversation.get(self.read..).unwrap_or_default();
-        self.taken.reserve(new.iter().filter(|message| message.as_tool_result().is_some()).count());
-        let mut sent = std::mem::take(&mut self.sent);
-        let summary = new.iter().rposition(|message| self.recipient.has_summary(message));
-        let new = new.get(summary.unwrap_or_default()..).unwrap_or_default();
-        if let Some(at) = summary {
-            // The provider ignores everything before its own summary.
-            sent = MessageList::new().with_slot(sent.slot().clone());
-            self.renamed.clear();
-            // Ids of messages that are not sent are free again, as they are for a process that begins here.
-            self.taken.clear();
-            let before = conversation.get(..self.read + at).unwrap_or_default();
-            self.pins = before.iter().filter(|message| is_pinned(message)).cloned().collect();
-        }
         if !new.is_empty() {
-            self.send(new, sent.list_mut());
+            let mut sent = std::mem::take(&mut self.sent);
+            self.send(conversation, sent.list_mut());
+            self.sent = sent;
         }
-        self.sent = sent;
         self.read = conversation.len();
         self.last = conversation.last().cloned();
     }
 
-    /// Adds what is sent of new messages to the list.
-    fn send(&mut self, new: &[Arc<Message>], sent: &mut Vec<Arc<Message>>) {
-        for message in new {
-            sent.extend(self.convert(message));
-            let is_paused = self.count_due(message);
+    /// Adds what is sent of the new messages of a conversation to the list.
+    fn send(&mut self, conversation: &[Arc<Message>], sent: &mut Vec<Arc<Message>>) {
+        let new = conversation.len() - self.read;
+        sent.reserve(new);
+        // One message in four is a reply with a call, in a conversation whose turns have one.
+        self.taken.reserve(new / 4);
+        for (at, message) in conversation.iter().enumerate().skip(self.read) {
+            if let Message::Assistant(reply) = &**message
+                && self.recipient.has_summary(reply)
+            {
+                // The provider ignores everything before its own summary.
+                sent.clear();
+                // Ids of messages that are not sent are free again, as they are for a process that begins here.
+                self.taken.clear();
+                self.pins =
+                    conversation.iter().take(at).filter(|message| is_pinned(message)).cloned().collect();
+            }
+            if let Some(message) = self.convert(message) {
+                sent.push(message);
+            }
             // Not between a call and its result, nor between a reply that paused and its continuation.
-            if self.due == 0 && !is_paused {
+            if self.due == 0 && !self.pins.is_empty() && !is_paused(message) {
                 for pin in std::mem::take(&mut self.pins) {
                     sent.extend(self.convert(&pin));
                 }
@@ -231,64 +235,26 @@ impl HandOff {
         }
     }
 
-    /// Counts the results that come after this message. Returns whether it is a reply that paused.
-    fn count_due(&mut self, message: &Message) -> bool {
-        match message {
-            Message::Assistant(reply) if !reply.stop_reason.is_failure() => {
-                self.due = reply.tool_calls().count();
-                return reply.stop_reason == StopReason::Pause;
-            }
-            Message::ToolResult(_) => self.due = self.due.saturating_sub(1),
-            _ => {}
-        }
-        false
-    }
-
     /// Returns the message to send for the next message of the conversation.
     fn convert(&mut self, message: &Arc<Message>) -> Option<Arc<Message>> {
-        match &**message {
-            Message::Assistant(reply) => self.convert_reply(message, reply),
+        let mut new_id = None;
+        let (content, data) = match &**message {
+            Message::Assistant(reply) => return self.convert_reply(message, reply),
             Message::ToolResult(result) => {
-                let name = self.take_new_id(&result.call_id);
-                let content = self.recipient.fitting(&result.content);
-                let is_foreign = self.recipient.is_foreign_data(result.provider_data.as_deref());
-                if name.is_none() && content.is_none() && !is_foreign {
-                    Some(message.clone())
-                } else {
-                    let mut result = result.clone();
-                    if let Some(to) = name {
-                        result.call_id = to;
-                    }
-                    result.content = content.unwrap_or(result.content);
-                    result.provider_data = result.provider_data.filter(|_| !is_foreign);
-                    Some(Arc::new(result.into()))
-                }
+                self.due = self.due.saturating_sub(1);
+                new_id = self.take_new_id(&result.call_id);
+                (&result.content, &result.provider_data)
             }
-            Message::User(user) => {
-                let content = self.recipient.fitting(&user.content);
-                let is_foreign = self.recipient.is_foreign_data(user.provider_data.as_deref());
-                if content.is_none() && !is_foreign {
-                    Some(message.clone())
-                } else {
-                    let mut user = user.clone();
-                    user.content = content.unwrap_or(user.content);
-                    user.provider_data = user.provider_data.filter(|_| !is_foreign);
-                    Some(Arc::new(user.into()))
-                }
-            }
-            Message::Custom(custom) => custom.for_model.as_deref().map(|content| {
-                let content = self.recipient.fitting(content);
-                let is_foreign = self.recipient.is_foreign_data(custom.provider_data.as_deref());
-                if content.is_none() && !is_foreign {
-                    return message.clone();
-                }
-                let mut custom = custom.clone();
-                custom.for_model = content.or(custom.for_model);
-                custom.provider_data = custom.provider_data.filter(|_| !is_foreign);
-                Arc::new(custom.into())
-            }),
-            Message::Unknown(_) => None,
+            Message::User(user) => (&user.content, &user.provider_data),
+            Message::Custom(custom) => (custom.for_model.as_ref()?, &custom.provider_data),
+            Message::Unknown(_) => return None,
+        };
+        let content = self.recipient.fitting(content);
+        let is_foreign = self.recipient.is_foreign_data(data.as_deref());
+        if new_id.is_none() && content.is_none() && !is_foreign {
+            return Some(message.clone());
         }
+        Some(Arc::new(changed(message, new_id, content, is_foreign)))
     }
 
     fn convert_reply(&mut self, message: &Arc<Message>, reply: &AssistantMessage) -> Option<Arc<Message>> {
@@ -298,22 +264,35 @@ impl HandOff {
         if reply.stop_reason.is_failure() {
             return None;
         }
-        let mut changed: Option<AssistantMessage> = None;
         // The calls with another id, by their position.
         let mut renamed: Vec<(usize, String)> = Vec::new();
+        let mut is_json = true;
+        self.due = 0;
         for (at, call) in reply.tool_calls().enumerate() {
-            if let Some(name) = self.unique_id(&call.id) {
-                changed.get_or_insert_with(|| reply.clone());
-                renamed.push((at, name));
-            }
-            if !call.args.is_json() {
-                changed.get_or_insert_with(|| reply.clone());
-            }
+            self.due += 1;
+            renamed.extend(self.unique_id(&call.id).map(|name| (at, name)));
+            is_json &= call.args.is_json();
         }
         // The frequent case: nothing that follows concerns the reply.
-        if changed.is_none() && reply.provider_data.is_none() && reply.content.iter().all(is_plain) {
+        if renamed.is_empty()
+            && is_json
+            && reply.provider_data.is_none()
+            && reply.content.iter().all(is_plain)
+        {
             return Some(message.clone());
         }
+        self.change_reply(message, reply, renamed, is_json)
+    }
+
+    /// Returns the reply with the parts that this model gets, and these ids for its calls.
+    #[inline(never)]
+    fn change_reply(
+        &mut self,
+        message: &Arc<Message>,
+        reply: &AssistantMessage,
+        renamed: Vec<(usize, String)>,
+        is_json: bool,
+    ) -> Option<Arc<Message>> {
         // Two protocols of one provider have different forms of the same state.
         let same_api = reply.api.is_empty() || *reply.api == *self.recipient.api;
         let is_same_service = *reply.provider == *self.recipient.provider && same_api;
@@ -340,10 +319,10 @@ impl HandOff {
             *data.provider != **provider || !same_api || self.recipient.is_foreign_data(Some(data))
         });
         let is_changed = |part: &Part| is_foreign(part) || in_words(part) || !keeps_data(part);
-        if foreign_data || reply.content.iter().any(is_changed) {
-            changed.get_or_insert_with(|| reply.clone());
+        if renamed.is_empty() && is_json && !foreign_data && !reply.content.iter().any(is_changed) {
+            return Some(message.clone());
         }
-        let Some(mut changed) = changed else { return Some(message.clone()) };
+        let mut changed = reply.clone();
         if foreign_data {
             changed.provider_data = None;
         }
@@ -378,9 +357,8 @@ impl HandOff {
 
     /// Returns the id that the request uses for this call, if it must change.
     fn unique_id(&mut self, id: &str) -> Option<String> {
-        let fits =
-            (1..=MAX_ID).contains(&id.len()) && id.bytes().fold(true, |fits, byte| fits & is_id_byte(byte));
-        if fits && self.taken.insert(hash(id)) {
+        let (hash, is_legal) = read_id(id);
+        if is_legal && (1..=MAX_ID).contains(&id.len()) && self.taken.insert(hash) {
             return None;
         }
         let mut base: String = id
@@ -394,7 +372,7 @@ impl HandOff {
         // Numbered by the count of ids, so that many calls with the same id do not all try the same names.
         let mut number = self.taken.len();
         let mut name = base.clone();
-        while !self.taken.insert(hash(&name)) {
+        while !self.taken.insert(read_id(&name).0) {
             number += 1;
             let end = format!("_{number}");
             name.clear();
@@ -405,8 +383,39 @@ impl HandOff {
     }
 }
 
+/// Returns a copy of a message with another id of its call and other content, if there are any, and without data of another protocol.
+fn changed(
+    message: &Message,
+    new_id: Option<String>,
+    new_content: Option<Vec<Part>>,
+    is_foreign: bool,
+) -> Message {
+    let mut message = message.clone();
+    let (content, data) = match &mut message {
+        Message::ToolResult(result) => {
+            result.call_id = new_id.unwrap_or_else(|| std::mem::take(&mut result.call_id));
+            (&mut result.content, &mut result.provider_data)
+        }
+        Message::User(user) => (&mut user.content, &mut user.provider_data),
+        Message::Custom(custom) => (custom.for_model.get_or_insert_default(), &mut custom.provider_data),
+        Message::Assistant(_) | Message::Unknown(_) => return message,
+    };
+    if let Some(new) = new_content {
+        *content = new;
+    }
+    if is_foreign {
+        *data = None;
+    }
+    message
+}
+
 fn is_pinned(message: &Message) -> bool {
     matches!(message, Message::User(user) if user.is_pinned())
+}
+
+/// Returns whether a message is a reply that its provider paused.
+fn is_paused(message: &Message) -> bool {
+    matches!(message, Message::Assistant(reply) if reply.stop_reason == StopReason::Pause)
 }
 
 /// Returns whether every recipient gets a part as it is: a text or a call without provider data.
@@ -420,10 +429,11 @@ fn is_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Returns a hash of an id (FNV-1a).
-fn hash(id: &str) -> u64 {
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    id.bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+/// Returns a hash of an id (FNV-1a), and whether every provider accepts its characters.
+fn read_id(id: &str) -> (u64, bool) {
+    id.bytes().fold((0xcbf2_9ce4_8422_2325, true), |(hash, is_legal), byte| {
+        ((hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3), is_legal & is_id_byte(byte))
+    })
 }
 
 /// The hash of a hash: itself.

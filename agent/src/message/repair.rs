@@ -63,32 +63,31 @@ impl Conversation {
 
     /// Returns whether every provider accepts the conversation. See [`repair`](Self::repair).
     pub fn is_sound(&self) -> bool {
-        // The calls that have no result yet, in reverse order.
-        let mut owed: Vec<&str> = Vec::new();
+        // The calls of the last reply that have no result yet.
+        let none = AssistantMessage::default();
+        let mut owed = none.tool_calls();
         for message in self.iter() {
+            let next = owed.next();
             match message {
                 Message::ToolResult(result) => {
-                    let is_next = owed.pop() == Some(&*result.call_id);
-                    if !is_next {
+                    if next.is_none_or(|call| call.id != result.call_id) {
                         return false;
                     }
                 }
-                _ if !owed.is_empty() => return false,
+                _ if next.is_some() => return false,
                 Message::Assistant(reply) if !reply.stop_reason.is_failure() => {
-                    for call in reply.tool_calls() {
-                        owed.push(&call.id);
-                    }
-                    if owed.len() > 1 {
-                        if owed.iter().collect::<HashSet<_>>().len() < owed.len() {
+                    owed = reply.tool_calls();
+                    if owed.clone().nth(1).is_some() {
+                        let mut seen = HashSet::new();
+                        if !owed.clone().all(|call| seen.insert(&call.id)) {
                             return false;
                         }
-                        owed.reverse();
                     }
                 }
                 _ => {}
             }
         }
-        owed.is_empty()
+        owed.next().is_none()
     }
 }
 

@@ -465,8 +465,8 @@ impl<T> Prompt<T> {
         Ok(handle)
     }
 
-    /// Separates the prompt from the answer that it asks for.
-    fn split(self) -> (Prompt, Result<TypedAnswer<T>, RunError>) {
+    /// Separates the prompt from the answer that it asks for. The prompt is in a box, because the futures of a run would keep its place.
+    fn split(self) -> (Box<Prompt>, Result<TypedAnswer<T>, RunError>) {
         let Self { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool } = self;
         let prompt = Prompt {
             assistant,
@@ -480,7 +480,7 @@ impl<T> Prompt<T> {
             within,
             in_tool,
         };
-        (prompt, answer)
+        (Box::new(prompt), answer)
     }
 
     fn handle(&mut self) -> RunHandle {
@@ -498,28 +498,27 @@ impl<T> Prompt<T> {
 
 impl Prompt {
     fn execute(
-        self,
+        self: Box<Self>,
         cancel: CancelToken,
         slot: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
     ) -> BoxFuture<'static, Result<RunOutput, RunError>> {
         // Nothing happens until the future is polled. From then on, only the run is kept.
-        let prompt = Box::new(self);
         Box::pin(async move {
-            let assistant = prompt.assistant.clone();
-            let run = prompt.begin(cancel, slot, expected)?;
+            let assistant = self.assistant.clone();
+            let run = self.begin(cancel, slot, expected)?;
             assistant.within(run.run()).await
         })
     }
 
     /// Begins the run. From here on, the assistant is busy until the run is dropped.
     fn begin(
-        self,
+        self: Box<Self>,
         cancel: CancelToken,
         slot: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
     ) -> Result<BegunRun, RunError> {
-        let Self { assistant, start, context, state, run_id, tools, within, in_tool, .. } = self;
+        let Self { assistant, start, context, state, run_id, tools, within, in_tool, .. } = *self;
         let config = assistant.config();
         let (state, context) = start.add_state(state?, config, context)?;
         let mut context = context
