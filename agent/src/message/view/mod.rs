@@ -458,10 +458,22 @@ impl ConversationView {
 
     /// Returns the result at this index with other content.
     fn replacement(&self, index: usize, content: Part) -> Option<Arc<Message>> {
-        let mut result = self.conversation.get(index)?.as_tool_result()?.clone();
-        result.structured = None;
-        result.content = vec![content];
-        Some(Arc::new(result.into()))
+        let result = self.conversation.get(index)?.as_tool_result()?;
+        // Without a copy of the content that is replaced.
+        let replacement = ToolResultMessage {
+            call_id: result.call_id.clone(),
+            tool: result.tool.clone(),
+            content: vec![content],
+            structured: None,
+            outcome: result.outcome.clone(),
+            code: result.code.clone(),
+            is_error: result.is_error,
+            edited_args: result.edited_args.clone(),
+            metadata: result.metadata.clone(),
+            provider_data: result.provider_data.clone(),
+            extra: result.extra.clone(),
+        };
+        Some(Arc::new(replacement.into()))
     }
 
     fn rebuild(&mut self) {

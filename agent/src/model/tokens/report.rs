@@ -6,10 +6,11 @@ use std::fmt;
 use serde::Serialize;
 
 use super::anchor::{self, ONE, TokenEstimate, ratio, scale};
+use super::sizes::MessageSize;
 use super::{CountWith, MESSAGE, REQUEST, SizeCounter, TOOL, TokenCounter, TokenEstimator};
 #[cfg(feature = "runtime")]
 use crate::message::ConversationView;
-use crate::message::{Content, Message};
+use crate::message::Message;
 use crate::model::{ModelInfo, ModelRequest};
 
 /// The content of a model's context window, by source. Its `Display` is a table.
@@ -146,43 +147,38 @@ type NamedSource<'a> = (SourceKind, &'a str);
 struct SourceSums<'a>(BTreeMap<NamedSource<'a>, (u64, usize)>);
 
 impl<'a> SourceSums<'a> {
-    fn add(&mut self, source: NamedSource<'a>, tokens: u64) {
-        let (sum, items) = self.0.entry(source).or_default();
-        *sum = sum.saturating_add(tokens);
-        *items += 1;
+    fn add(&mut self, source: NamedSource<'a>, (tokens, items): (u64, usize)) {
+        if items > 0 {
+            let (sum, all) = self.0.entry(source).or_default();
+            *sum = sum.saturating_add(tokens);
+            *all += items;
+        }
     }
 
     fn add_request(&mut self, request: &'a ModelRequest, size: SizeCounter<'_>) {
         if let Some(system) = &request.system {
-            self.add((SourceKind::System, ""), size.counter.count_text(system));
+            self.add((SourceKind::System, ""), (size.counter.count_text(system), 1));
         }
         if let Some(output) = &request.output {
-            self.add((SourceKind::System, ""), size.counter.count_json(&output.schema.to_string()));
+            self.add((SourceKind::System, ""), (size.counter.count_json(&output.schema.to_string()), 1));
         }
         for tool in &*request.tools {
             let tokens = size.tool(tool).saturating_sub(TOOL);
-            self.add((SourceKind::Tool, tool.name()), tokens);
+            self.add((SourceKind::Tool, tool.name()), (tokens, 1));
         }
-        for message in &request.messages {
-            self.add_message(message, size);
-        }
+        size.sizes(&request.messages, |message, size| self.add_message(message, size));
     }
 
-    fn add_message(&mut self, message: &'a Message, size: SizeCounter<'_>) {
+    fn add_message(&mut self, message: &'a Message, size: MessageSize) {
         let source = match message {
             Message::ToolResult(result) => (SourceKind::ToolResults, &*result.tool),
             Message::Assistant(_) => (SourceKind::Replies, ""),
             Message::User(user) if user.is_summary() => (SourceKind::Summary, ""),
             _ => (SourceKind::User, ""),
         };
-        for part in message.content() {
-            let source = match &part.content {
-                Content::Thinking { .. } => (SourceKind::Thinking, ""),
-                Content::Image(_) | Content::Document(_) | Content::Audio(_) => (SourceKind::Media, ""),
-                _ => source,
-            };
-            self.add(source, size.part(part));
-        }
+        self.add(source, size.others);
+        self.add((SourceKind::Thinking, ""), size.thinking);
+        self.add((SourceKind::Media, ""), size.media);
     }
 }
 
@@ -245,7 +241,7 @@ impl ContextReport {
         info: &ModelInfo,
         counter: impl Fn(&str) -> u64 + Send + Sync,
     ) -> Self {
-        Self::counted(request, info, &CountWith(counter))
+        Self::counted(request, info, &CountWith::once(counter))
     }
 
     fn counted(request: &ModelRequest, info: &ModelInfo, counter: &dyn TokenCounter) -> Self {

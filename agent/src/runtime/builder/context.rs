@@ -63,7 +63,7 @@ impl AssistantBuilder {
     /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn token_counter(mut self, counter: impl Fn(&str) -> u64 + Send + Sync + 'static) -> Self {
-        self.counter = Arc::new(CountWith(counter));
+        self.counter = Arc::new(CountWith::kept(counter));
         self
     }
 
