@@ -490,8 +490,15 @@ impl ConversationView {
         let from = summary.map_or(0, |(from, _)| *from);
         let kept = summary.into_iter().flat_map(|_| self.kept_before(from)).cloned();
         let summary = summary.map(|(_, summary)| summary.clone());
-        let rest = (from..until).filter_map(|at| replaced.get(&at).or_else(|| self.conversation.get(at)));
-        summary.into_iter().chain(kept).chain(rest.cloned()).collect()
+        let mut sent: Vec<_> = summary.into_iter().chain(kept).collect();
+        let before = sent.len();
+        sent.extend_from_slice(self.conversation.get(from..until).unwrap_or_default());
+        for (at, message) in replaced.range(from..until.max(from)) {
+            if let Some(place) = sent.get_mut(before + at - from) {
+                *place = message.clone();
+            }
+        }
+        sent.into()
     }
 }
 

@@ -144,15 +144,28 @@ type NamedSource<'a> = (SourceKind, &'a str);
 
 /// The tokens and the number of items of each source.
 #[derive(Default)]
-struct SourceSums<'a>(BTreeMap<NamedSource<'a>, (u64, usize)>);
+struct SourceSums<'a> {
+    /// Of the sources without a name, by their kinds.
+    unnamed: [(u64, usize); SourceKind::COUNT],
+    named: BTreeMap<NamedSource<'a>, (u64, usize)>,
+}
 
 impl<'a> SourceSums<'a> {
     fn add(&mut self, source: NamedSource<'a>, (tokens, items): (u64, usize)) {
-        if items > 0 {
-            let (sum, all) = self.0.entry(source).or_default();
-            *sum = sum.saturating_add(tokens);
-            *all += items;
-        }
+        let (sum, all) = match source {
+            (kind, "") => &mut self.unnamed[kind as usize],
+            named => self.named.entry(named).or_default(),
+        };
+        *sum = sum.saturating_add(tokens);
+        *all += items;
+    }
+
+    /// Returns the sources that have items, in their order.
+    fn into_sources(mut self) -> BTreeMap<NamedSource<'a>, (u64, usize)> {
+        let unnamed = SourceKind::ALL.into_iter().map(|kind| (kind, "")).zip(self.unnamed);
+        self.named.extend(unnamed);
+        self.named.retain(|_, (_, items)| *items > 0);
+        self.named
     }
 
     fn add_request(&mut self, request: &'a ModelRequest, size: SizeCounter<'_>) {
@@ -183,6 +196,18 @@ impl<'a> SourceSums<'a> {
 }
 
 impl SourceKind {
+    const COUNT: usize = 8;
+    const ALL: [Self; Self::COUNT] = [
+        Self::System,
+        Self::Tool,
+        Self::ToolResults,
+        Self::User,
+        Self::Replies,
+        Self::Thinking,
+        Self::Media,
+        Self::Summary,
+    ];
+
     fn source(self, name: &str) -> ContextSource {
         match self {
             Self::System => ContextSource::System,
@@ -268,6 +293,7 @@ impl ContextReport {
         let size = SizeCounter { counter, api: &info.api };
         let mut sums = SourceSums::default();
         sums.add_request(request, size);
+        let sums = sums.into_sources();
         let TokenEstimate { tokens: used, error, is_anchored } = estimate;
 
         let factor = if is_anchored {
@@ -279,14 +305,14 @@ impl ContextReport {
             .saturating_mul(MESSAGE)
             .saturating_add((request.tools.len() as u64).saturating_mul(TOOL))
             .saturating_add(REQUEST);
-        let raw = sums.0.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
+        let raw = sums.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
         let scaled = scale(raw, factor);
         let all = scaled.saturating_add(scale(framing, factor));
         // If the total is lower than the sum, every part gets its share of it.
         let (total, of) = if all > used { (used, raw.saturating_add(framing)) } else { (scaled, raw) };
         let mut left = used;
-        let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.0.len() + 1);
-        for ((kind, name), (tokens, items)) in sums.0 {
+        let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.len() + 1);
+        for ((kind, name), (tokens, items)) in sums {
             let source = kind.source(name);
             let tokens = ratio(tokens, total, of).min(left);
             left -= tokens;
