@@ -1,8 +1,8 @@
 //! Views of a conversation at every possible cut, encoded for each protocol.
 
 use agent::message::{
-    AssistantMessage, Conversation, Message, OutcomeKind, Part, ProviderData, ToolResultMessage, UserMessage,
-    ViewError,
+    AssistantMessage, Content, Conversation, Message, MessageList, OutcomeKind, Part, ProviderData,
+    ToolResultMessage, UserMessage, ViewError,
 };
 use agent::model::{ContextReport, ContextRules, Model as _, ModelInfo, ModelRequest};
 use agent::provider::protocol;
@@ -171,4 +171,71 @@ fn recorded_conversations_fit_into_windows_of_a_part_of_their_length() {
         }
     }
     assert!(fits > 10 && compacted > 10, "{fits} fit, {compacted} of them compacted");
+}
+
+/// Recorded conversations one after the other, until they have 120 replies. The calls of each have ids of their own.
+fn joined(recorded: &[Conversation]) -> Conversation {
+    let mut long = Conversation::new();
+    let mut replies = 0;
+    for (number, one) in recorded.iter().cycle().enumerate() {
+        for message in one.shared() {
+            let mut message = Message::clone(message);
+            match &mut message {
+                Message::Assistant(reply) => {
+                    replies += 1;
+                    for part in &mut reply.content {
+                        if let Content::ToolCall(call) = &mut part.content {
+                            call.id = format!("{number}_{}", call.id);
+                        }
+                    }
+                }
+                Message::ToolResult(result) => result.call_id = format!("{number}_{}", result.call_id),
+                _ => {}
+            }
+            long.push(message);
+        }
+        if replies >= 120 {
+            break;
+        }
+    }
+    long
+}
+
+/// A long conversation of recorded messages, in a window that is a part of it: each request on the way fits, is sound and can be encoded.
+#[test]
+fn long_conversations_of_recorded_messages_fit_at_every_request_on_the_way() {
+    let model = ScriptedModel::new([""; 0]);
+    let used =
+        |sent: &MessageList| ContextReport::of(&ModelRequest::new(sent.iter().cloned()), model.info()).used;
+    let all = recorded();
+    for (_, name) in PROTOCOLS {
+        let own: Vec<_> = all.iter().filter(|(_, of, _)| *of == name).map(|(.., one)| one.clone()).collect();
+        let long = joined(&own);
+        assert!(long.is_sound(), "{name}");
+        let whole = used(&long.view());
+        for share in [2, 4, 8] {
+            let window = whole * 2 / share;
+            let rules = ContextRules::new().window(window);
+            let (mut grown, mut requests) = (Conversation::new(), 0);
+            for (at, message) in long.shared().iter().enumerate() {
+                if message.as_assistant().is_some() {
+                    let what = format!("{name}, 1/{share}, message {at}");
+                    while let Some(at) = rules.fit(&mut grown, &ModelRequest::default(), &model).unwrap() {
+                        grown.compact(at, "So far.").unwrap_or_else(|error| panic!("{what}: {error}"));
+                    }
+                    // Half of a window is for the reply.
+                    assert!(used(&grown.view()) <= window / 2, "{what}");
+                    assert_sendable(&what, name, &grown);
+                    requests += 1;
+                }
+                grown.push(message.clone());
+            }
+            let changes = grown.view_changes().len();
+            assert!(
+                requests >= 120 && (1..=requests / 3).contains(&changes),
+                "{name}: {changes} of {requests}"
+            );
+            assert_eq!(grown.shared(), long.shared(), "{name}");
+        }
+    }
 }

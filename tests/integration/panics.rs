@@ -8,10 +8,13 @@ use agent::mcp::ClientConfig;
 use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller};
 use agent::mcp::{McpClient, McpServer};
 use agent::message::ToolCall;
-use agent::model::{Model as _, StepCx};
+use agent::model::{ContextRules, Model as _, StepCx};
 use agent::provider::http::{ApiKey, HttpOptions};
 use agent::traffic::TrafficKind;
-use agent::{BoxFuture, Registry, ToolContext, ToolOutcome, json, tool, tool::OutcomeCode, tools};
+use agent::{
+    Assistant, BoxFuture, Registry, ScriptedModel, ToolContext, ToolOutcome, json, tool, tool::OutcomeCode,
+    tools,
+};
 
 use crate::mcp_mock::{Answer, Mock};
 use crate::mcp_support::{ask, run};
@@ -223,4 +226,17 @@ impl Authenticator for Guard {
             }
         })
     }
+}
+
+#[tokio::test]
+async fn texts_at_which_a_token_counter_panics_are_estimated() {
+    let counted = Assistant::builder(ScriptedModel::new(["Hello!"]))
+        .system("Answer briefly, in one sentence.")
+        .token_counter(|text| if text.contains("sentence") { panic_any(Bomb) } else { text.len() as u64 })
+        .manage_context(ContextRules::new().window(10_000))
+        .build()
+        .unwrap();
+    counted.prompt("Hi").await.unwrap();
+    // A request, and 32 bytes of the system prompt; each message with its bytes.
+    assert_eq!(counted.context().used, 8 + 8 + (4 + 2) + (4 + 6));
 }

@@ -396,6 +396,7 @@ const OF_LONG_RUNS: [&str; 6] = [
     "agent.compact.tokens_before",
     "agent.fallback.answered",
     "agent.fallback.attempts",
+    "gen_ai.agent.description",
     "gen_ai.agent.name",
     "gen_ai.conversation.compacted",
 ];
@@ -413,6 +414,7 @@ async fn a_summary_the_models_of_a_fallback_and_the_name_of_the_agent_are_traced
     let (traces, _guard) = traced();
     let assistant = Assistant::builder(Fallback::new([first, second]))
         .agent_name("support")
+        .agent_description("Answers questions about orders.")
         .conversation(chat(600, 15))
         .manage_context(rules())
         .build()

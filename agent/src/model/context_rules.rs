@@ -381,8 +381,8 @@ impl ContextRules {
             behind[index - first] = sum;
         }
         let kept = |at: usize| {
-            let before = view.kept_before(at).map(|message| size.message(message));
-            before.fold(behind.get(at - first).copied().unwrap_or_default(), u64::saturating_add)
+            let after = behind.get(at - first).copied().unwrap_or_default();
+            after.saturating_add(size.messages(view.kept_before(at)))
         };
         let cuts = view.cuts().into_iter().map(|at| (at, kept(at)));
         let mut best: Option<(usize, u64)> = None;

@@ -88,6 +88,7 @@ pub(super) struct Config {
     pub(super) chunk_meters: Vec<ChunkMeter>,
     /// The name of the agent in traces.
     pub(super) agent_name: Option<Arc<str>>,
+    pub(super) agent_description: Option<Arc<str>>,
     /// Reads the answers of all runs, if the requests have a schema for them.
     pub(super) answer: Option<Arc<AnswerReader<Value>>>,
     /// The answer that this run is expected to give.

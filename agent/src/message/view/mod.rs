@@ -458,10 +458,22 @@ impl ConversationView {
 
     /// Returns the result at this index with other content.
     fn replacement(&self, index: usize, content: Part) -> Option<Arc<Message>> {
-        let mut result = self.conversation.get(index)?.as_tool_result()?.clone();
-        result.structured = None;
-        result.content = vec![content];
-        Some(Arc::new(result.into()))
+        let result = self.conversation.get(index)?.as_tool_result()?;
+        // Without a copy of the content that is replaced.
+        let replacement = ToolResultMessage {
+            call_id: result.call_id.clone(),
+            tool: result.tool.clone(),
+            content: vec![content],
+            structured: None,
+            outcome: result.outcome.clone(),
+            code: result.code.clone(),
+            is_error: result.is_error,
+            edited_args: result.edited_args.clone(),
+            metadata: result.metadata.clone(),
+            provider_data: result.provider_data.clone(),
+            extra: result.extra.clone(),
+        };
+        Some(Arc::new(replacement.into()))
     }
 
     fn rebuild(&mut self) {
@@ -478,8 +490,15 @@ impl ConversationView {
         let from = summary.map_or(0, |(from, _)| *from);
         let kept = summary.into_iter().flat_map(|_| self.kept_before(from)).cloned();
         let summary = summary.map(|(_, summary)| summary.clone());
-        let rest = (from..until).filter_map(|at| replaced.get(&at).or_else(|| self.conversation.get(at)));
-        summary.into_iter().chain(kept).chain(rest.cloned()).collect()
+        let mut sent: Vec<_> = summary.into_iter().chain(kept).collect();
+        let before = sent.len();
+        sent.extend_from_slice(self.conversation.get(from..until).unwrap_or_default());
+        for (at, message) in replaced.range(from..until.max(from)) {
+            if let Some(place) = sent.get_mut(before + at - from) {
+                *place = message.clone();
+            }
+        }
+        sent.into()
     }
 }
 

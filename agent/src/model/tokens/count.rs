@@ -17,17 +17,36 @@ impl TokenCounter for TokenEstimator {
     fn count_text(&self, text: &str) -> u64 {
         // In 1/1024 of a token: 256 for an ASCII character, and once more for one of encoded data.
         let data = (encoded_bytes(text.as_bytes()) as u64).saturating_mul(256);
-        let sum = if text.is_ascii() {
-            (text.len() as u64).saturating_mul(256)
-        } else {
-            text.chars().map(weight).fold(0, u64::saturating_add)
-        };
+        // Every byte as one of ASCII, and then the characters that are none, of which most texts have few.
+        let mut sum = (text.len() as u64).saturating_mul(256);
+        let mut rest = after_ascii(text);
+        while !rest.is_empty() {
+            let mut length = 0;
+            for character in rest.chars().take_while(|character| !character.is_ascii()) {
+                let bytes = character.len_utf8();
+                sum = sum.saturating_add(weight(character)).saturating_sub(bytes as u64 * 256);
+                length += bytes;
+            }
+            rest = after_ascii(rest.get(length..).unwrap_or_default());
+        }
         sum.saturating_add(data).div_ceil(1024)
     }
 
     fn count_json(&self, json: &str) -> u64 {
         (json.len() as u64).div_ceil(5)
     }
+
+    fn id(&self) -> Option<u64> {
+        Some(0)
+    }
+}
+
+/// Returns the text from its first character on that is not one of ASCII.
+fn after_ascii(text: &str) -> &str {
+    let (chunks, _) = text.as_bytes().as_chunks::<32>();
+    let chunks = chunks.iter().take_while(|chunk| chunk.is_ascii()).count();
+    let rest = text.get(chunks * 32..).unwrap_or_default();
+    rest.trim_start_matches(|character: char| character.is_ascii())
 }
 
 /// Returns the length of all runs of characters of base64 that are data. Such a run has one at a multiple of its least length, so that the

@@ -8,21 +8,40 @@ const PAGE: u64 = 1_500;
 const MAX_DOCUMENT: u64 = 100_000;
 const AUDIO_SECOND: u64 = 32;
 
+/// How a protocol counts images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum ImageRule {
+    Anthropic,
+    OpenAi,
+    Gemini,
+    Unknown,
+}
+
+impl ImageRule {
+    /// Returns the rule of the protocol `api`.
+    pub(super) fn of(api: &str) -> Self {
+        match api {
+            api if api.starts_with("anthropic") => Self::Anthropic,
+            api if api.starts_with("openai") => Self::OpenAi,
+            api if api.starts_with("gemini") => Self::Gemini,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// Returns the tokens of an image by the rule of the protocol `api`.
 pub(super) fn image(media: &Media, api: &str) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return IMAGE };
     let Some((width, height)) = pixels(bytes).filter(|(width, height)| *width > 0 && *height > 0) else {
         return IMAGE;
     };
-    if api.starts_with("anthropic") {
+    match ImageRule::of(api) {
         // Larger images are scaled down to about this size.
-        (width * height).div_ceil(750).min(1_600)
-    } else if api.starts_with("openai") {
-        openai_image(width, height)
-    } else if api.starts_with("gemini") {
-        if width <= 384 && height <= 384 { 258 } else { 258 * width.div_ceil(768) * height.div_ceil(768) }
-    } else {
-        IMAGE
+        ImageRule::Anthropic => (width * height).div_ceil(750).min(1_600),
+        ImageRule::OpenAi => openai_image(width, height),
+        ImageRule::Gemini if width <= 384 && height <= 384 => 258,
+        ImageRule::Gemini => 258 * width.div_ceil(768) * height.div_ceil(768),
+        ImageRule::Unknown => IMAGE,
     }
 }
 

@@ -4,10 +4,13 @@ mod anchor;
 mod count;
 mod media;
 mod report;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+#[cfg(any(test, feature = "runtime"))]
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use anchor::TokenEstimate;
 pub(crate) use count::TokenEstimator;
@@ -28,14 +31,40 @@ pub(crate) trait TokenCounter: Send + Sync {
     fn count_json(&self, json: &str) -> u64 {
         self.count_text(json)
     }
+
+    /// Returns the number under which its counts are kept, which no other counter has; `None` if they are not kept.
+    fn id(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A function that counts texts. JSON is a text to it.
-pub(crate) struct CountWith<F>(pub(crate) F);
+pub(crate) struct CountWith<F> {
+    count: F,
+    id: Option<u64>,
+}
+
+impl<F> CountWith<F> {
+    /// Creates a counter whose counts are kept.
+    #[cfg(any(test, feature = "runtime"))]
+    pub(crate) fn kept(count: F) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        Self { count, id: Some(NEXT_ID.fetch_add(1, Ordering::Relaxed)) }
+    }
+
+    /// Creates a counter that is used once.
+    pub(crate) fn once(count: F) -> Self {
+        Self { count, id: None }
+    }
+}
 
 impl<F: Fn(&str) -> u64 + Send + Sync> TokenCounter for CountWith<F> {
     fn count_text(&self, text: &str) -> u64 {
-        (self.0)(text)
+        (self.count)(text)
+    }
+
+    fn id(&self) -> Option<u64> {
+        self.id
     }
 }
 
@@ -78,13 +107,14 @@ impl SizeCounter<'_> {
         }
     }
 
-    pub(crate) fn message(self, message: &Message) -> u64 {
-        let parts = message.content().iter().map(|part| self.part(part));
-        parts.fold(MESSAGE, u64::saturating_add)
+    pub(crate) fn message(self, message: &Arc<Message>) -> u64 {
+        self.messages([message])
     }
 
-    pub(super) fn messages(self, messages: &[Arc<Message>]) -> u64 {
-        messages.iter().map(|message| self.message(message)).fold(0, u64::saturating_add)
+    pub(crate) fn messages<'m>(self, messages: impl IntoIterator<Item = &'m Arc<Message>>) -> u64 {
+        let mut sum = 0_u64;
+        self.sizes(messages, |_, size| sum = sum.saturating_add(size.tokens()));
+        sum
     }
 
     pub(super) fn tool(self, tool: &ToolDefinition) -> u64 {

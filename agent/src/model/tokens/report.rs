@@ -6,10 +6,11 @@ use std::fmt;
 use serde::Serialize;
 
 use super::anchor::{self, ONE, TokenEstimate, ratio, scale};
+use super::sizes::MessageSize;
 use super::{CountWith, MESSAGE, REQUEST, SizeCounter, TOOL, TokenCounter, TokenEstimator};
 #[cfg(feature = "runtime")]
 use crate::message::ConversationView;
-use crate::message::{Content, Message};
+use crate::message::Message;
 use crate::model::{ModelInfo, ModelRequest};
 
 /// The content of a model's context window, by source. Its `Display` is a table.
@@ -143,50 +144,70 @@ type NamedSource<'a> = (SourceKind, &'a str);
 
 /// The tokens and the number of items of each source.
 #[derive(Default)]
-struct SourceSums<'a>(BTreeMap<NamedSource<'a>, (u64, usize)>);
+struct SourceSums<'a> {
+    /// Of the sources without a name, by their kinds.
+    unnamed: [(u64, usize); SourceKind::COUNT],
+    named: BTreeMap<NamedSource<'a>, (u64, usize)>,
+}
 
 impl<'a> SourceSums<'a> {
-    fn add(&mut self, source: NamedSource<'a>, tokens: u64) {
-        let (sum, items) = self.0.entry(source).or_default();
+    fn add(&mut self, source: NamedSource<'a>, (tokens, items): (u64, usize)) {
+        let (sum, all) = match source {
+            (kind, "") => &mut self.unnamed[kind as usize],
+            named => self.named.entry(named).or_default(),
+        };
         *sum = sum.saturating_add(tokens);
-        *items += 1;
+        *all += items;
+    }
+
+    /// Returns the sources that have items, in their order.
+    fn into_sources(mut self) -> BTreeMap<NamedSource<'a>, (u64, usize)> {
+        let unnamed = SourceKind::ALL.into_iter().map(|kind| (kind, "")).zip(self.unnamed);
+        self.named.extend(unnamed);
+        self.named.retain(|_, (_, items)| *items > 0);
+        self.named
     }
 
     fn add_request(&mut self, request: &'a ModelRequest, size: SizeCounter<'_>) {
         if let Some(system) = &request.system {
-            self.add((SourceKind::System, ""), size.counter.count_text(system));
+            self.add((SourceKind::System, ""), (size.counter.count_text(system), 1));
         }
         if let Some(output) = &request.output {
-            self.add((SourceKind::System, ""), size.counter.count_json(&output.schema.to_string()));
+            self.add((SourceKind::System, ""), (size.counter.count_json(&output.schema.to_string()), 1));
         }
         for tool in &*request.tools {
             let tokens = size.tool(tool).saturating_sub(TOOL);
-            self.add((SourceKind::Tool, tool.name()), tokens);
+            self.add((SourceKind::Tool, tool.name()), (tokens, 1));
         }
-        for message in &request.messages {
-            self.add_message(message, size);
-        }
+        size.sizes(&request.messages, |message, size| self.add_message(message, size));
     }
 
-    fn add_message(&mut self, message: &'a Message, size: SizeCounter<'_>) {
+    fn add_message(&mut self, message: &'a Message, size: MessageSize) {
         let source = match message {
             Message::ToolResult(result) => (SourceKind::ToolResults, &*result.tool),
             Message::Assistant(_) => (SourceKind::Replies, ""),
             Message::User(user) if user.is_summary() => (SourceKind::Summary, ""),
             _ => (SourceKind::User, ""),
         };
-        for part in message.content() {
-            let source = match &part.content {
-                Content::Thinking { .. } => (SourceKind::Thinking, ""),
-                Content::Image(_) | Content::Document(_) | Content::Audio(_) => (SourceKind::Media, ""),
-                _ => source,
-            };
-            self.add(source, size.part(part));
-        }
+        self.add(source, size.others);
+        self.add((SourceKind::Thinking, ""), size.thinking);
+        self.add((SourceKind::Media, ""), size.media);
     }
 }
 
 impl SourceKind {
+    const COUNT: usize = 8;
+    const ALL: [Self; Self::COUNT] = [
+        Self::System,
+        Self::Tool,
+        Self::ToolResults,
+        Self::User,
+        Self::Replies,
+        Self::Thinking,
+        Self::Media,
+        Self::Summary,
+    ];
+
     fn source(self, name: &str) -> ContextSource {
         match self {
             Self::System => ContextSource::System,
@@ -245,7 +266,7 @@ impl ContextReport {
         info: &ModelInfo,
         counter: impl Fn(&str) -> u64 + Send + Sync,
     ) -> Self {
-        Self::counted(request, info, &CountWith(counter))
+        Self::counted(request, info, &CountWith::once(counter))
     }
 
     fn counted(request: &ModelRequest, info: &ModelInfo, counter: &dyn TokenCounter) -> Self {
@@ -272,6 +293,7 @@ impl ContextReport {
         let size = SizeCounter { counter, api: &info.api };
         let mut sums = SourceSums::default();
         sums.add_request(request, size);
+        let sums = sums.into_sources();
         let TokenEstimate { tokens: used, error, is_anchored } = estimate;
 
         let factor = if is_anchored {
@@ -283,14 +305,14 @@ impl ContextReport {
             .saturating_mul(MESSAGE)
             .saturating_add((request.tools.len() as u64).saturating_mul(TOOL))
             .saturating_add(REQUEST);
-        let raw = sums.0.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
+        let raw = sums.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
         let scaled = scale(raw, factor);
         let all = scaled.saturating_add(scale(framing, factor));
         // If the total is lower than the sum, every part gets its share of it.
         let (total, of) = if all > used { (used, raw.saturating_add(framing)) } else { (scaled, raw) };
         let mut left = used;
-        let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.0.len() + 1);
-        for ((kind, name), (tokens, items)) in sums.0 {
+        let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.len() + 1);
+        for ((kind, name), (tokens, items)) in sums {
             let source = kind.source(name);
             let tokens = ratio(tokens, total, of).min(left);
             left -= tokens;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::AssistantBuilder;
-use crate::model::{ContextRules, CountWith, Model};
+use crate::model::{ContextRules, CountWith, Model, TokenCounter as _, TokenEstimator};
+use crate::panics::catch;
 use crate::provider::Prices;
 use crate::runtime::budget::Budget;
 
@@ -51,7 +52,7 @@ impl AssistantBuilder {
 
     /// Sets the function that counts the tokens of a text, for example with the vocabulary of the model; for
     /// [`Assistant::context`](crate::Assistant::context), [`manage_context`](Self::manage_context) and budgets. It must return the same number
-    /// for the same text. By default tokens are [estimated](crate::model::ContextReport::of).
+    /// for the same text; a text at which it panics is estimated. By default tokens are [estimated](crate::model::ContextReport::of).
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -63,7 +64,12 @@ impl AssistantBuilder {
     /// # Ok::<(), agent::run::BuildError>(())
     /// ```
     pub fn token_counter(mut self, counter: impl Fn(&str) -> u64 + Send + Sync + 'static) -> Self {
-        self.counter = Arc::new(CountWith(counter));
+        self.counter = Arc::new(CountWith::kept(move |text: &str| {
+            catch(|| counter(text)).unwrap_or_else(|panic| {
+                tracing::error!(%panic, "the function that counts tokens panicked");
+                TokenEstimator.count_text(text)
+            })
+        }));
         self
     }
 

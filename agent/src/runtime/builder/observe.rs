@@ -91,6 +91,22 @@ impl AssistantBuilder {
         self
     }
 
+    /// Sets the description of the agent in traces: `gen_ai.agent.description` of each run. Default: none.
+    ///
+    /// ```
+    /// use agent::{Assistant, ScriptedModel};
+    ///
+    /// let assistant = Assistant::builder(ScriptedModel::new(["Hello!"]))
+    ///     .agent_name("support")
+    ///     .agent_description("Answers questions about orders.")
+    ///     .build()?;
+    /// # Ok::<(), agent::run::BuildError>(())
+    /// ```
+    pub fn agent_description(mut self, description: impl Into<Arc<str>>) -> Self {
+        self.agent_description = Some(description.into());
+        self
+    }
+
     /// Records content in traces: messages (`gen_ai.input.messages`, `gen_ai.output.messages`), the arguments and results of calls, and the
     /// values of coercions. By default, traces contain only names and numbers.
     ///

@@ -241,13 +241,14 @@ impl Performer {
             (task.meters, task.run_id) = (self.config.meters.clone(), self.run_id.clone());
             task
         };
-        if draft.fits(at) {
-            return Some((at, task(at)));
+        let whole = task(at);
+        if whole.problem().is_none() {
+            return Some((at, whole));
         }
         let cuts: Vec<_> = view.cuts().into_iter().filter(|cut| *cut < at).collect();
         let fits = cuts.partition_point(|cut| draft.fits(*cut));
-        let at = fits.checked_sub(1).and_then(|last| cuts.get(last).copied()).unwrap_or(at);
-        Some((at, task(at)))
+        let earlier = fits.checked_sub(1).and_then(|last| cuts.get(last).copied());
+        Some(earlier.map_or((at, whole), |at| (at, task(at))))
     }
 
     /// Replaces the messages before this index by a summary.
@@ -304,7 +305,7 @@ impl Performer {
     fn refused_pins(&self, state: &ContextState, usable: u64) -> Option<ContextError> {
         let view = &state.view;
         let size = self.size_counter();
-        let pins = view.pinned().map(|message| size.message(message)).fold(0, u64::saturating_add);
+        let pins = size.messages(view.pinned());
         (pins > usable / 2).then(|| ContextError {
             pins_are_too_large: true,
             ..full(view, self.estimate(view, state.frame.tokens), usable, None, None)

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -169,7 +169,9 @@ impl SummaryDraft<'_> {
         let first = all.iter().find(|message| matches!(&***message, Message::User(_)));
         // About four characters are a token.
         let quoted = usize::try_from(part_of(*usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
-        let first = first.map(|first| shortened(&first.text(), quoted.min(MAX_QUOTED))).unwrap_or_default();
+        let first = first
+            .map(|first| shortened(&first.text(), quoted.min(MAX_QUOTED)).into_owned())
+            .unwrap_or_default();
         SummaryTask {
             writer: writer.clone(),
             counter: counter.clone(),
@@ -323,7 +325,7 @@ impl SummaryTask {
         if !answer.starts_with('{') {
             return Err("the answer is not a JSON object".to_owned());
         }
-        let plan = plan()?;
+        let plan = PLAN.as_ref().map_err(String::clone)?;
         let Summary { goal, decisions, open, facts } =
             plan.parse::<Summary>(answer).map_err(|report| report.to_text())?.value;
         let goal = goal.trim();
@@ -379,9 +381,9 @@ fn add_list(text: &mut String, name: &str, items: impl Iterator<Item = String>) 
     }
 }
 
-fn plan() -> Result<Plan, String> {
+static PLAN: LazyLock<Result<Plan, String>> = LazyLock::new(|| {
     Plan::for_type::<Summary>("summary", PlanOptions::default()).map_err(|error| error.to_string())
-}
+});
 
 /// Returns the request for a record of a transcript. It has no tools and none of the messages, so that every model can answer it.
 fn request(writer: &SummaryWriter, transcript: &str) -> ModelRequest {
@@ -394,9 +396,9 @@ fn request(writer: &SummaryWriter, transcript: &str) -> ModelRequest {
     let mut request = ModelRequest::new([Message::user(question)]).with_system(INSTRUCTIONS);
     request.max_tokens = Some(MAX_TOKENS.min(writer.usable));
     let capabilities = &info.capabilities;
-    if let Ok(plan) = plan()
+    if let Ok(plan) = &*PLAN
         && capabilities.native_output
-        && capabilities.output_dialect.is_none_or(|dialect| render(&plan, dialect).is_expressible())
+        && capabilities.output_dialect.is_none_or(|dialect| render(plan, dialect).is_expressible())
     {
         request.output = Some(OutputSchema::new("summary", plan.schema().clone()));
     }

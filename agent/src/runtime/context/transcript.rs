@@ -1,5 +1,6 @@
 //! Earlier messages as a text for the model that summarizes them.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -22,11 +23,10 @@ pub(super) fn transcript(
 fn write(messages: &[Arc<Message>], (data, words): (usize, usize)) -> String {
     let mut text = String::from("<transcript>\n");
     for message in messages {
-        let cut = |part: &str, most: usize| neutral(&shortened(part, most));
         if let Message::ToolResult(result) = &**message {
             let (tool, id, outcome) = (neutral(&result.tool), neutral(&result.call_id), &result.outcome);
             let _ = write!(text, "<result tool=\"{tool}\" call=\"{id}\" outcome=\"{}\">", outcome.as_str());
-            text.extend(result.content.iter().map(|part| cut(&words_of(part), data)));
+            result.content.iter().for_each(|part| push_cut(&mut text, &words_of(part), data));
             text.push_str("</result>\n");
             continue;
         }
@@ -34,12 +34,12 @@ fn write(messages: &[Arc<Message>], (data, words): (usize, usize)) -> String {
         for part in message.content() {
             match &part.content {
                 Content::ToolCall(call) => {
-                    let args = cut(call.args.text(), data);
-                    let _ = write!(text, "\ncalls {} as {}: {args}", neutral(&call.name), neutral(&call.id));
+                    let _ = write!(text, "\ncalls {} as {}: ", neutral(&call.name), neutral(&call.id));
+                    push_cut(&mut text, call.args.text(), data);
                 }
                 // The model's own notes are not a part of what happened.
                 Content::Thinking { .. } | Content::Opaque(_) => {}
-                _ => text.push_str(&cut(&words_of(part), words)),
+                _ => push_cut(&mut text, &words_of(part), words),
             }
         }
         text.push_str("</message>\n");
@@ -47,43 +47,48 @@ fn write(messages: &[Arc<Message>], (data, words): (usize, usize)) -> String {
     text + "</transcript>"
 }
 
+fn push_cut(text: &mut String, part: &str, characters: usize) {
+    text.push_str(&neutral(&shortened(part, characters)));
+}
+
 /// Returns the text of a part, or words for it.
-fn words_of(part: &Part) -> String {
-    match &part.content {
-        Content::Text(text) | Content::Refusal(text) => text.clone(),
-        Content::Image(_) => "[an image]".to_owned(),
-        Content::Document(_) => "[a document]".to_owned(),
-        Content::Audio(_) => "[a recording]".to_owned(),
-        Content::Resource(resource) => resource.as_text().unwrap_or("[a file]").to_owned(),
-        Content::ResourceLink(link) => format!("[{}]", link.uri),
-        Content::ProviderTool(tool) => format!("[{}]", tool.description()),
-        _ => String::new(),
-    }
+fn words_of(part: &Part) -> Cow<'_, str> {
+    let words = match &part.content {
+        Content::Text(text) | Content::Refusal(text) => text,
+        Content::Image(_) => "[an image]",
+        Content::Document(_) => "[a document]",
+        Content::Audio(_) => "[a recording]",
+        Content::Resource(resource) => resource.as_text().unwrap_or("[a file]"),
+        Content::ResourceLink(link) => return format!("[{}]", link.uri).into(),
+        Content::ProviderTool(tool) => return format!("[{}]", tool.description()).into(),
+        _ => "",
+    };
+    words.into()
 }
 
 /// Returns the beginning of a text, with what is left out as a number.
-pub(super) fn shortened(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        None => text.to_owned(),
-        Some((end, _)) => {
-            let left_out = text.get(end..).unwrap_or_default().chars().count();
-            format!("{}… [{left_out} more characters]", text.get(..end).unwrap_or_default())
-        }
-    }
+pub(super) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
+    let end = if text.len() <= characters || text.is_ascii() {
+        Some(characters).filter(|end| *end < text.len())
+    } else {
+        text.char_indices().nth(characters).map(|(end, _)| end)
+    };
+    let Some((start, rest)) = end.and_then(|end| text.split_at_checked(end)) else { return text.into() };
+    format!("{start}… [{} more characters]", rest.chars().count()).into()
 }
 
 /// Changes what looks like the frame, so that a text cannot leave it.
-fn neutral(text: &str) -> String {
+fn neutral(text: &str) -> Cow<'_, str> {
+    if !text.contains('<') {
+        return text.into();
+    }
     let mut text = text.to_owned();
     for tag in ["transcript", "message", "result", "summary"] {
         for open in ["<", "</"] {
-            let frame = format!("{open}{tag}");
-            if text.contains(&frame) {
-                text = text.replace(&frame, &format!("{open} {tag}"));
-            }
+            text = text.replace(&format!("{open}{tag}"), &format!("{open} {tag}"));
         }
     }
-    text
+    text.into()
 }
 
 #[cfg(test)]

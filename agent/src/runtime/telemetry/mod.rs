@@ -38,6 +38,7 @@ pub(super) fn run_span(config: &Config, run_id: &str, session_id: Option<&str>) 
         "invoke_agent",
         otel.name = name.map(|name| format!("invoke_agent {name}")),
         gen_ai.agent.name = name,
+        gen_ai.agent.description = config.agent_description.as_deref(),
         otel.kind = "internal",
         gen_ai.operation.name = "invoke_agent",
         gen_ai.provider.name = provider_name(info),

@@ -1,0 +1,216 @@
+//! The sizes of messages, kept from one count to the next, because only a few messages of a long conversation are new each time.
+//!
+//! A message is known by its address. No other message can have it while the table refers to it, and the message is not edited at that
+//! address meanwhile: `Arc::make_mut` moves it to another one first.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::media::ImageRule;
+use super::{MESSAGE, SizeCounter};
+use crate::message::{Content, Message};
+
+/// The maximum number of sizes that are kept in the whole process.
+const MAX_SIZES: usize = 1 << 16;
+/// From this number on, sizes of messages that were dropped are looked for whenever it has doubled.
+const MIN_SIZES: usize = 1 << 10;
+
+/// The tokens and the number of the parts of a message: of thinking, of media, and of all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct MessageSize {
+    pub(super) thinking: (u64, usize),
+    pub(super) media: (u64, usize),
+    pub(super) others: (u64, usize),
+}
+
+impl MessageSize {
+    /// Returns the tokens of the message.
+    pub(super) fn tokens(&self) -> u64 {
+        let parts = [self.thinking, self.media, self.others];
+        parts.iter().fold(MESSAGE, |sum, (tokens, _)| sum.saturating_add(*tokens))
+    }
+}
+
+impl SizeCounter<'_> {
+    /// Calls `each` with every message and its size, in order.
+    pub(super) fn sizes<'m>(
+        self,
+        messages: impl IntoIterator<Item = &'m Arc<Message>>,
+        mut each: impl FnMut(&'m Message, MessageSize),
+    ) {
+        let Some(counter) = self.counter.id() else {
+            return messages.into_iter().for_each(|message| each(message, self.count(message)));
+        };
+        let rule = ImageRule::of(self.api);
+        let mut table = lock_table();
+        for message in messages {
+            let key = SizeKey { message: Arc::as_ptr(message).addr(), counter, rule };
+            let size = match table.sizes.get(&key) {
+                Some((_, size)) => *size,
+                None => {
+                    // A counter is code of the application, which is called without a lock.
+                    drop(table);
+                    let size = self.count(message);
+                    table = lock_table();
+                    table.put(key, message, size);
+                    size
+                }
+            };
+            each(message, size);
+        }
+    }
+
+    fn count(self, message: &Message) -> MessageSize {
+        let mut size = MessageSize::default();
+        for part in message.content() {
+            let (tokens, parts) = match &part.content {
+                Content::Thinking { .. } => &mut size.thinking,
+                Content::Image(_) | Content::Document(_) | Content::Audio(_) => &mut size.media,
+                _ => &mut size.others,
+            };
+            *tokens = tokens.saturating_add(self.part(part));
+            *parts += 1;
+        }
+        size
+    }
+}
+
+/// Everything on which a size depends.
+#[derive(Clone, Copy, Hash, PartialEq, Eq)]
+struct SizeKey {
+    message: usize,
+    counter: u64,
+    rule: ImageRule,
+}
+
+struct SizeTable {
+    sizes: HashMap<SizeKey, (Weak<Message>, MessageSize), BuildHasherDefault<SizeHasher>>,
+    /// The number of sizes at which those of messages that were dropped are removed.
+    sweep_at: usize,
+}
+
+static TABLE: Mutex<SizeTable> = Mutex::new(SizeTable::new());
+
+fn lock_table() -> MutexGuard<'static, SizeTable> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SizeTable {
+    const fn new() -> Self {
+        Self { sizes: HashMap::with_hasher(BuildHasherDefault::new()), sweep_at: MIN_SIZES }
+    }
+
+    fn put(&mut self, key: SizeKey, message: &Arc<Message>, size: MessageSize) {
+        if self.sizes.len() >= self.sweep_at {
+            self.sizes.retain(|_, (message, _)| message.strong_count() > 0);
+            if self.sizes.len() >= MAX_SIZES {
+                self.sizes.clear();
+            }
+            self.sweep_at = (self.sizes.len() * 2).clamp(MIN_SIZES, MAX_SIZES);
+        }
+        self.sizes.insert(key, (Arc::downgrade(message), size));
+    }
+}
+
+/// A hash of few numbers, which no input decides.
+#[derive(Default)]
+struct SizeHasher(u64);
+
+impl Hasher for SizeHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0xf135_7aea_2e62_a9c5);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number.unsigned_abs() as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(26)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::super::{CountWith, TokenCounter, TokenEstimator};
+    use super::*;
+    use crate::message::Part;
+
+    fn size(message: &Arc<Message>) -> u64 {
+        SizeCounter { counter: &TokenEstimator, api: "acme-chat" }.message(message)
+    }
+
+    #[test]
+    fn a_message_is_counted_once_for_each_counter_and_rule_of_images() {
+        let counted = AtomicU64::new(0);
+        let count = |text: &str| {
+            // No lock is held while it runs.
+            assert_eq!(size(&Arc::new(Message::user("abcd"))), 5);
+            counted.fetch_add(1, Ordering::Relaxed);
+            text.len() as u64
+        };
+        let (kept, other, once) = (CountWith::kept(count), CountWith::kept(count), CountWith::once(count));
+        let message = Arc::new(Message::assistant([Part::thinking("abc"), Part::text("ab")]));
+        let expected = MessageSize { thinking: (3, 1), media: (0, 0), others: (2, 1) };
+        let mut calls = Vec::new();
+        let cases: [(&dyn TokenCounter, &str); 7] = [
+            (&kept, "openai-chat"),
+            (&kept, "openai-responses"),
+            (&kept, "gemini"),
+            (&kept, "openai-chat"),
+            (&other, "openai-chat"),
+            (&once, "openai-chat"),
+            (&once, "openai-chat"),
+        ];
+        for (counter, api) in cases {
+            SizeCounter { counter, api }.sizes([&message], |_, size| assert_eq!(size, expected));
+            calls.push(counted.swap(0, Ordering::Relaxed));
+        }
+        assert_eq!(calls, [2, 0, 2, 0, 2, 2, 2]);
+    }
+
+    #[test]
+    fn an_edited_message_is_counted_again() {
+        let mut message = Arc::new(Message::user("abc ".repeat(10)));
+        for tokens in 10..1_000 {
+            assert_eq!(size(&message), 4 + tokens);
+            let Message::User(user) = Arc::make_mut(&mut message) else { unreachable!() };
+            user.content = vec![Part::text("abc ".repeat(usize::try_from(tokens).unwrap() + 1))];
+        }
+        // One that is dropped leaves its address to none that is counted meanwhile.
+        for tokens in 1..1_000 {
+            assert_eq!(size(&Arc::new(Message::user("abc ".repeat(tokens)))), 4 + tokens as u64);
+        }
+    }
+
+    #[test]
+    fn sizes_of_dropped_messages_are_removed_and_their_number_is_bounded() {
+        let mut table = SizeTable::new();
+        let put = |table: &mut SizeTable, message: &Arc<Message>, counter| {
+            let key = SizeKey { message: Arc::as_ptr(message).addr(), counter, rule: ImageRule::Unknown };
+            table.put(key, message, MessageSize::default());
+        };
+        let kept = Arc::new(Message::user("kept"));
+        put(&mut table, &kept, 0);
+        for _ in 0..10 * MIN_SIZES {
+            put(&mut table, &Arc::new(Message::user("dropped")), 0);
+            assert!(table.sizes.len() <= MIN_SIZES);
+        }
+        assert!(table.sizes.values().any(|(message, _)| message.strong_count() > 0));
+        for counter in 0..2 * MAX_SIZES as u64 {
+            put(&mut table, &kept, counter);
+            assert!(table.sizes.len() <= MAX_SIZES);
+        }
+    }
+}
