@@ -7,7 +7,7 @@
 mod scalars;
 
 use super::object_keys::{KeyRole, ObjectRules, SeenKeys};
-use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, VariantNames};
+use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, VariantNames, word_at};
 use std::borrow::Cow;
 
 /// Values nest less deep than this, with a few alternatives at each level.
@@ -285,7 +285,7 @@ impl<'s> Scan<'s> {
     fn object(&mut self, object: &'s ObjectSpec, start: usize) -> ScanStep {
         let at = skip_blank(self.bytes, start + 1);
         if byte(self.bytes, at) == b'}' {
-            return self.closed_object(object, &SeenKeys::default(), at + 1);
+            return self.closed_early(object, 0, at + 1);
         }
         self.entries(object, 0, 0, at)
     }
@@ -293,6 +293,12 @@ impl<'s> Scan<'s> {
     /// Ends an object: nothing but other keys can complete it.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
+    }
+
+    /// Ends an object that has only these of its first 64 properties, one bit each.
+    #[inline(never)]
+    fn closed_early(&mut self, object: &ObjectSpec, bits: u64, end: usize) -> ScanStep {
+        if object.is_complete_of(bits) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
     /// Scans the entries of an object from a key, as long as they are written as usual and are among the first 64 properties. `bits`: those that
@@ -327,7 +333,7 @@ impl<'s> Scan<'s> {
             match after_value(text, &mut at) {
                 b',' => {}
                 b'}' if object.is_complete_with(bits) => return Ok(at),
-                b'}' => return self.closed_object(object, &SeenKeys::of_first(bits), at),
+                b'}' => return self.closed_early(object, bits, at),
                 _ => return Err(UNDECIDED),
             }
         }
@@ -416,9 +422,11 @@ impl<'s> Scan<'s> {
         // Usually the tag comes first, as a schema shows it.
         if let Some(value) = begin.key.end(text, first)
             && let value = skip_blank(text, value)
+            && let word = word_at(text, value)
             && let mut known = begin.variants.iter()
-            && let Some((mut at, variant, index)) =
-                known.find_map(|(name, variant, index)| Some((name.end(text, value)?, *variant, *index)))
+            && let Some((mut at, variant, index)) = known.find_map(|(name, variant, index)| {
+                Some((name.end_after(word, text, value)?, *variant, *index))
+            })
             && let NodeKind::Object(object) = self.graph.kind(variant)
         {
             match after_value(text, &mut at) {

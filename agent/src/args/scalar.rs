@@ -111,10 +111,11 @@ pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<In
     Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
 }
 
-/// Returns the number for a text, if the rules allow texts; within, `None` if it is none.
-pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Option<Num>>> {
+/// Returns the number for a text with its digits, if the rules allow texts; within, `None` if it is none.
+pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Option<(Num, &str)>>> {
+    let number = || Some((Num::of_text(text)?, text));
     let is_allowed = rules.has(Rules::TEXT_NUMBER);
-    is_allowed.then(|| CoercedScalar { value: Num::of_text(text), rule: CoercionRule::TextToNumber })
+    is_allowed.then(|| CoercedScalar { value: number(), rule: CoercionRule::TextToNumber })
 }
 
 /// Returns the boolean for a text, if it is one and the rules allow that.

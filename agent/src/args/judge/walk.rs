@@ -438,7 +438,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn number(&mut self, node: &PlanNode, doc: &Doc<'_>) -> Option<Num> {
         match &doc.shape {
             Shape::Number => Num::of_token(doc.raw),
-            Shape::Text(text) => self.coerced(node, |rules| coerced_num(text, rules))?.value,
+            Shape::Text(text) => Some(self.coerced(node, |rules| coerced_num(text, rules))?.value?.0),
             _ => None,
         }
     }

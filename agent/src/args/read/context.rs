@@ -350,7 +350,11 @@ impl<'c> Context<'c> {
         let (from, to) =
             if is_secret { (HIDDEN.into(), HIDDEN.into()) } else { (from.recorded(), to.recorded()) };
         let mut rare = self.rare.borrow_mut();
-        rare.get_or_insert_default().coercions.push(Coercion { path: at.pointer(), from, to, rule });
+        let coercions = &mut rare.get_or_insert_default().coercions;
+        if coercions.is_empty() {
+            coercions.reserve(8);
+        }
+        coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
     /// Begins to read a value whose findings are collected. Returns whether this is a place where serde tries alternatives.

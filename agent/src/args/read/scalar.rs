@@ -108,7 +108,8 @@ impl ScalarVisitor<'_> {
 
     /// Reads text where a number is expected.
     fn text_as_num<'de, E: Error>(self, spec: &NumSpec, text: &str) -> ScalarResult<'de, E> {
-        let Some(CoercedScalar { value: Some(number), rule }) = coerced_num(text, self.at.node.rules) else {
+        let coerced = coerced_num(text, self.at.node.rules);
+        let Some(CoercedScalar { value: Some((number, digits)), rule }) = coerced else {
             return Err(refused("type"));
         };
         if !spec.takes(number) {
@@ -131,7 +132,7 @@ impl ScalarVisitor<'_> {
             }
             Num::Float(f) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Float(f), rule);
-                Ok(self.give_float(spec, text, f))
+                Ok(self.give_float(spec, digits, f))
             }
         }
     }

@@ -193,8 +193,8 @@ impl Correction<'_> {
                 Some(coerced_float(float, lenient)?.value.to_value().to_string())
             }
             (NodeKind::Num(_), Shape::Text(text)) => {
-                let number = coerced_num(text, lenient)?.value?;
-                let written = serde_json::from_str(text.trim().trim_start_matches('+'));
+                let (number, digits) = coerced_num(text, lenient)?.value?;
+                let written = serde_json::from_str(digits.trim().trim_start_matches('+'));
                 Some(written.unwrap_or_else(|_| number.to_value()).to_string())
             }
             (NodeKind::Bool, Shape::Text(text)) => Some(coerced_bool(text, lenient)?.value.to_string()),
