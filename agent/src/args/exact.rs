@@ -7,7 +7,7 @@
 mod scalars;
 
 use super::object_keys::{KeyRole, ObjectRules, SeenKeys};
-use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, VariantNames, word_at};
+use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, VariantNames};
 use std::borrow::Cow;
 
 /// Values nest less deep than this, with a few alternatives at each level.
@@ -422,11 +422,9 @@ impl<'s> Scan<'s> {
         // Usually the tag comes first, as a schema shows it.
         if let Some(value) = begin.key.end(text, first)
             && let value = skip_blank(text, value)
-            && let word = word_at(text, value)
             && let mut known = begin.variants.iter()
-            && let Some((mut at, variant, index)) = known.find_map(|(name, variant, index)| {
-                Some((name.end_after(word, text, value)?, *variant, *index))
-            })
+            && let Some((mut at, variant, index)) =
+                known.find_map(|(name, variant, index)| Some((name.end(text, value)?, *variant, *index)))
             && let NodeKind::Object(object) = self.graph.kind(variant)
         {
             match after_value(text, &mut at) {
