@@ -477,7 +477,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             _ => {
                 let around = self.what_is_around(id, doc).or_else(|| self.word_as_key(id, doc));
                 self.not_a_word(Some(id), names, None, doc);
-                self.say(around);
+                self.advise(around);
             }
         }
     }
@@ -496,7 +496,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     /// Says what to do in the issue that was added last, which a corrected call can then show.
-    pub(super) fn say(&mut self, problem: Option<&str>) {
+    pub(super) fn advise(&mut self, problem: Option<&str>) {
         if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.last_mut())) {
             issue.problem = problem.to_owned();
             issue.suggestions.clear();
