@@ -40,7 +40,7 @@ const _: () = {
                             OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _,
                         };
                         (&::agent::__private::ResultOf::<
-                            <::agent::__private::Pick<
+                            <::agent::__private::OwnType<
                                 {
                                     #[allow(unused_imports)]
                                     use ::agent::__private::RunUnknown as _;
@@ -72,7 +72,7 @@ const _: () = {
                                 ValueUnknown as _,
                             };
                             match ::agent::__private::Returned(
-                                    <::agent::__private::Pick<
+                                    <::agent::__private::OwnType<
                                         {
                                             #[allow(unused_imports)]
                                             use ::agent::__private::RunUnknown as _;

@@ -39,7 +39,7 @@ const _: () = {
             set.push({
                 let this = ::agent::__private::share(&this);
                 (move || -> ::agent::__private::Entry {
-                    type __Pick0 = ::agent::__private::Pick<
+                    type __OwnType0 = ::agent::__private::OwnType<
                         {
                             #[allow(unused_imports)]
                             use ::agent::__private::ArgumentUnknown as _;
@@ -78,13 +78,13 @@ const _: () = {
                         #[schemars(crate = "::agent::__private::schemars")]
                         struct __Args {
                             #[schemars(description = "Where.")]
-                            path: <__Pick0 as ::agent::__private::OrStandIn<
+                            path: <__OwnType0 as ::agent::__private::OrStandIn<
                                 ::std::string::String,
                             >>::Field,
                         }
                         fn __run<'__a>(
                             this: ::agent::__private::Arc<Files>,
-                            p0: <__Pick0 as ::agent::__private::OrStandIn<
+                            p0: <__OwnType0 as ::agent::__private::OrStandIn<
                                 ::std::string::String,
                             >>::Field,
                             cx: &'__a ::agent::__private::ToolContext,
@@ -96,7 +96,7 @@ const _: () = {
                                 cx,
                                 move |cx: &::agent::__private::ToolContext| {
                                     let _ = cx;
-                                    let p0 = <__Pick0 as ::agent::__private::OrStandIn<
+                                    let p0 = <__OwnType0 as ::agent::__private::OrStandIn<
                                         ::std::string::String,
                                     >>::give(p0);
                                     {

@@ -53,7 +53,7 @@ const _: () = {
         use ::agent::__private::SortUnknown as _;
         ::agent::__private::Probe::<u32>::SORT.end(50i128, "50")
     };
-    type __Sent6 = <::agent::__private::Pick<
+    type __Sent6 = <::agent::__private::OwnType<
         {
             #[allow(unused_imports)]
             use ::agent::__private::ArgumentUnknown as _;
@@ -67,7 +67,7 @@ const _: () = {
         ::agent::__private::read_with(
             deserializer,
             |
-                sent: <::agent::__private::Pick<
+                sent: <::agent::__private::OwnType<
                     {
                         #[allow(unused_imports)]
                         use ::agent::__private::ArgumentUnknown as _;
@@ -75,7 +75,7 @@ const _: () = {
                     },
                 > as ::agent::__private::OrStandIn<String>>::Field|
             {
-                let sent = <::agent::__private::Pick<
+                let sent = <::agent::__private::OwnType<
                     {
                         #[allow(unused_imports)]
                         use ::agent::__private::ArgumentUnknown as _;
@@ -88,7 +88,7 @@ const _: () = {
     }
     type __Field0 = Order;
     const _: fn() = || ::agent::__private::field::<Order, Order>();
-    type __Described0 = <::agent::__private::Pick<
+    type __Described0 = <::agent::__private::OwnType<
         {
             #[allow(unused_imports)]
             use ::agent::__private::SchemaUnknown as _;
@@ -132,7 +132,7 @@ const _: () = {
             order: Order,
         }
         #[automatically_derived]
-        impl<'de> ::agent::__private::Checked<'de> for SearchArgs {
+        impl<'de> ::agent::__private::CheckedType<'de> for SearchArgs {
             fn read<__D>(
                 deserializer: __D,
             ) -> ::agent::__private::Result<Self, __D::Error>
@@ -168,7 +168,7 @@ const _: () = {
                 ::agent::__private::checked(deserializer)
             }
         }
-        type __Described = <::agent::__private::Pick<
+        type __Described = <::agent::__private::OwnType<
             {
                 #[allow(unused_imports)]
                 use ::agent::__private::SchemaUnknown as _;

@@ -60,7 +60,7 @@ const _: () = {
             #[schemars(with = "__Output1")]
             sensor: Sensor,
         }
-        type __Described = <::agent::__private::Pick<
+        type __Described = <::agent::__private::OwnType<
             {
                 #[allow(unused_imports)]
                 use ::agent::__private::SchemaUnknown as _;

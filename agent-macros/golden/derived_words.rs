@@ -47,7 +47,7 @@ const _: () = {
                 <__Mirror>::deserialize(deserializer)
             }
         }
-        type __Described = <::agent::__private::Pick<
+        type __Described = <::agent::__private::OwnType<
             {
                 #[allow(unused_imports)]
                 use ::agent::__private::SchemaUnknown as _;

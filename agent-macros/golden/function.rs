@@ -50,21 +50,21 @@ const _: () = {
     impl ::agent::__private::StaticTool for temperature {
         const NAME: &'static ::agent::__private::str = "temperature";
         fn entry() -> ::agent::__private::Entry {
-            type __Pick0 = ::agent::__private::Pick<
+            type __OwnType0 = ::agent::__private::OwnType<
                 {
                     #[allow(unused_imports)]
                     use ::agent::__private::ArgumentUnknown as _;
                     ::agent::__private::Probe::<String>::ARGUMENT
                 },
             >;
-            type __Pick1 = ::agent::__private::Pick<
+            type __OwnType1 = ::agent::__private::OwnType<
                 {
                     #[allow(unused_imports)]
                     use ::agent::__private::ArgumentUnknown as _;
                     ::agent::__private::Probe::<u8>::ARGUMENT
                 },
             >;
-            type __Pick2 = ::agent::__private::Pick<
+            type __OwnType2 = ::agent::__private::OwnType<
                 {
                     #[allow(unused_imports)]
                     use ::agent::__private::ArgumentUnknown as _;
@@ -74,14 +74,14 @@ const _: () = {
             fn __value0() -> u8 {
                 1
             }
-            fn __default0() -> <::agent::__private::Pick<
+            fn __default0() -> <::agent::__private::OwnType<
                 {
                     #[allow(unused_imports)]
                     use ::agent::__private::ArgumentUnknown as _;
                     ::agent::__private::Probe::<u8>::ARGUMENT
                 },
             > as ::agent::__private::OrStandIn<u8>>::Field {
-                <::agent::__private::Pick<
+                <::agent::__private::OwnType<
                     {
                         #[allow(unused_imports)]
                         use ::agent::__private::ArgumentUnknown as _;
@@ -118,7 +118,7 @@ const _: () = {
                 ::agent::__private::advise(::agent::__private::Probe::<String>::BY_VALUE)
             };
             const _: fn() = || ::agent::__private::argument::<
-                <::agent::__private::Known<
+                <::agent::__private::ReplacedType<
                     {
                         #[allow(unused_imports)]
                         use ::agent::__private::AdviceUnknown as _;
@@ -133,7 +133,7 @@ const _: () = {
                 ::agent::__private::advise(::agent::__private::Probe::<u8>::BY_VALUE)
             };
             const _: fn() = || ::agent::__private::argument::<
-                <::agent::__private::Known<
+                <::agent::__private::ReplacedType<
                     {
                         #[allow(unused_imports)]
                         use ::agent::__private::AdviceUnknown as _;
@@ -188,19 +188,19 @@ const _: () = {
                 #[schemars(crate = "::agent::__private::schemars")]
                 struct __Args {
                     #[schemars(description = "City name.")]
-                    city: <__Pick0 as ::agent::__private::OrStandIn<String>>::Field,
+                    city: <__OwnType0 as ::agent::__private::OrStandIn<String>>::Field,
                     #[serde(default = "__default0")]
                     #[schemars(transform = __show0)]
                     #[schemars(extend("minimum" = 0u64, "maximum" = 3u64))]
-                    decimals: <__Pick1 as ::agent::__private::OrStandIn<u8>>::Field,
-                    words: <__Pick2 as ::agent::__private::OrStandIn<
+                    decimals: <__OwnType1 as ::agent::__private::OrStandIn<u8>>::Field,
+                    words: <__OwnType2 as ::agent::__private::OrStandIn<
                         ::std::vec::Vec<String>,
                     >>::Field,
                 }
                 fn __run<'__a>(
-                    p0: <__Pick0 as ::agent::__private::OrStandIn<String>>::Field,
-                    p1: <__Pick1 as ::agent::__private::OrStandIn<u8>>::Field,
-                    p2: <__Pick2 as ::agent::__private::OrStandIn<
+                    p0: <__OwnType0 as ::agent::__private::OrStandIn<String>>::Field,
+                    p1: <__OwnType1 as ::agent::__private::OrStandIn<u8>>::Field,
+                    p2: <__OwnType2 as ::agent::__private::OrStandIn<
                         ::std::vec::Vec<String>,
                     >>::Field,
                     cx: &'__a ::agent::__private::ToolContext,
@@ -213,13 +213,13 @@ const _: () = {
                     {
                         let body = async move {
                             let _ = cx;
-                            let p0 = <__Pick0 as ::agent::__private::OrStandIn<
+                            let p0 = <__OwnType0 as ::agent::__private::OrStandIn<
                                 String,
                             >>::give(p0);
-                            let p1 = <__Pick1 as ::agent::__private::OrStandIn<
+                            let p1 = <__OwnType1 as ::agent::__private::OrStandIn<
                                 u8,
                             >>::give(p1);
-                            let p2 = <__Pick2 as ::agent::__private::OrStandIn<
+                            let p2 = <__OwnType2 as ::agent::__private::OrStandIn<
                                 ::std::vec::Vec<String>,
                             >>::give(p2);
                             let injected3 = match ::agent::__private::Inject::<

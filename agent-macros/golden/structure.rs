@@ -41,7 +41,7 @@ const _: () = {
                             OutputOfValue as _, OutputUnknown as _, OutputWithSchema as _,
                         };
                         (&::agent::__private::ResultOf::<
-                            <::agent::__private::Pick<
+                            <::agent::__private::OwnType<
                                 {
                                     #[allow(unused_imports)]
                                     use ::agent::__private::RunUnknown as _;
@@ -73,7 +73,7 @@ const _: () = {
                                 ValueUnknown as _,
                             };
                             match ::agent::__private::Returned(
-                                    <::agent::__private::Pick<
+                                    <::agent::__private::OwnType<
                                         {
                                             #[allow(unused_imports)]
                                             use ::agent::__private::RunUnknown as _;

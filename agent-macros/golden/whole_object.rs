@@ -41,7 +41,7 @@ const _: () = {
     impl ::agent::__private::StaticTool for SearchTool {
         const NAME: &'static ::agent::__private::str = "search";
         fn entry() -> ::agent::__private::Entry {
-            type __Pick0 = ::agent::__private::Pick<
+            type __OwnType0 = ::agent::__private::OwnType<
                 {
                     #[allow(unused_imports)]
                     use ::agent::__private::ArgumentUnknown as _;
@@ -56,7 +56,7 @@ const _: () = {
                 )
             };
             const _: fn() = || ::agent::__private::argument::<
-                <::agent::__private::Known<
+                <::agent::__private::ReplacedType<
                     {
                         #[allow(unused_imports)]
                         use ::agent::__private::AdviceUnknown as _;
@@ -92,10 +92,12 @@ const _: () = {
                 #[serde(crate = "::agent::__private::serde")]
                 #[schemars(crate = "::agent::__private::schemars")]
                 struct __Args {
-                    args: <__Pick0 as ::agent::__private::OrStandIn<SearchArgs>>::Field,
+                    args: <__OwnType0 as ::agent::__private::OrStandIn<
+                        SearchArgs,
+                    >>::Field,
                 }
                 fn __run<'__a>(
-                    p0: <__Pick0 as ::agent::__private::OrStandIn<SearchArgs>>::Field,
+                    p0: <__OwnType0 as ::agent::__private::OrStandIn<SearchArgs>>::Field,
                     cx: &'__a ::agent::__private::ToolContext,
                 ) -> ::agent::__private::BoxFuture<
                     '__a,
@@ -105,7 +107,7 @@ const _: () = {
                         cx,
                         move |cx: &::agent::__private::ToolContext| {
                             let _ = cx;
-                            let p0 = <__Pick0 as ::agent::__private::OrStandIn<
+                            let p0 = <__OwnType0 as ::agent::__private::OrStandIn<
                                 SearchArgs,
                             >>::give(p0);
                             {
@@ -140,17 +142,17 @@ const _: () = {
                         __options()
                             .approval(
                                 ::agent::__private::Approval::when::<
-                                    <__Pick0 as ::agent::__private::OrStandIn<
+                                    <__OwnType0 as ::agent::__private::OrStandIn<
                                         SearchArgs,
                                     >>::Field,
                                 >(|args| __approval(
-                                    <__Pick0 as ::agent::__private::OrStandIn<
+                                    <__OwnType0 as ::agent::__private::OrStandIn<
                                         SearchArgs,
                                     >>::lend(args),
                                 )),
                             )
                             .compile::<
-                                <__Pick0 as ::agent::__private::OrStandIn<
+                                <__OwnType0 as ::agent::__private::OrStandIn<
                                     SearchArgs,
                                 >>::Field,
                             >()
@@ -160,7 +162,7 @@ const _: () = {
                                 ::agent::__private::Approval::when::<
                                     __Args,
                                 >(|args| __approval(
-                                    <__Pick0 as ::agent::__private::OrStandIn<
+                                    <__OwnType0 as ::agent::__private::OrStandIn<
                                         SearchArgs,
                                     >>::lend(&args.args),
                                 )),
@@ -175,7 +177,7 @@ const _: () = {
                 };
                 if __WHOLE {
                     return ::agent::__private::typed::<
-                        <__Pick0 as ::agent::__private::OrStandIn<SearchArgs>>::Field,
+                        <__OwnType0 as ::agent::__private::OrStandIn<SearchArgs>>::Field,
                         _,
                     >(&__DEFINITION, requires, move |args, cx| __run(args, cx));
                 }

@@ -1,7 +1,7 @@
 //! The items that generated code uses. They are not part of the public interface, and change with the macros, which always have the same
 //! version.
 
-pub use crate::args::hooks::{Checked, FindingList, FindingStep, checked};
+pub use crate::args::hooks::{CheckedType, FindingList, FindingStep, checked};
 pub use crate::args::{CoercionPolicy, CoercionRule, UnknownKeys};
 pub use crate::tool::BoxFuture;
 pub use crate::tool::approval::Approval;
@@ -23,9 +23,9 @@ pub use crate::tool::options::ToolOptions;
 pub use crate::tool::outcome::ToolOutcome;
 pub use crate::tool::policy::Effect;
 pub use crate::tool::probe::{
-    AdviceUnknown, ArgumentUnknown, DebugUnknown, FieldType, Known, NotRead, NotWritten, ObjectUnknown,
-    OrIdle, OrStandIn, OutputType, Pick, Probe, RunUnknown, SchemaUnknown, SharedReceiver, advise, argument,
-    field, needs_name, output, own_argument, runs, shared, whole_object,
+    AdviceUnknown, ArgumentUnknown, DebugUnknown, FieldType, NotRead, NotWritten, ObjectUnknown, OrIdle,
+    OrStandIn, OutputType, OwnType, Probe, ReplacedType, RunUnknown, SchemaUnknown, SharedReceiver, advise,
+    argument, field, needs_name, output, own_argument, runs, shared, whole_object,
 };
 pub use crate::tool::result_schema::{
     NoOutputSchema, OutputField, OutputOfValue, OutputUnknown, OutputWithSchema, ResultOf, ResultSchema,

@@ -405,7 +405,7 @@ impl FieldLowering<'_> {
 /// An alias for the type, or for a stand-in where it has no schema.
 pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
-        type #alias = <#private::Pick<{
+        type #alias = <#private::OwnType<{
             #[allow(unused_imports)]
             use #private::SchemaUnknown as _;
             #private::Probe::<#ty>::DESCRIBED
@@ -425,22 +425,22 @@ pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> Token
             #private::Probe::<#ty>::BY_VALUE.is_some()
         });
         return quote! {
-            <#private::Pick<{
+            <#private::OwnType<{
                 #[allow(unused_imports)]
                 use #private::ArgumentUnknown as _;
                 !#is_advised
-                    && #private::Probe::<<#private::Known<#is_advised> as #private::OrStandIn<#ty>>::Field>::ARGUMENT
+                    && #private::Probe::<<#private::ReplacedType<#is_advised> as #private::OrStandIn<#ty>>::Field>::ARGUMENT
             }> as #private::OrStandIn<#ty>>
         };
     }
-    let pick = pick(ty, private);
-    quote!(<#pick as #private::OrStandIn<#ty>>)
+    let own_type = own_type(ty, private);
+    quote!(<#own_type as #private::OrStandIn<#ty>>)
 }
 
-/// What picks the type of an argument, or a stand-in.
-pub(crate) fn pick(ty: &TokenStream, private: &Private) -> TokenStream {
+/// Asks whether a type is that of an argument, or a stand-in replaces it.
+pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
-        #private::Pick<{
+        #private::OwnType<{
             #[allow(unused_imports)]
             use #private::ArgumentUnknown as _;
             #private::Probe::<#ty>::ARGUMENT

@@ -88,7 +88,7 @@ fn deserialize(input: &DeriveInput, mirror: &Ident, checks: &Checks, private: &P
         (with_de(input), bounds::of(input, private).deserialize, predicates(input));
     let (impl_generics, _, _) = generics.split_for_impl();
     let checked = implementation(
-        &quote!(impl #impl_generics #private::Checked<'de> for #name #type_generics),
+        &quote!(impl #impl_generics #private::CheckedType<'de> for #name #type_generics),
         &quote!(where #bounds #predicates),
         &body,
         &checks.run(private, |_, value| value),

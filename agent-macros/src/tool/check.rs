@@ -27,7 +27,7 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
             #private::advise(#private::Probe::<#ty>::BY_VALUE)
         };
         #(#cfgs)*
-        const _: fn() = || #private::argument::<<#private::Known<{
+        const _: fn() = || #private::argument::<<#private::ReplacedType<{
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;
             #private::Probe::<#ty>::BY_VALUE.is_some()

@@ -5,7 +5,7 @@ use super::options::ROWS;
 use super::{approval, check};
 use crate::args::Kind;
 use crate::args::checks::{Checks, implementation};
-use crate::args::field::{FieldLowering, argument_or_stand_in, pick};
+use crate::args::field::{FieldLowering, argument_or_stand_in, own_type};
 use crate::args::foreign::described_by;
 use crate::args::mirror::compare_names;
 use crate::diag::Errors;
@@ -28,7 +28,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
     let types: Vec<TokenStream> = tool.params.iter().map(|param| param.ty.to_token_stream()).collect();
     let checks = check::params(&tool, &types, private);
-    let picks = picks(&mut tool, &types, private);
+    let own_types = own_types(&mut tool, &types, private);
     let run = run(&tool, &types, private);
     let whole = whole(&tool, &types, private);
     let requires = requires(&tool, &types, private);
@@ -96,7 +96,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     let (helpers, arguments) =
         arguments_struct(params, &field_types, receiver.map(|receiver| receiver.this), private, errors);
     quote! {
-        #picks
+        #own_types
         #helpers
         #checks
         #rule_helper
@@ -121,25 +121,25 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
 /// The field for a parameter: its own type where that is an argument, or is made from one.
 pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     if param.options.with.is_some() {
-        return quote!(<#private::Pick<true> as #private::OrStandIn<#ty>>);
+        return quote!(<#private::OwnType<true> as #private::OrStandIn<#ty>>);
     }
-    match &param.pick {
-        Some(pick) => quote!(<#pick as #private::OrStandIn<#ty>>),
+    match &param.own_type {
+        Some(alias) => quote!(<#alias as #private::OrStandIn<#ty>>),
         None => argument_or_stand_in(ty, private),
     }
 }
 
 /// The aliases by which the other functions here name the types of arguments.
-fn picks(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
+fn own_types(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut aliases = TokenStream::new();
     for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
         // An alias cannot have a lifetime that is left out.
         if !param.is_argument() || param.options.with.is_some() || has_lifetime(ty) {
             continue;
         }
-        let (pick, cfgs, question) = (format_ident!("__Pick{n}"), &param.cfgs, pick(ty, private));
-        aliases.extend(quote!(#(#cfgs)* type #pick = #question;));
-        param.pick = Some(pick);
+        let (alias, cfgs, question) = (format_ident!("__OwnType{n}"), &param.cfgs, own_type(ty, private));
+        aliases.extend(quote!(#(#cfgs)* type #alias = #question;));
+        param.own_type = Some(alias);
     }
     aliases
 }
@@ -274,7 +274,7 @@ fn checks(
         quote!(#ty::lend(#value))
     });
     let checked = implementation(
-        &quote!(impl<'de> #private::Checked<'de> for __Args),
+        &quote!(impl<'de> #private::CheckedType<'de> for __Args),
         &quote!(),
         &quote!(__Args::deserialize(deserializer)),
         &run,

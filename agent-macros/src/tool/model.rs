@@ -63,8 +63,8 @@ pub(crate) struct Param {
     pub(crate) options: ArgOptions,
     /// It has no name that a model could be shown, so it must be the whole argument object: why, and where it stands.
     pub(crate) nameless: Option<(&'static str, Span)>,
-    /// The alias of what picks its type or a stand-in: the question is asked once, and not in each place of the type.
-    pub(crate) pick: Option<Ident>,
+    /// The alias of the answer whether its type is used, or a stand-in: the question is asked once, and not in each place of the type.
+    pub(crate) own_type: Option<Ident>,
 }
 
 /// Where its value comes from, and how it is handed over.

@@ -163,7 +163,7 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     }
     let span = types::point(&param.ty);
     make_static(&mut ty, declared);
-    Some(Param { ident: ident?, pass, ty, span, cfgs, options, nameless, pick: None })
+    Some(Param { ident: ident?, pass, ty, span, cfgs, options, nameless, own_type: None })
 }
 
 /// The one identifier that an argument is known by.

@@ -34,7 +34,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
 
     let (at, args, cx) = (ours(name.span()), hidden("args"), hidden("cx"));
     let running = quote! {
-        <#private::Pick<{
+        <#private::OwnType<{
             #[allow(unused_imports)]
             use #private::RunUnknown as _;
             #private::Probe::<#name>::RUNS
@@ -42,7 +42,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     };
     let converted = expand::converted(&running, none.as_ref(), at, &private);
     let output = quote! {
-        <#private::Pick<{
+        <#private::OwnType<{
             #[allow(unused_imports)]
             use #private::RunUnknown as _;
             #private::Probe::<#name>::RUNS

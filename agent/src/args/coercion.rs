@@ -4,85 +4,68 @@ use super::text::{MAX_RECORD, cut, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The rule by which a value was changed.
-///
-/// ```
-/// use agent::args::{CoercionPolicy, CoercionRule};
-///
-/// assert_eq!(CoercionRule::TextToInteger.as_str(), "text_to_integer");         // as in records, reports and policies
-/// let fewer = CoercionPolicy::strict().forbid(CoercionRule::TextToInteger);
-/// assert_eq!(fewer, "strict - text_to_integer".parse()?);
-/// # Ok::<(), agent::args::ParseError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum CoercionRule {
-    /// `1.0` becomes 1.
-    FloatToInteger,
-    /// `"42"` becomes 42.
-    TextToInteger,
-    /// `"4.5"` becomes 4.5.
-    TextToNumber,
-    /// `"true"` becomes true.
-    TextToBoolean,
-    /// 42 becomes `"42"`.
-    NumberToText,
-    /// `"In Progress"` becomes `"in_progress"`.
-    FoldEnum,
-    /// `"3"` or 3.0 becomes the 3 of a closed set of numbers.
-    ToClosedNumber,
-    /// A string with JSON text becomes the array or object in it.
-    JsonTextDecoded,
-    /// A single value becomes an array with it.
-    OneValueWrapped,
-    /// `null` is treated as a parameter that was left out.
-    NullAsAbsent,
-    /// `null` is treated as no arguments at all.
-    NullAsEmpty,
-    /// A key that matches no parameter is dropped.
-    UnknownDropped,
-    /// 9007199254740993 becomes 9007199254740992.0: the nearest number that the type or a JSON value can hold. It is recorded
-    /// wherever it happens; no policy allows or forbids it.
-    NumberRounded,
+/// Defines the rules. A rule has one row: what it does, its variant, and its identifier.
+macro_rules! coercion_rules {
+    ($($(#[$what:meta])* $rule:ident = $word:literal,)*) => {
+        /// The rule by which a value was changed.
+        ///
+        /// ```
+        /// use agent::args::{CoercionPolicy, CoercionRule};
+        ///
+        /// assert_eq!(CoercionRule::TextToInteger.as_str(), "text_to_integer");         // as in records, reports and policies
+        /// let fewer = CoercionPolicy::strict().forbid(CoercionRule::TextToInteger);
+        /// assert_eq!(fewer, "strict - text_to_integer".parse()?);
+        /// # Ok::<(), agent::args::ParseError>(())
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum CoercionRule {
+            $($(#[$what])* $rule,)*
+        }
+
+        impl CoercionRule {
+            /// All rules, in the order of their declaration.
+            pub const ALL: [CoercionRule; [$($word),*].len()] = [$(Self::$rule),*];
+
+            /// Returns the identifier of the rule: `text_to_integer`, …
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$rule => $word,)*
+                }
+            }
+        }
+    };
 }
 
-impl CoercionRule {
-    /// All rules, in the order of their declaration.
-    pub const ALL: [CoercionRule; 13] = [
-        Self::FloatToInteger,
-        Self::TextToInteger,
-        Self::TextToNumber,
-        Self::TextToBoolean,
-        Self::NumberToText,
-        Self::FoldEnum,
-        Self::ToClosedNumber,
-        Self::JsonTextDecoded,
-        Self::OneValueWrapped,
-        Self::NullAsAbsent,
-        Self::NullAsEmpty,
-        Self::UnknownDropped,
-        Self::NumberRounded,
-    ];
-
-    /// Returns the identifier of the rule: `text_to_integer`, …
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::FloatToInteger => "float_to_integer",
-            Self::TextToInteger => "text_to_integer",
-            Self::TextToNumber => "text_to_number",
-            Self::TextToBoolean => "text_to_boolean",
-            Self::NumberToText => "number_to_text",
-            Self::FoldEnum => "fold_enum",
-            Self::ToClosedNumber => "to_closed_number",
-            Self::JsonTextDecoded => "json_text_decoded",
-            Self::OneValueWrapped => "one_value_wrapped",
-            Self::NullAsAbsent => "null_as_absent",
-            Self::NullAsEmpty => "null_as_empty",
-            Self::UnknownDropped => "unknown_dropped",
-            Self::NumberRounded => "number_rounded",
-        }
-    }
+coercion_rules! {
+    /// `1.0` becomes 1.
+    FloatToInteger = "float_to_integer",
+    /// `"42"` becomes 42.
+    TextToInteger = "text_to_integer",
+    /// `"4.5"` becomes 4.5.
+    TextToNumber = "text_to_number",
+    /// `"true"` becomes true.
+    TextToBoolean = "text_to_boolean",
+    /// 42 becomes `"42"`.
+    NumberToText = "number_to_text",
+    /// `"In Progress"` becomes `"in_progress"`.
+    FoldEnum = "fold_enum",
+    /// `"3"` or 3.0 becomes the 3 of a closed set of numbers.
+    ToClosedNumber = "to_closed_number",
+    /// A string with JSON text becomes the array or object in it.
+    JsonTextDecoded = "json_text_decoded",
+    /// A single value becomes an array with it.
+    OneValueWrapped = "one_value_wrapped",
+    /// `null` is treated as a parameter that was left out.
+    NullAsAbsent = "null_as_absent",
+    /// `null` is treated as no arguments at all.
+    NullAsEmpty = "null_as_empty",
+    /// A key that matches no parameter is dropped.
+    UnknownDropped = "unknown_dropped",
+    /// 9007199254740993 becomes 9007199254740992.0: the nearest number that the type or a JSON value can hold. It is recorded
+    /// wherever it happens; no policy allows or forbids it.
+    NumberRounded = "number_rounded",
 }
 
 impl std::fmt::Display for CoercionRule {

@@ -37,7 +37,7 @@ pub(crate) enum Shape<'t> {
 impl<'t> Document<'t> {
     /// `serde_json` decides what is JSON, and provides the error; ordinary JSON is known without it.
     pub(crate) fn parse(text: &'t str) -> Result<Document<'t>, serde_json::Error> {
-        if let Some(document) = Reader::new(text, false).document() {
+        if let Some(document) = DocumentReader::new(text, false).document() {
             return Ok(document);
         }
         let mut de = serde_json::Deserializer::from_str(text);
@@ -49,7 +49,7 @@ impl<'t> Document<'t> {
 
     /// Reads text that is known to be JSON and at most 128 deep.
     pub(super) fn read(text: &'t str) -> Option<Document<'t>> {
-        Reader::new(text, true).document()
+        DocumentReader::new(text, true).document()
     }
 }
 
@@ -286,7 +286,7 @@ const MAX_ORDINARY_DEPTH: u32 = 100;
 const MAX_ORDINARY_NUMBER: usize = 40;
 
 /// Builds the tree of a text, in one pass. A text that is not known to be JSON is read if it is ordinary JSON; `None` says nothing then.
-struct Reader<'t> {
+struct DocumentReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
@@ -296,10 +296,10 @@ struct Reader<'t> {
     is_json: bool,
 }
 
-impl<'t> Reader<'t> {
-    fn new(text: &'t str, is_json: bool) -> Reader<'t> {
+impl<'t> DocumentReader<'t> {
+    fn new(text: &'t str, is_json: bool) -> DocumentReader<'t> {
         let depth = if is_json { u32::MAX } else { MAX_ORDINARY_DEPTH };
-        Reader { text, bytes: text.as_bytes(), at: 0, depth, is_json }
+        DocumentReader { text, bytes: text.as_bytes(), at: 0, depth, is_json }
     }
 
     fn document(mut self) -> Option<Document<'t>> {
@@ -335,8 +335,8 @@ impl<'t> Reader<'t> {
         let start = self.at;
         let shape = match self.peek()? {
             b'"' => Shape::Text(self.string()?),
-            b'{' => self.nested(Reader::object)?,
-            b'[' => self.nested(Reader::array)?,
+            b'{' => self.nested(DocumentReader::object)?,
+            b'[' => self.nested(DocumentReader::array)?,
             b'n' => self.word("null", Shape::Null)?,
             b't' => self.word("true", Shape::Bool(true))?,
             b'f' => self.word("false", Shape::Bool(false))?,

@@ -285,7 +285,7 @@ impl<'s> Scan<'s> {
     fn object(&mut self, object: &'s ObjectSpec, start: usize) -> ScanStep {
         let at = skip_blank(self.bytes, start + 1);
         if byte(self.bytes, at) == b'}' {
-            return self.closed_object(object, &SeenKeys::default(), at + 1);
+            return self.closed_early(object, 0, at + 1);
         }
         self.entries(object, 0, 0, at)
     }
@@ -293,6 +293,12 @@ impl<'s> Scan<'s> {
     /// Ends an object: nothing but other keys can complete it.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
+    }
+
+    /// Ends an object that has only these of its first 64 properties, one bit each.
+    #[inline(never)]
+    fn closed_early(&mut self, object: &ObjectSpec, bits: u64, end: usize) -> ScanStep {
+        if object.is_complete_of(bits) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
     /// Scans the entries of an object from a key, as long as they are written as usual and are among the first 64 properties. `bits`: those that
@@ -327,7 +333,7 @@ impl<'s> Scan<'s> {
             match after_value(text, &mut at) {
                 b',' => {}
                 b'}' if object.is_complete_with(bits) => return Ok(at),
-                b'}' => return self.closed_object(object, &SeenKeys::of_first(bits), at),
+                b'}' => return self.closed_early(object, bits, at),
                 _ => return Err(UNDECIDED),
             }
         }

@@ -140,7 +140,13 @@ impl<'t, U> EntryKeys<'t, U> {
                 few.push((key, usage));
                 true
             }
-            EntryKeys::Many(many) => many.insert(key, usage).is_none(),
+            EntryKeys::Many(many) => {
+                // Each time it grows, all keys are hashed again.
+                if many.len() == many.capacity() {
+                    many.reserve(3 * many.len());
+                }
+                many.insert(key, usage).is_none()
+            }
         }
     }
 

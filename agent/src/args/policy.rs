@@ -315,10 +315,10 @@ impl PlanOptions {
 
 /// The coercions that are allowed at one node of a plan, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Rules(u16);
+pub(crate) struct Rules(u32);
 
-const EXACT: u16 = Rules::FLOAT_INTEGER.0;
-const STRICT: u16 = EXACT
+const EXACT: u32 = Rules::FLOAT_INTEGER.0;
+const STRICT: u32 = EXACT
     | Rules::TEXT_INTEGER.0
     | Rules::TEXT_NUMBER.0
     | Rules::TEXT_BOOLEAN.0
@@ -327,7 +327,7 @@ const STRICT: u16 = EXACT
     | Rules::CLOSED_NUMBER.0
     | Rules::NULL_ROOT.0
     | Rules::TEXT_ROOT.0;
-const LENIENT: u16 = STRICT
+const LENIENT: u32 = STRICT
     | Rules::JSON_TEXT.0
     | Rules::WRAP_ONE.0
     | Rules::FOLD_ENUM.0
@@ -389,6 +389,11 @@ impl Rules {
     #[inline]
     pub(crate) const fn has(self, rule: Rules) -> bool {
         self.0 & rule.0 != 0
+    }
+
+    /// Returns these rules and another one.
+    pub(crate) const fn with(self, rule: Rules) -> Rules {
+        Rules(self.0 | rule.0)
     }
 
     /// Returns those that `strict` has, too.

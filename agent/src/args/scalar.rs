@@ -1,6 +1,6 @@
 //! The rules for scalars. Readers and the judge call these functions, so they cannot disagree.
 
-use super::coercion::CoercedValue;
+use super::coercion::{CoercedValue, CoercionRule};
 use super::formats;
 use super::issue::IssueCode;
 use super::plan::{FormatRule, IntSpec, NumSpec, NumberBound, StrSpec};
@@ -91,15 +91,48 @@ impl Digits {
     }
 }
 
+/// A scalar that was sent in another form, and the rule by which it is accepted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CoercedScalar<T> {
+    pub(crate) value: T,
+    pub(crate) rule: CoercionRule,
+}
+
+/// Returns the integer for a text, if the rules allow texts.
+#[inline]
+pub(crate) fn coerced_int(text: &str, rules: Rules) -> Option<CoercedScalar<Digits>> {
+    let is_allowed = rules.has(Rules::TEXT_INTEGER);
+    is_allowed.then(|| CoercedScalar { value: int_from_text(text), rule: CoercionRule::TextToInteger })
+}
+
+/// Returns the integer for a float, if it is one and the rules allow that.
+pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<Int>> {
+    let value = int_from_f64(float).filter(|_| rules.has(Rules::FLOAT_INTEGER))?;
+    Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
+}
+
+/// Returns the number for a text with its digits, if the rules allow texts; within, `None` if it is none.
+pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Option<(Num, &str)>>> {
+    let number = || Some((Num::of_text(text)?, text));
+    let is_allowed = rules.has(Rules::TEXT_NUMBER);
+    is_allowed.then(|| CoercedScalar { value: number(), rule: CoercionRule::TextToNumber })
+}
+
+/// Returns the boolean for a text, if it is one and the rules allow that.
+pub(crate) fn coerced_bool(text: &str, rules: Rules) -> Option<CoercedScalar<bool>> {
+    let value = bool_from_text(text, rules)?;
+    Some(CoercedScalar { value, rule: CoercionRule::TextToBoolean })
+}
+
 /// `1.0` and `-0.0` are integers; `1.5` and everything from 2^53 on are not.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
-pub(crate) fn int_from_f64(f: f64) -> Option<Int> {
+fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() < EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
 /// A fast path: most integers in text are only a few digits.
 #[inline]
-pub(crate) fn few_digits(text: &str) -> Option<i64> {
+fn few_digits(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 18 {
         return None;
     }
@@ -207,7 +240,7 @@ fn num_from_text(text: &str) -> Option<f64> {
 }
 
 /// Returns the boolean that a text says, if the rules allow that.
-pub(crate) fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
+fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     if !rules.has(Rules::TEXT_BOOLEAN) {
         return None;
     }

@@ -211,11 +211,11 @@ mod tests {
     #[serde(deny_unknown_fields)]
     struct Account {
         id: u8,
-        plan: Plan,
+        plan: AccountPlan,
     }
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    enum Plan {
+    enum AccountPlan {
         Free,
         Paid,
     }

@@ -39,12 +39,12 @@ pub trait SortUnknown {
 
 impl<T: ?Sized> SortUnknown for Probe<T> {}
 
-impl<T: Sorted> Probe<T> {
+impl<T: KnownSort> Probe<T> {
     pub const SORT: Sort = T::SORT;
 }
 
 /// Types whose schemas are known.
-pub trait Sorted {
+pub trait KnownSort {
     const SORT: Sort;
 }
 
@@ -56,7 +56,7 @@ macro_rules! sorted {
         $(sorted!(@one $sort $generics $ty);)*
     };
     (@one $sort:ident [$($generics:tt)*] $ty:ty) => {
-        impl<$($generics)*> Sorted for $ty {
+        impl<$($generics)*> KnownSort for $ty {
             const SORT: Sort = Sort::$sort;
         }
     };
@@ -74,7 +74,7 @@ sorted! {
 
 macro_rules! integers {
     ($($ty:ident),*) => {
-        $(impl Sorted for $ty {
+        $(impl KnownSort for $ty {
             const SORT: Sort = Sort::Integer(Integer {
                 name: stringify!($ty),
                 min: $ty::MIN as i128,
@@ -86,15 +86,15 @@ macro_rules! integers {
 
 integers!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, usize);
 
-impl Sorted for u128 {
+impl KnownSort for u128 {
     const SORT: Sort = Sort::Integer(Integer { name: "u128", min: 0, max: i128::MAX });
 }
 
-impl<T: Sorted> Sorted for Option<T> {
+impl<T: KnownSort> KnownSort for Option<T> {
     const SORT: Sort = T::SORT;
 }
 
-impl<T: Sorted> Sorted for Box<T> {
+impl<T: KnownSort> KnownSort for Box<T> {
     const SORT: Sort = T::SORT;
 }
 

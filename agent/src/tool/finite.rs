@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[derive(Serialize)]
-    enum Shape {
+    enum NestedFloats {
         Circle(f64),
         Line { from: f32, to: Option<f32> },
         Pair(f64, f64),
@@ -304,9 +304,12 @@ mod tests {
         assert_eq!(told(&f64::NAN).as_deref(), Some("NaN"));
         assert_eq!(told(&Some(f32::NEG_INFINITY)).as_deref(), Some("-inf"));
         assert_eq!(told(&[1.0, f64::INFINITY]).as_deref(), Some("inf at /1"));
-        assert_eq!(told(&Shape::Circle(f64::NAN)).as_deref(), Some("NaN at /Circle"));
-        assert_eq!(told(&Shape::Line { from: 1.0, to: Some(f32::NAN) }).as_deref(), Some("NaN at /Line/to"));
-        assert_eq!(told(&Shape::Pair(0.0, f64::NAN)).as_deref(), Some("NaN at /Pair/1"));
+        assert_eq!(told(&NestedFloats::Circle(f64::NAN)).as_deref(), Some("NaN at /Circle"));
+        assert_eq!(
+            told(&NestedFloats::Line { from: 1.0, to: Some(f32::NAN) }).as_deref(),
+            Some("NaN at /Line/to")
+        );
+        assert_eq!(told(&NestedFloats::Pair(0.0, f64::NAN)).as_deref(), Some("NaN at /Pair/1"));
         assert_eq!(told(&BTreeMap::from([(7, (1, f64::NAN))])).as_deref(), Some("NaN at /7/1"));
         assert_eq!(told(&(1.5, None::<f64>, ())), None);
     }

@@ -63,13 +63,13 @@ type RunBoxed = Box<
 struct TypedBody {
     /// The definition that was compiled from the type.
     own: &'static ToolDefinition,
-    injected: Injected,
+    injected: InjectedState,
     reader: ArgumentReader,
     run: RunBoxed,
 }
 
 /// Returns the entry of a tool that checks its arguments by the definition and passes them to `run`.
-pub fn typed<A, F>(definition: &'static LazyLock<Compiled>, injected: Injected, run: F) -> Entry
+pub fn typed<A, F>(definition: &'static LazyLock<Compiled>, injected: InjectedState, run: F) -> Entry
 where
     A: Argument,
     F: for<'a> Fn(A, &'a ToolContext) -> BoxFuture<'a, ToolOutcome> + Send + Sync + 'static,
@@ -83,7 +83,7 @@ where
 
 fn entry(
     definition: &'static LazyLock<Compiled>,
-    injected: Injected,
+    injected: InjectedState,
     reader: ArgumentReader,
     run: RunBoxed,
 ) -> Entry {
@@ -228,21 +228,21 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
 
 /// The state that a tool takes from its context.
 #[derive(Clone, Debug)]
-pub struct Injected {
+pub struct InjectedState {
     state: Arc<[StateKey]>,
     /// Whether it takes the context itself.
     context: bool,
 }
 
 /// Sums up the injected parameters. The one without a key is the context itself.
-pub fn keys(injected: &[Option<StateKey>]) -> Injected {
+pub fn keys(injected: &[Option<StateKey>]) -> InjectedState {
     let mut keys: Vec<StateKey> = Vec::new();
     for key in injected.iter().copied().flatten() {
         if !keys.contains(&key) {
             keys.push(key);
         }
     }
-    Injected { state: keys.into(), context: injected.contains(&None) }
+    InjectedState { state: keys.into(), context: injected.contains(&None) }
 }
 
 /// A type that can be the default from a text literal.

@@ -329,13 +329,13 @@ impl<T: Send + Sync + 'static> SharedReceiver for T {}
 /// Asserts that a value can be shared between calls.
 pub const fn shared<T: SharedReceiver>() {}
 
-/// The answer to [`ArgumentUnknown::ARGUMENT`], as a type.
+/// Whether a type is used itself, as a type: the answer to [`ArgumentUnknown::ARGUMENT`] and the like.
 #[derive(Debug)]
-pub struct Pick<const IS: bool>;
+pub struct OwnType<const IS: bool>;
 
-/// The opposite of the answer to "is there advice": a type with advice is replaced.
+/// Whether a type is replaced, as a type: one with advice is.
 #[derive(Debug)]
-pub struct Known<const IS: bool>;
+pub struct ReplacedType<const IS: bool>;
 
 /// Replaces the type of a parameter that is not an argument, so that one mistake causes one message: it satisfies the derives and
 /// the assertions.
@@ -350,7 +350,7 @@ pub trait OrStandIn<T> {
     fn lend(field: &Self::Field) -> &T;
 }
 
-impl<T> OrStandIn<T> for Pick<true> {
+impl<T> OrStandIn<T> for OwnType<true> {
     type Field = T;
     fn take(value: T) -> T {
         value
@@ -363,7 +363,7 @@ impl<T> OrStandIn<T> for Pick<true> {
     }
 }
 
-impl<T> OrStandIn<T> for Pick<false> {
+impl<T> OrStandIn<T> for OwnType<false> {
     type Field = StandIn;
     fn take(_: T) -> StandIn {
         StandIn {}
@@ -376,7 +376,7 @@ impl<T> OrStandIn<T> for Pick<false> {
     }
 }
 
-impl<T> OrStandIn<T> for Known<false> {
+impl<T> OrStandIn<T> for ReplacedType<false> {
     type Field = T;
     fn take(value: T) -> T {
         value
@@ -389,7 +389,7 @@ impl<T> OrStandIn<T> for Known<false> {
     }
 }
 
-impl<T> OrStandIn<T> for Known<true> {
+impl<T> OrStandIn<T> for ReplacedType<true> {
     type Field = StandIn;
     fn take(_: T) -> StandIn {
         StandIn {}
@@ -408,14 +408,14 @@ pub trait OrIdle<T> {
     fn run(value: T, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;
 }
 
-impl<T: RunTool> OrIdle<T> for Pick<true> {
+impl<T: RunTool> OrIdle<T> for OwnType<true> {
     type Output = T::Output;
     fn run(value: T, cx: &ToolContext) -> impl Future<Output = T::Output> + Send {
         value.run(cx)
     }
 }
 
-impl<T> OrIdle<T> for Pick<false> {
+impl<T> OrIdle<T> for OwnType<false> {
     type Output = ();
     fn run(_: T, _: &ToolContext) -> impl Future<Output = ()> + Send {
         std::future::ready(())

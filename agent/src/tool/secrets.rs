@@ -260,14 +260,14 @@ mod tests {
 
     #[derive(schemars::JsonSchema)]
     #[allow(dead_code, reason = "only its schema is looked at")]
-    struct Open {
+    struct OpenLogin {
         user: String,
         password: String,
     }
 
     #[derive(schemars::JsonSchema)]
     #[allow(dead_code, reason = "only its schema is looked at")]
-    struct Closed {
+    struct ClosedLogin {
         user: String,
         #[schemars(extend("x-secret" = true))]
         password: String,
@@ -276,9 +276,9 @@ mod tests {
     fn definition(name: &str, is_secret: bool) -> ToolDefinition {
         let options = PlanOptions::default();
         let plan = if is_secret {
-            Plan::for_type::<Closed>(name, options)
+            Plan::for_type::<ClosedLogin>(name, options)
         } else {
-            Plan::for_type::<Open>(name, options)
+            Plan::for_type::<OpenLogin>(name, options)
         };
         ToolDefinition::new(plan.unwrap(), "Does it.").unwrap()
     }

@@ -196,3 +196,31 @@ fn a_long_text_is_scanned_only_in_alternatives() {
     let root = either.graph().root;
     assert!(!value_fits(either.graph(), root, "{}") && value_fits(either.graph(), root, r#"{"v":7}"#));
 }
+
+/// An object that ends among its first 64 properties may lack others, or have too few or too many.
+#[test]
+fn the_last_of_many_properties_and_their_number_count() {
+    let names: Vec<String> = (0..65).map(|n| format!("p{n}")).collect();
+    let properties: Value = names.iter().map(|name| (name.clone(), json!({"type": "integer"}))).collect();
+    let many =
+        plan(&json!({"type": "object", "properties": properties, "required": names}), PlanOptions::default());
+    let point = json!({"type": "integer"});
+    let two = json!({"type": "object", "properties": {"x": point, "y": point, "z": point}, "minProperties": 2, "maxProperties": 2});
+    let two = plan(&two, PlanOptions::default());
+    let of = |count: usize| {
+        let entries: Vec<String> = names.iter().take(count).map(|name| format!(r#""{name}":1"#)).collect();
+        format!("{{{}}}", entries.join(","))
+    };
+    for (plan, value, expected) in [
+        (&many, of(64), Fit::Refused),
+        (&many, of(65), Fit::Exact),
+        (&two, "{}".to_owned(), Fit::Refused),
+        (&two, r#"{"x":1}"#.to_owned(), Fit::Refused),
+        (&two, r#"{"x":1,"z":1}"#.to_owned(), Fit::Exact),
+        (&two, r#"{"x":1,"y":1,"z":1}"#.to_owned(), Fit::Refused),
+    ] {
+        let text = format!(r#"{{"v":{value}}}"#);
+        assert_eq!(fit(plan.graph(), &text), expected, "{text}");
+        assert_eq!(plan.parse::<Value>(&text).is_ok(), expected == Fit::Exact, "{text}");
+    }
+}

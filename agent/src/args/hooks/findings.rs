@@ -21,19 +21,19 @@ use std::marker::PhantomData;
 const MAX_PROBLEM: usize = 250;
 
 /// A type with checks: how it is read without them, and what they find.
-pub trait Checked<'de>: Sized {
+pub trait CheckedType<'de>: Sized {
     fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
     fn check(&self, findings: &mut FindingList);
 }
 
 /// Reads a value and checks it.
-pub fn checked<'de, T: Checked<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn checked<'de, T: CheckedType<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, CheckedVisitor(PhantomData))
 }
 
 struct CheckedVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Checked<'de>> Visitor<'de> for CheckedVisitor<T> {
+impl<'de, T: CheckedType<'de>> Visitor<'de> for CheckedVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,7 +52,7 @@ impl<'de, T: Checked<'de>> Visitor<'de> for CheckedVisitor<T> {
 
 /// Reading is much code, so it is compiled only once.
 #[inline(never)]
-fn read_and_check<'de, T: Checked<'de>, D: Deserializer<'de>>(
+fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     deserializer: D,
     certain: bool,
 ) -> Result<T, D::Error> {
@@ -70,7 +70,7 @@ fn read_and_check<'de, T: Checked<'de>, D: Deserializer<'de>>(
 
 /// Writes one line: serde has only one error.
 #[cold]
-fn refusal<E: Error>(found: &[Found]) -> E {
+fn refusal<E: Error>(found: &[CheckFinding]) -> E {
     let words: Vec<String> = found.iter().map(|found| found.in_words(0)).collect();
     E::custom(words.join("; "))
 }
@@ -78,7 +78,7 @@ fn refusal<E: Error>(found: &[Found]) -> E {
 /// The findings of the checks of one value.
 #[derive(Debug, Default)]
 pub struct FindingList {
-    found: Vec<Found>,
+    found: Vec<CheckFinding>,
 }
 
 impl FindingList {
@@ -87,12 +87,12 @@ impl FindingList {
     pub fn field<V, M, F>(&mut self, steps: &[FindingStep], value: &V, check: F)
     where
         F: FieldCheck<V, M>,
-        F::Said: CheckOutcome,
-        V: CheckFor<F::Of> + ?Sized,
+        F::CheckReturn: CheckOutcome,
+        V: CheckFor<F::CheckedPart> + ?Sized,
     {
         value.checked(&mut |part| {
             if let Err(violations) = check.check(part).verdict() {
-                self.found.extend(violations.into_found().map(|found| found.below(steps)));
+                self.found.extend(violations.into_findings().map(|found| found.below(steps)));
             }
         });
     }
@@ -102,10 +102,10 @@ impl FindingList {
     pub fn whole<V, M, F>(&mut self, value: &V, check: F)
     where
         F: WholeCheck<V, M>,
-        F::Said: CheckOutcome,
+        F::CheckReturn: CheckOutcome,
     {
         if let Err(violations) = check.check_whole(value).verdict() {
-            self.found.extend(violations.into_found().map(|found| Found { whole: true, ..found }));
+            self.found.extend(violations.into_findings().map(|found| CheckFinding { whole: true, ..found }));
         }
     }
 }
@@ -123,23 +123,23 @@ pub enum FindingStep {
 
 /// One mistake that a check has found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CheckFinding {
     pub(super) steps: Vec<FindingStep>,
     pub(super) problem: String,
     /// Whether the check saw the whole value, and not only what the steps lead to.
     pub(super) whole: bool,
 }
 
-impl Found {
-    pub(super) fn named(path: &str, problem: &str) -> Found {
+impl CheckFinding {
+    pub(super) fn named(path: &str, problem: &str) -> CheckFinding {
         let steps =
             path.split('/').filter(|name| !name.is_empty()).map(|name| FindingStep::Made(name.into()));
         let line = problem.split_whitespace().collect::<Vec<_>>().join(" ");
         let problem = if line.is_empty() { "refused".to_owned() } else { cut(&line, MAX_PROBLEM) };
-        Found { steps: steps.collect(), problem, whole: false }
+        CheckFinding { steps: steps.collect(), problem, whole: false }
     }
 
-    fn below(mut self, steps: &[FindingStep]) -> Found {
+    fn below(mut self, steps: &[FindingStep]) -> CheckFinding {
         self.steps.splice(..0, steps.iter().cloned());
         self
     }
@@ -173,23 +173,23 @@ impl FindingStep {
     note = "a check takes a reference, and its error has a text (`Display`); for an `Option<T>` it may also take `&T`, for a `String` also `&str`"
 )]
 pub trait FieldCheck<V: ?Sized, M> {
-    type Of: ?Sized;
-    type Said;
-    fn check(&self, value: &Self::Of) -> Self::Said;
+    type CheckedPart: ?Sized;
+    type CheckReturn;
+    fn check(&self, value: &Self::CheckedPart) -> Self::CheckReturn;
 }
 
-impl<V: ?Sized, A: ?Sized, R, F: Fn(&A) -> R> FieldCheck<V, By<A, R>> for F {
-    type Of = A;
-    type Said = R;
+impl<V: ?Sized, A: ?Sized, R, F: Fn(&A) -> R> FieldCheck<V, CheckSignature<A, R>> for F {
+    type CheckedPart = A;
+    type CheckReturn = R;
     fn check(&self, value: &A) -> R {
         self(value)
     }
 }
 
 impl<V: ?Sized, F: NoFunction> FieldCheck<V, ()> for F {
-    type Of = V;
-    type Said = Result<(), Violations>;
-    fn check(&self, _: &V) -> Self::Said {
+    type CheckedPart = V;
+    type CheckReturn = Result<(), Violations>;
+    fn check(&self, _: &V) -> Self::CheckReturn {
         Ok(())
     }
 }
@@ -201,27 +201,27 @@ impl<V: ?Sized, F: NoFunction> FieldCheck<V, ()> for F {
     note = "a check takes a reference, and its error has a text (`Display`), or is `agent::args::Violations` to name fields"
 )]
 pub trait WholeCheck<V, M> {
-    type Said;
-    fn check_whole(&self, value: &V) -> Self::Said;
+    type CheckReturn;
+    fn check_whole(&self, value: &V) -> Self::CheckReturn;
 }
 
-impl<V, R, F: Fn(&V) -> R> WholeCheck<V, By<V, R>> for F {
-    type Said = R;
+impl<V, R, F: Fn(&V) -> R> WholeCheck<V, CheckSignature<V, R>> for F {
+    type CheckReturn = R;
     fn check_whole(&self, value: &V) -> R {
         self(value)
     }
 }
 
 impl<V, F: NoFunction> WholeCheck<V, ()> for F {
-    type Said = Result<(), Violations>;
-    fn check_whole(&self, _: &V) -> Self::Said {
+    type CheckReturn = Result<(), Violations>;
+    fn check_whole(&self, _: &V) -> Self::CheckReturn {
         Ok(())
     }
 }
 
 /// Marks what takes an `A` by reference and returns an `R`.
 #[derive(Debug)]
-pub struct By<A: ?Sized, R>(PhantomData<(R, A)>);
+pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 
 /// No type is this.
 pub trait NoFunction {}
@@ -294,9 +294,9 @@ pub trait CheckOutcome {
     fn verdict(self) -> Result<(), Violations>;
 }
 
-impl<E: Problem> CheckOutcome for Result<(), E> {
+impl<E: CheckError> CheckOutcome for Result<(), E> {
     fn verdict(self) -> Result<(), Violations> {
-        self.map_err(Problem::into_violations)
+        self.map_err(CheckError::into_violations)
     }
 }
 
@@ -306,18 +306,18 @@ impl<E: Problem> CheckOutcome for Result<(), E> {
     label = "no text that a model could read",
     note = "return what has a text (`Display`), for example a `String`, or `agent::args::Violations` to name fields"
 )]
-pub trait Problem {
+pub trait CheckError {
     fn into_violations(self) -> Violations;
 }
 
 #[diagnostic::do_not_recommend]
-impl<E: Display> Problem for E {
+impl<E: Display> CheckError for E {
     fn into_violations(self) -> Violations {
         Violations::new().at("", self)
     }
 }
 
-impl Problem for Violations {
+impl CheckError for Violations {
     fn into_violations(self) -> Violations {
         if self.is_empty() { self.at("", "refused") } else { self }
     }

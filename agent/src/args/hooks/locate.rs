@@ -1,6 +1,6 @@
 //! Finds the place that a check refers to in the sent arguments, and makes issues.
 
-use super::CheckFindings;
+use super::LocatedFinding;
 use super::findings::FindingStep;
 use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, secret_texts};
@@ -18,7 +18,7 @@ const REFUSED: &str = "refused by the tool's own check";
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
-    placed: Vec<CheckFindings>,
+    placed: Vec<LocatedFinding>,
     touched: &[String],
     refused: Vec<Issue>,
     issues: &mut Vec<Issue>,
@@ -70,8 +70,8 @@ pub(crate) fn is_within(at: &str, outer: &str) -> bool {
     at.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn issue(graph: &Graph, sent: &Value, placed: CheckFindings) -> Issue {
-    let CheckFindings { path, node: id, secret, found } = placed;
+fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
+    let LocatedFinding { path, node: id, secret, found } = placed;
     let here = sent.pointer(&path);
     let mut place = LocatedNode { graph, id, sent: here, path, secret };
     let known = found.steps.iter().take_while(|step| place.step(step)).count();

@@ -10,13 +10,13 @@ mod locate;
 mod violations;
 
 #[cfg(feature = "macros")]
-pub use findings::{Checked, FindingList, FindingStep, checked};
+pub use findings::{CheckedType, FindingList, FindingStep, checked};
 pub use violations::Violations;
 
 pub(crate) use locate::{is_within, report};
 
 use crate::args::plan::NodeId;
-use findings::Found;
+use findings::CheckFinding;
 use std::cell::{Cell, RefCell};
 
 /// The name under which a checked type requests itself; the engine recognizes it.
@@ -26,18 +26,19 @@ pub(crate) const CHECKED: &str = "agent::Checked";
 const MAX_FOUND: usize = 10_000;
 
 /// `None` outside of [`collect`].
-type Aside = Option<Vec<Found>>;
+type SetAside = Option<Vec<CheckFinding>>;
 
 thread_local! {
     /// The findings in this thread's scope, which lasts for one synchronous read.
-    static ASIDE: RefCell<Aside> = const { RefCell::new(None) };
+    static ASIDE: RefCell<SetAside> = const { RefCell::new(None) };
     /// Set inside alternatives that serde tries one after the other: there a refusal must be an error.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `reading` in a scope in which checks set aside what they find.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
-    let _before = Before { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };
+    let _before =
+        CollectScope { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };
     reading()
 }
 
@@ -53,12 +54,12 @@ pub(crate) fn resume() {
 }
 
 /// Restores the earlier state, even if a check panics.
-struct Before {
-    aside: Aside,
+struct CollectScope {
+    aside: SetAside,
     suspended: bool,
 }
 
-impl Drop for Before {
+impl Drop for CollectScope {
     fn drop(&mut self) {
         SUSPENDED.set(self.suspended);
         ASIDE.set(self.aside.take());
@@ -66,7 +67,7 @@ impl Drop for Before {
 }
 
 /// Sets the findings aside, or returns them outside of [`collect`]. `certain`: the value is not read as an attempt.
-fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
+fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFinding>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
             let room = MAX_FOUND.saturating_sub(aside.len());
@@ -79,27 +80,27 @@ fn put_aside(found: Vec<Found>, certain: bool) -> Result<(), Vec<Found>> {
 
 /// The same for a type that parses text itself; `false` outside of [`collect`].
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
-    put_aside(vec![Found::named("", &problem.to_string())], certain).is_ok()
+    put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }
 
 /// Takes the findings since the last call.
-fn take() -> Vec<Found> {
+fn take() -> Vec<CheckFinding> {
     ASIDE.with_borrow_mut(|aside| aside.as_mut().map(std::mem::take).unwrap_or_default())
 }
 
 /// The findings of one value's checks, and the place of the value.
-pub(crate) struct CheckFindings {
+pub(crate) struct LocatedFinding {
     pub(crate) path: String,
     node: NodeId,
     secret: bool,
-    found: Found,
+    found: CheckFinding,
 }
 
 /// Assigns the findings since the last call to the value at `path`.
 #[cold]
-pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<CheckFindings>) {
+pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<LocatedFinding>) {
     let room = MAX_FOUND.saturating_sub(placed.len());
-    placed.extend(take().into_iter().take(room).map(|found| CheckFindings {
+    placed.extend(take().into_iter().take(room).map(|found| LocatedFinding {
         path: path(),
         node,
         secret,

@@ -1,6 +1,6 @@
 //! The findings of a check of a whole value, field by field.
 
-use super::findings::Found;
+use super::findings::CheckFinding;
 use std::fmt::Display;
 
 /// The findings of a check, one entry for each mistake, with the fields that they are about.
@@ -90,7 +90,7 @@ impl Violations {
         if self.is_empty() { Ok(()) } else { Err(self) }
     }
 
-    pub(super) fn into_found(self) -> impl Iterator<Item = Found> {
-        self.found.into_iter().map(|(field, problem)| Found::named(&field, &problem))
+    pub(super) fn into_findings(self) -> impl Iterator<Item = CheckFinding> {
+        self.found.into_iter().map(|(field, problem)| CheckFinding::named(&field, &problem))
     }
 }

@@ -41,9 +41,9 @@ fn read_within(text: &str) -> Option<Respelled> {
 }
 
 fn read(text: &str) -> Option<Respelled> {
-    let mut reader = Reader::new(text);
+    let mut reader = SpellingReader::new(text);
     let value = reader.call().or_else(|| {
-        reader = Reader::new(text);
+        reader = SpellingReader::new(text);
         let value = reader.value(0)?;
         reader.closers();
         Some(value)
@@ -66,7 +66,7 @@ fn unfenced(text: &str) -> &str {
     if is_word { rest.trim() } else { inner.trim() }
 }
 
-struct Reader<'t> {
+struct SpellingReader<'t> {
     text: &'t str,
     at: usize,
     /// How to write the first thing that JSON writes differently.
@@ -90,9 +90,9 @@ enum QuotedText {
     No,
 }
 
-impl<'t> Reader<'t> {
-    fn new(text: &'t str) -> Reader<'t> {
-        Reader { text, at: 0, hint: None, part_of: Container::Object }
+impl<'t> SpellingReader<'t> {
+    fn new(text: &'t str) -> SpellingReader<'t> {
+        SpellingReader { text, at: 0, hint: None, part_of: Container::Object }
     }
 
     /// Reads a part of something else.

@@ -128,7 +128,7 @@ fn offset(text: &str, error: &serde_json::Error) -> usize {
 }
 
 /// Where an open container stands.
-enum Open {
+enum OpenContainer {
     Object(Option<String>),
     Array(usize),
 }
@@ -136,18 +136,18 @@ enum Open {
 /// The path of the scalar that ends at `end`, in a text that is JSON as far as that, and where the scalar begins.
 fn place_before(text: &str, end: usize) -> (String, usize) {
     let bytes = text.as_bytes();
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenContainer> = Vec::new();
     let (mut at, mut start) = (0, 0);
     while let Some(byte) = bytes.get(at).filter(|_| at < end) {
         start = at;
         at += 1;
         match byte {
-            b'{' => open.push(Open::Object(None)),
-            b'[' => open.push(Open::Array(0)),
+            b'{' => open.push(OpenContainer::Object(None)),
+            b'[' => open.push(OpenContainer::Array(0)),
             b'}' | b']' => drop(open.pop()),
             b',' => match open.last_mut() {
-                Some(Open::Object(key)) => *key = None,
-                Some(Open::Array(index)) => *index += 1,
+                Some(OpenContainer::Object(key)) => *key = None,
+                Some(OpenContainer::Array(index)) => *index += 1,
                 None => {}
             },
             b'"' => {
@@ -155,7 +155,7 @@ fn place_before(text: &str, end: usize) -> (String, usize) {
                     at += if *byte == b'\\' { 2 } else { 1 };
                 }
                 at += 1;
-                if let Some(Open::Object(key @ None)) = open.last_mut() {
+                if let Some(OpenContainer::Object(key @ None)) = open.last_mut() {
                     let read = text.get(start..at).and_then(|text| serde_json::from_str::<String>(text).ok());
                     *key = Some(read.unwrap_or_default());
                 }
@@ -170,8 +170,8 @@ fn place_before(text: &str, end: usize) -> (String, usize) {
     let mut path = String::new();
     for open in &open {
         match open {
-            Open::Object(key) => push_segment(&mut path, key.as_deref().unwrap_or_default()),
-            Open::Array(index) => push_index(&mut path, index),
+            OpenContainer::Object(key) => push_segment(&mut path, key.as_deref().unwrap_or_default()),
+            OpenContainer::Array(index) => push_index(&mut path, index),
         }
     }
     (path, start)

@@ -15,7 +15,8 @@ use crate::args::policy::Rules;
 use crate::args::read::{Context, PlanDe, ValuePosition};
 use crate::args::rounding;
 use crate::args::scalar::{
-    Digits, Num, bool_from_text, const_of, int_from_f64, int_from_text, number_text, same_json,
+    CoercedScalar, Digits, Num, coerced_bool, coerced_float, coerced_int, coerced_num, const_of,
+    int_from_text, number_text, same_json,
 };
 use crate::args::signature::{Side, limits, signature};
 use crate::args::suggest::did_you_mean;
@@ -326,8 +327,10 @@ impl<'w, 'o> Walk<'w, 'o> {
                 issue.received = Some(walk.received(None, doc));
             }),
             (NodeKind::Nullable(inner), _) => self.check(*inner, doc),
-            (NodeKind::Bool, Shape::Text(text)) if bool_from_text(text, node.rules).is_some() => {
-                self.note_coercion_beyond(bool_from_text(text, node.rules.within_strict()).is_none());
+            (NodeKind::Bool, Shape::Text(text)) => {
+                if self.coerced(node, |rules| coerced_bool(text, rules)).is_none() {
+                    self.wrong(id, doc);
+                }
             }
             (NodeKind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => {
@@ -404,16 +407,29 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
+    /// Returns what a coercion makes of a value, and notes it.
+    fn coerced<T>(
+        &mut self,
+        node: &PlanNode,
+        coerce: impl Fn(Rules) -> Option<CoercedScalar<T>>,
+    ) -> Option<CoercedScalar<T>> {
+        let coerced = coerce(node.rules)?;
+        let in_strict = coerce(node.rules.within_strict());
+        self.note_coercion_beyond(in_strict.is_none_or(|strict| strict.rule != coerced.rule));
+        Some(coerced)
+    }
+
     fn integer(&mut self, node: &PlanNode, doc: &Doc<'_>) -> Digits {
         match &doc.shape {
             Shape::Number if doc.is_integer_token() => int_from_text(doc.raw),
-            Shape::Number if node.rules.has(Rules::FLOAT_INTEGER) => {
-                self.found.coerced = true;
-                doc.exact_f64().and_then(int_from_f64).map_or(Digits::NotInteger, Digits::Int)
+            Shape::Number => {
+                let coerced = doc.exact_f64().and_then(|float| coerced_float(float, node.rules));
+                self.found.coerced |= coerced.is_some();
+                coerced.map_or(Digits::NotInteger, |coerced| Digits::Int(coerced.value))
             }
-            Shape::Text(text) if node.rules.has(Rules::TEXT_INTEGER) => {
-                self.note_coercion();
-                int_from_text(text)
+            Shape::Text(text) => {
+                let coerced = self.coerced(node, |rules| coerced_int(text, rules));
+                coerced.map_or(Digits::NotInteger, |coerced| coerced.value)
             }
             _ => Digits::NotInteger,
         }
@@ -422,10 +438,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn number(&mut self, node: &PlanNode, doc: &Doc<'_>) -> Option<Num> {
         match &doc.shape {
             Shape::Number => Num::of_token(doc.raw),
-            Shape::Text(text) if node.rules.has(Rules::TEXT_NUMBER) => {
-                self.note_coercion();
-                Num::of_text(text)
-            }
+            Shape::Text(text) => Some(self.coerced(node, |rules| coerced_num(text, rules))?.value?.0),
             _ => None,
         }
     }
@@ -464,7 +477,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             _ => {
                 let around = self.what_is_around(id, doc).or_else(|| self.word_as_key(id, doc));
                 self.not_a_word(Some(id), names, None, doc);
-                self.say(around);
+                self.advise(around);
             }
         }
     }
@@ -483,7 +496,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     /// Says what to do in the issue that was added last, which a corrected call can then show.
-    pub(super) fn say(&mut self, problem: Option<&str>) {
+    pub(super) fn advise(&mut self, problem: Option<&str>) {
         if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.last_mut())) {
             issue.problem = problem.to_owned();
             issue.suggestions.clear();

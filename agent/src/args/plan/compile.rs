@@ -318,30 +318,11 @@ impl Compiler<'_> {
 
     /// Compiles a schema without `type`: the keywords of a type restrict only values of that type.
     fn untyped(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
-        const OF_TYPE: [(&str, &[&str]); 4] = [
-            (
-                "object",
-                &[
-                    "properties",
-                    "required",
-                    "additionalProperties",
-                    "patternProperties",
-                    "minProperties",
-                    "maxProperties",
-                    "unevaluatedProperties",
-                    KNOWN,
-                ],
-            ),
-            ("array", &["items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"]),
-            ("string", &["minLength", "maxLength", "pattern"]),
-            ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
-        ];
-        let present = |keywords: &[&str]| keywords.iter().any(|k| map.contains_key(*k));
-        if !OF_TYPE.iter().any(|(_, keywords)| present(keywords)) {
+        if !map.keys().any(|keyword| keywords::type_of(keyword).is_some() || keyword == KNOWN) {
             return Ok(self.push(NodeKind::Any));
         }
         let mut branches = Vec::new();
-        for (name, _) in OF_TYPE {
+        for (name, _) in keywords::OF_TYPE {
             let branch = self.typed(name, map)?;
             // A value of any type may stand here, so no value is coerced to another type; its members have their own rules.
             self.nodes[branch.0 as usize].rules = self.rules.without_coercion();

@@ -76,15 +76,37 @@ pub(super) fn add_check(map: &mut SchemaMap, check: Value) {
     }
 }
 
-/// Keywords that restrict what is accepted and that the plan models.
-const MODELLED: [&str; 41] = [
+/// Keywords that restrict values of one type, and no others.
+pub(super) const OF_TYPE: [(&str, &[&str]); 4] = [
+    (
+        "object",
+        &[
+            "properties",
+            "required",
+            "additionalProperties",
+            "patternProperties",
+            "minProperties",
+            "maxProperties",
+            "unevaluatedProperties",
+        ],
+    ),
+    ("array", &["items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"]),
+    ("string", &["minLength", "maxLength", "pattern"]),
+    ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+];
+
+/// Returns the type whose values a keyword restricts.
+pub(super) fn type_of(keyword: &str) -> Option<&'static str> {
+    OF_TYPE.iter().find(|(_, keywords)| keywords.contains(&keyword)).map(|(name, _)| *name)
+}
+
+/// Further keywords that restrict what is accepted and that the plan models.
+const MODELLED: [&str; 20] = [
     CHECKS,
     KNOWN,
     "$dynamicRef",
     "$recursiveRef",
     "$ref",
-    "additionalItems",
-    "additionalProperties",
     "allOf",
     "anyOf",
     "const",
@@ -93,37 +115,18 @@ const MODELLED: [&str; 41] = [
     "dependentRequired",
     "dependentSchemas",
     "enum",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
     "format",
     "if",
-    "items",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
     "not",
     "oneOf",
-    "pattern",
-    "patternProperties",
-    "prefixItems",
-    "properties",
     "propertyNames",
-    "required",
     "type",
     "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
 ];
 
 /// Whether a keyword can change what is accepted. Any other, known or not, is an annotation (JSON Schema 2020-12, core, section 6.5).
 pub(super) fn restricts(keyword: &str) -> bool {
-    MODELLED.contains(&keyword) || REFUSED.contains(&keyword)
+    type_of(keyword).is_some() || MODELLED.contains(&keyword) || REFUSED.contains(&keyword)
 }
 
 /// Refuses keywords that the plan would otherwise silently ignore, and invalid values of keywords.

@@ -48,12 +48,6 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
         }
         match keyword.as_str() {
             "properties" | "patternProperties" => merge_properties(old, new),
-            "required" => {
-                if let (Value::Array(old), Value::Array(new)) = (old, new) {
-                    let missing: Vec<Value> = new.iter().filter(|n| !old.contains(n)).cloned().collect();
-                    old.extend(missing);
-                }
-            }
             "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
                 keep(old, new, Ordering::Greater);
             }
@@ -62,14 +56,17 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
             }
             "uniqueItems" => *old = json!(true),
             "unevaluatedProperties" => *old = json!(false),
-            CHECKS | KNOWN => {
+            "required" | CHECKS | KNOWN => {
                 if let (Value::Array(old), Value::Array(new)) = (old, new) {
                     let missing: Vec<Value> = new.iter().filter(|n| !old.contains(n)).cloned().collect();
                     old.extend(missing);
                 }
             }
             // Two of them cannot be one; the second is checked on its own.
-            "pattern" | "multipleOf" if foreign => {
+            "pattern" | "multipleOf" => {
+                if !foreign {
+                    return conflict(keyword, "cannot be merged with another of the same place");
+                }
                 apart.push(SchemaMap::from_iter([(keyword.clone(), new.clone())]));
             }
             "items" if old.is_array() || new.is_array() => {
@@ -108,7 +105,7 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
                 let part = json!({"$ref": new});
                 push_part(&mut out, part);
             }
-            "pattern" | "multipleOf" | "prefixItems" | "additionalItems" => {
+            "prefixItems" | "additionalItems" => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }
             // In a foreign schema a format only describes.

@@ -1,7 +1,7 @@
 //! The nodes of a plan: each defines the values that one place of the arguments accepts.
 
 use super::key_index::KeyIndex;
-use super::token::NameToken;
+use super::token::{NameToken, word_at};
 use super::words::{VariantNames, Words};
 use crate::args::policy::Rules;
 use crate::args::suggest::{Spelling, Spellings};
@@ -475,6 +475,13 @@ impl ObjectSpec {
         first & self.required == self.required && self.is_complete_with_required
     }
 
+    /// Whether an object is complete that has these of the first 64 properties, one bit each, and no other keys.
+    pub(crate) fn is_complete_of(&self, first: u64) -> bool {
+        first & self.required == self.required
+            && self.takes_length(first.count_ones().into())
+            && !self.props.iter().skip(64).any(|prop| prop.required)
+    }
+
     /// With more properties than this they are looked up by hash.
     pub(super) const SCAN: usize = 8;
 
@@ -507,8 +514,9 @@ impl ObjectSpec {
         if let Some(index) = &self.index {
             return index.written_at(text, at);
         }
+        let word = word_at(text, at);
         let mut props = self.props.iter().enumerate();
-        props.find_map(|(index, prop)| Some((index, prop.token.end(text, at)?)))
+        props.find_map(|(index, prop)| Some((index, prop.token.end_after(word, text, at)?)))
     }
 
     fn scan(&self, key: &str) -> Option<usize> {

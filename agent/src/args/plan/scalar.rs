@@ -2,7 +2,7 @@
 
 use super::compile::{Compiler, WIDE};
 use super::error::CompileResult;
-use super::keywords::{SchemaMap, push_check, whole};
+use super::keywords::{SchemaMap, push_check, type_of, whole};
 use super::node::{ArraySpec, FormatRule, IntSpec, NodeId, NodeKind, NumSpec, NumberBound, StrSpec};
 use super::prepare::{aliases_of, is_other};
 use super::words::Words;
@@ -17,10 +17,9 @@ impl Compiler<'_> {
             "integer" => NodeKind::Int(self.integer(map)?),
             "number" => {
                 let bound = |keyword: &str| map.get(keyword).and_then(NumberBound::of);
-                let bounds = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
                 let single = !self.foreign && format(map) == Some("float");
                 NodeKind::Num(NumSpec {
-                    is_open: !single && !bounds.iter().any(|keyword| map.contains_key(*keyword)),
+                    is_open: !single && !map.keys().any(|keyword| type_of(keyword) == Some("number")),
                     min: bound("minimum"),
                     max: bound("maximum"),
                     above: bound("exclusiveMinimum"),
@@ -139,7 +138,7 @@ impl Compiler<'_> {
         }
         members.retain(|m| fits_type(m, map.get("type")));
         rest.remove("type");
-        if let Some(keyword) = rest.keys().find(|k| RESTRICTING.contains(&k.as_str())) {
+        if let Some(keyword) = rest.keys().find(|k| restricts_more(k)) {
             return self.restricted_set(keyword, &members, map);
         }
         let id = self.set(members);
@@ -187,17 +186,7 @@ impl Compiler<'_> {
 
     /// A closed set beside other restrictions, for example `enum` and `maxLength`: simple ones are applied here.
     fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
-        const SIMPLE: [&str; 8] = [
-            "minLength",
-            "maxLength",
-            "pattern",
-            "minimum",
-            "maximum",
-            "exclusiveMinimum",
-            "exclusiveMaximum",
-            "multipleOf",
-        ];
-        let other = |k: &&String| RESTRICTING.contains(&k.as_str()) && !SIMPLE.contains(&k.as_str());
+        let other = |k: &&String| restricts_more(k) && !matches!(type_of(k), Some("string" | "number"));
         if let Some(keyword) = map.keys().find(other) {
             if !self.foreign {
                 return Err(self.error(keyword, "beside `enum` or `const` is not modelled"));
@@ -232,33 +221,10 @@ impl Compiler<'_> {
 /// Maximum number of members of a set that are compared with each other.
 const MAX_COMPARED: usize = 100;
 
-/// Keywords that restrict values and would be lost beside a closed set.
-const RESTRICTING: [&str; 24] = [
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "properties",
-    "required",
-    "additionalProperties",
-    "patternProperties",
-    "minProperties",
-    "maxProperties",
-    "items",
-    "prefixItems",
-    "additionalItems",
-    "minItems",
-    "maxItems",
-    "uniqueItems",
-    "unevaluatedProperties",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-];
+/// Whether a keyword restricts values and would be lost beside a closed set.
+fn restricts_more(keyword: &str) -> bool {
+    type_of(keyword).is_some() || matches!(keyword, "allOf" | "anyOf" | "oneOf")
+}
 
 fn format(map: &SchemaMap) -> Option<&str> {
     map.get("format").and_then(Value::as_str)

@@ -256,7 +256,7 @@ mod tests {
 
     #[derive(schemars::JsonSchema)]
     #[allow(dead_code, reason = "only its schema is looked at")]
-    struct Open {
+    struct PlainUser {
         user: String,
     }
 
@@ -272,7 +272,7 @@ mod tests {
         let hidden =
             json!({"user": "ann", "login": {"password": "[secret]", "pasword": "[secret]"}, "x": "[secret]"});
         assert_eq!(shown, hidden);
-        let open = Plan::for_type::<Open>("open", PlanOptions::default());
+        let open = Plan::for_type::<PlainUser>("open", PlanOptions::default());
         assert!(withheld(&open.unwrap(), &args).is_none());
     }
 

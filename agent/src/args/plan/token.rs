@@ -44,8 +44,14 @@ impl NameToken {
     /// Returns the position after the token, if the text has it at this position.
     #[inline]
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
+        self.end_after(word_at(text, at), text, at)
+    }
+
+    /// The same where several tokens are compared with the word at the position.
+    #[inline(always)]
+    pub(crate) fn end_after(&self, word: u64, text: &[u8], at: usize) -> Option<usize> {
         // No token has a byte that is zero, as words have after the end of the text.
-        if (word_at(text, at) ^ self.head) & self.mask != 0 {
+        if (word ^ self.head) & self.mask != 0 {
             return None;
         }
         let end = at + self.text.len();

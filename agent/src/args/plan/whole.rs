@@ -161,7 +161,7 @@ mod full {
             }
             for error in self.validator.iter_errors(value).take(MAX_ISSUES) {
                 if asked == IssueLimit::All || self.is_unmodelled(&error) {
-                    tell(&error, &mut out);
+                    add_issue(&error, &mut out);
                 }
             }
             out
@@ -318,7 +318,7 @@ mod full {
     }
 
     /// Converts an error to the form of the report, without the values and schemas that it contains.
-    fn tell(error: &ValidationError<'_>, out: &mut Vec<Issue>) {
+    fn add_issue(error: &ValidationError<'_>, out: &mut Vec<Issue>) {
         let pointer = error.instance_path().as_str();
         let at = |key: &str| {
             let mut out = pointer.to_owned();

@@ -1,7 +1,7 @@
 //! The state of one parse.
 
 use crate::args::coercion::{CoercedValue, Coercion, CoercionRule, HIDDEN};
-use crate::args::hooks::{self, CheckFindings};
+use crate::args::hooks::{self, LocatedFinding};
 use crate::args::plan::{ArraySpec, Graph, NodeId, NodeKind, PlanNode};
 use crate::args::rounding;
 use crate::args::text::{offset_in, push_index, push_segment};
@@ -143,7 +143,7 @@ struct RareState {
     structural: usize,
     /// The place of the first refusal.
     failed_at: Option<Failure>,
-    placed: Vec<CheckFindings>,
+    placed: Vec<LocatedFinding>,
 }
 
 /// There are floats: only a long number may have lost digits.
@@ -276,7 +276,7 @@ impl<'c> Context<'c> {
     }
 
     /// Returns what was found, and the place of the first refusal.
-    pub(crate) fn into_placed(self) -> (Vec<CheckFindings>, Failure) {
+    pub(crate) fn into_placed(self) -> (Vec<LocatedFinding>, Failure) {
         let rare = self.rare.into_inner().unwrap_or_default();
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
@@ -350,7 +350,11 @@ impl<'c> Context<'c> {
         let (from, to) =
             if is_secret { (HIDDEN.into(), HIDDEN.into()) } else { (from.recorded(), to.recorded()) };
         let mut rare = self.rare.borrow_mut();
-        rare.get_or_insert_default().coercions.push(Coercion { path: at.pointer(), from, to, rule });
+        let coercions = &mut rare.get_or_insert_default().coercions;
+        if coercions.is_empty() {
+            coercions.reserve(8);
+        }
+        coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
     /// Begins to read a value whose findings are collected. Returns whether this is a place where serde tries alternatives.

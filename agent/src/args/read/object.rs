@@ -112,7 +112,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
         if !self.at.cx.is_exact() {
             keys = Some(KeyReader::new(&mut access, self.at)?);
         }
-        self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys })
+        let out = self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys });
+        if keys.is_none() {
+            // Dropping nothing would be a call, too.
+            std::mem::forget(keys);
+        }
+        out
     }
 }
 

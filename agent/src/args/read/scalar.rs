@@ -7,7 +7,10 @@ use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::plan::{IntSpec, NodeKind, NumSpec, PickedWord};
 use crate::args::policy::Rules;
 use crate::args::rounding;
-use crate::args::scalar::{Int, Num, bool_from_text, few_digits, int_from_f64, int_from_text, number_text};
+use crate::args::scalar::{
+    CoercedScalar, Int, Num, coerced_bool, coerced_float, coerced_int, coerced_num, int_from_text,
+    number_text,
+};
 use serde::de::value::{BorrowedStrDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -79,41 +82,39 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    fn coerced_int<'de, E: Error>(
+    fn give_coerced<'de, E: Error>(
         self,
         spec: &IntSpec,
-        int: Int,
         from: CoercedValue<'_>,
-        rule: CoercionRule,
+        CoercedScalar { value, rule }: CoercedScalar<Int>,
     ) -> ScalarResult<'de, E> {
-        if !matches!(int, Int::Signed(v) if spec.surely_takes(v)) && !spec.takes(int) {
+        if !matches!(value, Int::Signed(v) if spec.surely_takes(v)) && !spec.takes(value) {
             return Err(refused("range"));
         }
-        self.at.cx.record(self.at, from, int.into(), rule);
-        Ok(self.give_int(int))
+        self.at.cx.record(self.at, from, value.into(), rule);
+        Ok(self.give_int(value))
     }
 
     /// Reads text where an integer is expected.
     fn text_as_int<'de, E: Error>(self, spec: &IntSpec, text: &str) -> ScalarResult<'de, E> {
-        if !self.at.node.rules.has(Rules::TEXT_INTEGER) && !self.at.cx.is_canonical() {
+        let rules = self.at.node.rules;
+        let rules = if self.at.cx.is_canonical() { rules.with(Rules::TEXT_INTEGER) } else { rules };
+        let Some(CoercedScalar { value, rule }) = coerced_int(text, rules) else {
             return Err(refused("type"));
-        }
-        let rule = CoercionRule::TextToInteger;
-        if let Some(few) = few_digits(text).filter(|v| spec.surely_takes(*v)) {
-            self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Signed(few), rule);
-            return Ok(Scalar::Signed(few));
-        }
-        match int_from_text(text).int() {
-            Some(int) => self.coerced_int(spec, int, CoercedValue::Text(text), rule),
-            None => Err(refused("type")),
-        }
+        };
+        let Some(value) = value.int() else { return Err(refused("type")) };
+        self.give_coerced(spec, CoercedValue::Text(text), CoercedScalar { value, rule })
     }
 
+    /// Reads text where a number is expected.
     fn text_as_num<'de, E: Error>(self, spec: &NumSpec, text: &str) -> ScalarResult<'de, E> {
-        let Some(number) = Num::of_text(text).filter(|n| spec.takes(*n)) else {
-            return Err(refused("number"));
+        let coerced = coerced_num(text, self.at.node.rules);
+        let Some(CoercedScalar { value: Some((number, digits)), rule }) = coerced else {
+            return Err(refused("type"));
         };
-        let rule = CoercionRule::TextToNumber;
+        if !spec.takes(number) {
+            return Err(refused("number"));
+        }
         match number {
             Num::Signed(v) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Signed(v), rule);
@@ -131,7 +132,7 @@ impl ScalarVisitor<'_> {
             }
             Num::Float(f) => {
                 self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Float(f), rule);
-                Ok(self.give_float(spec, text, f))
+                Ok(self.give_float(spec, digits, f))
             }
         }
     }
@@ -177,16 +178,11 @@ impl ScalarVisitor<'_> {
         let rules = self.at.node.rules;
         match &self.at.node.kind {
             NodeKind::Int(spec) => self.text_as_int(spec, text),
-            NodeKind::Num(spec) if rules.has(Rules::TEXT_NUMBER) => self.text_as_num(spec, text),
-            NodeKind::Bool => match bool_from_text(text, rules) {
-                Some(b) => {
-                    self.at.cx.record(
-                        self.at,
-                        CoercedValue::Text(text),
-                        CoercedValue::Bool(b),
-                        CoercionRule::TextToBoolean,
-                    );
-                    Ok(Scalar::Bool(b))
+            NodeKind::Num(spec) => self.text_as_num(spec, text),
+            NodeKind::Bool => match coerced_bool(text, rules) {
+                Some(CoercedScalar { value, rule }) => {
+                    self.at.cx.record(self.at, CoercedValue::Text(text), CoercedValue::Bool(value), rule);
+                    Ok(Scalar::Bool(value))
                 }
                 None => Err(refused("boolean")),
             },
@@ -304,12 +300,12 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
             }
             NodeKind::Num(_) => Err(refused("range")),
             NodeKind::Any => Ok(Scalar::Float(f)),
-            NodeKind::Int(spec) => match int_from_f64(f) {
-                Some(int) if self.at.node.rules.has(Rules::FLOAT_INTEGER) => {
+            NodeKind::Int(spec) => match coerced_float(f, self.at.node.rules) {
+                Some(int) => {
                     self.at.cx.note_float(f, false);
-                    self.coerced_int(spec, int, CoercedValue::Float(f), CoercionRule::FloatToInteger)
+                    self.give_coerced(spec, CoercedValue::Float(f), int)
                 }
-                _ => Err(refused("type")),
+                None => Err(refused("type")),
             },
             _ => {
                 self.at.cx.note_float(f, false);

@@ -12,7 +12,7 @@ mod words;
 use super::coercion::HIDDEN;
 use super::document::{Doc, Document, Shape};
 use super::formats;
-use super::hooks::{self, CheckFindings, is_within};
+use super::hooks::{self, LocatedFinding, is_within};
 use super::issue::{Issue, IssueCode};
 use super::judge::{TextJudge, WalkState};
 use super::plan::{Child, FormatRule, Graph, NodeId, NodeKind};
@@ -121,7 +121,7 @@ pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue
 
 /// The end of one reading: the findings of checks, and the refusal that ended it.
 struct Reading {
-    placed: Vec<CheckFindings>,
+    placed: Vec<LocatedFinding>,
     refusal: Option<TypeRefusal>,
 }
 
@@ -150,7 +150,7 @@ struct Search<'s, 't> {
 }
 
 impl Search<'_, '_> {
-    fn run(&mut self, issues: &[Issue]) -> Vec<CheckFindings> {
+    fn run(&mut self, issues: &[Issue]) -> Vec<LocatedFinding> {
         if !issues.is_empty() && !self.fit() {
             // Findings of checks before the first refusal are reported nevertheless.
             return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::args::issue::{Issue, IssueCode};
 use crate::args::judge::{diagnose, fits, inspect, says_nothing};
 use crate::args::plan::{ArraySpec, Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, VariantNames};
 use crate::args::policy::{CoercionPolicy, Rules};
-use crate::args::scalar::{Num, bool_from_text, int_from_f64, int_from_text};
+use crate::args::scalar::{coerced_bool, coerced_float, coerced_int, coerced_num};
 use crate::args::suggest::{did_you_mean, has_close_name, near_names};
 use crate::args::text::has_numbered_keys;
 use serde_json::{Map, Value};
@@ -184,18 +184,20 @@ impl Correction<'_> {
                 let number = doc.to_value();
                 (!number.is_f64()).then(|| Value::from(number.to_string()).to_string())
             }
-            (NodeKind::Int(_), Shape::Text(text)) => Some(int_from_text(text).int()?.to_value().to_string()),
+            (NodeKind::Int(_), Shape::Text(text)) => {
+                Some(coerced_int(text, lenient)?.value.int()?.to_value().to_string())
+            }
             (NodeKind::Int(_), Shape::Number) => {
                 let number = doc.to_value();
                 let float = number.as_f64().filter(|_| number.is_f64())?;
-                Some(int_from_f64(float)?.to_value().to_string())
+                Some(coerced_float(float, lenient)?.value.to_value().to_string())
             }
             (NodeKind::Num(_), Shape::Text(text)) => {
-                let number = Num::of_text(text)?;
-                let written = serde_json::from_str(text.trim().trim_start_matches('+'));
+                let (number, digits) = coerced_num(text, lenient)?.value?;
+                let written = serde_json::from_str(digits.trim().trim_start_matches('+'));
                 Some(written.unwrap_or_else(|_| number.to_value()).to_string())
             }
-            (NodeKind::Bool, Shape::Text(text)) => Some(bool_from_text(text, lenient)?.to_string()),
+            (NodeKind::Bool, Shape::Text(text)) => Some(coerced_bool(text, lenient)?.value.to_string()),
             (NodeKind::Enum(words), Shape::Text(text)) => {
                 if words.pick(text, self.graph.node(id).rules).is_some() {
                     return None;

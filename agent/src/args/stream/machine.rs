@@ -82,7 +82,7 @@ impl Machine {
 
     /// Continues reading. `text` is everything so far.
     pub(super) fn run(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
-        if matches!(self.state, ParserState::String { key: false }) && self.goes_on(text, to) {
+        if matches!(self.state, ParserState::String { key: false }) && self.emit_plain(text, to) {
             return Ok(());
         }
         let bytes = text.as_bytes();

@@ -41,11 +41,11 @@ impl OpenString {
 impl Machine {
     /// A fast path: most deltas of a long string are only a part of it, which is emitted directly.
     #[inline]
-    pub(super) fn goes_on(&mut self, text: &str, to: &mut StreamListeners<'_>) -> bool {
+    pub(super) fn emit_plain(&mut self, text: &str, to: &mut StreamListeners<'_>) -> bool {
         let delta = text.get(self.at()..).unwrap_or_default();
         let plain = matches!(self.string.place, StringState::Plain) && delta.bytes().all(is_plain);
         if plain {
-            self.tell(delta, to);
+            self.emit(delta, to);
             self.advance(text.len());
         }
         plain
@@ -60,7 +60,7 @@ impl Machine {
     ) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
         let mut at = self.at();
-        // Plain text from here on is not told yet.
+        // Plain text from here on is not emitted yet.
         let mut run = at;
         let outcome = loop {
             if matches!(self.string.place, StringState::Plain) {
@@ -99,10 +99,10 @@ impl Machine {
         if key {
             self.keys.push_str(plain);
         } else if self.string.fragment.is_empty() {
-            self.tell(plain, to);
+            self.emit(plain, to);
         } else {
             self.string.fragment.push_str(plain);
-            self.tell_kept(to);
+            self.emit_kept(to);
         }
         let ended = outcome.as_ref().is_ok_and(|ended| *ended);
         self.advance(at + usize::from(ended));
@@ -116,18 +116,18 @@ impl Machine {
         }
         self.string.fragment.push_str(plain);
         if self.string.fragment.len() > ENOUGH {
-            self.tell_kept(to);
+            self.emit_kept(to);
         }
     }
 
-    fn tell(&self, fragment: &str, to: &mut StreamListeners<'_>) {
+    fn emit(&self, fragment: &str, to: &mut StreamListeners<'_>) {
         if !fragment.is_empty() {
             (to.on)(ArgumentEvent::Appended { path: self.path(), fragment });
         }
     }
 
-    fn tell_kept(&mut self, to: &mut StreamListeners<'_>) {
-        self.tell(&self.string.fragment, to);
+    fn emit_kept(&mut self, to: &mut StreamListeners<'_>) {
+        self.emit(&self.string.fragment, to);
         self.string.fragment.clear();
     }
 }

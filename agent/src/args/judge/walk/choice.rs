@@ -122,7 +122,7 @@ impl<'w> Walk<'w, '_> {
                 }
                 let as_key = self.word_as_key(id, doc);
                 self.not_a_word(Some(id), external.names(), Some(key), doc);
-                self.say(as_key);
+                self.advise(as_key);
             }
             _ => self.wrong(id, doc),
         }
