@@ -197,7 +197,7 @@ impl AgentLoop {
     }
 
     /// Returns whether a limit allows no further turn.
-    #[cfg(feature = "durable-restate")]
+    #[cfg(feature = "runtime")]
     pub(crate) fn is_at_limit(&self) -> bool {
         self.limit_of_next_turn().is_some()
     }

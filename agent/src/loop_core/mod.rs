@@ -77,9 +77,9 @@ pub(crate) use budget::{Spent, TreeBudget};
 #[cfg(feature = "runtime")]
 pub(crate) use child::{CHILD_HANDLE, ChildState, MAX_DEPTH, SPENT, gone_child};
 pub use config::LoopConfig;
+pub(crate) use config::LoopGuard;
 #[cfg(feature = "runtime")]
-pub(crate) use config::UsageLimits;
-pub(crate) use config::{LoopGuard, SteeringPolicy};
+pub(crate) use config::{SteeringPolicy, UsageLimits};
 #[cfg(feature = "runtime")]
 pub(crate) use config::{ToolEntry, fingerprint};
 pub use end::End;
