@@ -383,6 +383,31 @@ async fn what_does_not_fit_at_all_is_an_error_that_names_both_reasons() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_is_too_long_continues_once_its_summary_works_again() {
+    let works = Arc::new(Mutex::new(false));
+    let is_working = works.clone();
+    let model = ScriptedModel::from_fn(move |request| {
+        if !is_summary(request) {
+            return reply().text("Because.");
+        }
+        if *is_working.lock().unwrap() {
+            return reply().text(r#"{"goal": "Know why", "open": ["Why"]}"#);
+        }
+        reply().error(ModelError::new(ModelErrorKind::Overloaded, "no capacity"))
+    });
+    let assistant =
+        builder(model.clone()).conversation(chat(1_000, 30)).manage_context(rules()).build().unwrap();
+    for _ in 0..2 {
+        let error = assistant.prompt("And now?").await.unwrap_err().to_string();
+        assert!(error.contains("compaction failed: overloaded: no capacity"), "{error}");
+    }
+    *works.lock().unwrap() = true;
+    assert_eq!(assistant.prompt("And now?").await.unwrap().text(), "Because.");
+    assert!(model.requests().last().unwrap().messages[0].text().contains("Know why"));
+    assert_sound(&assistant);
+}
+
+#[tokio::test]
 async fn a_request_that_the_provider_finds_too_long_is_compacted_and_sent_once_more() {
     for (limit, names_limit) in [(4_000, true), (4_000, false), (0, true)] {
         let model = ScriptedModel::from_fn(move |request| {

@@ -230,13 +230,15 @@ impl Authenticator for Guard {
 
 #[tokio::test]
 async fn texts_at_which_a_token_counter_panics_are_estimated() {
-    let counted = Assistant::builder(ScriptedModel::new(["Hello!"]))
-        .system("Answer briefly, in one sentence.")
-        .token_counter(|text| if text.contains("sentence") { panic_any(Bomb) } else { text.len() as u64 })
-        .manage_context(ContextRules::new().window(10_000))
-        .build()
-        .unwrap();
-    counted.prompt("Hi").await.unwrap();
+    let counted = || {
+        Assistant::builder(ScriptedModel::new(["Hello!"]))
+            .system("Answer briefly, in one sentence.")
+            .token_counter(|text| if text.contains("sentence") { panic_any(Bomb) } else { text.len() as u64 })
+    };
+    let managed = counted().manage_context(ContextRules::new().window(10_000)).build().unwrap();
+    managed.prompt("Hi").await.unwrap();
+    let plain = counted().build().unwrap();
+    plain.prompt("Hi").await.unwrap();
     // A request, and 32 bytes of the system prompt; each message with its bytes.
-    assert_eq!(counted.context().used, 8 + 8 + (4 + 2) + (4 + 6));
+    assert_eq!(plain.context().used, 8 + 8 + (4 + 2) + (4 + 6));
 }

@@ -391,7 +391,7 @@ async fn captured_messages_have_the_form_of_the_conventions() {
 }
 
 /// The attributes of runs with a name, several models or a summary.
-const OF_LONG_RUNS: [&str; 6] = [
+const OF_LONG_RUNS: [&str; 7] = [
     "agent.compact.tokens_after",
     "agent.compact.tokens_before",
     "agent.fallback.answered",

@@ -46,16 +46,15 @@ impl SizeCounter<'_> {
         let mut table = lock_table();
         for message in messages {
             let key = SizeKey { message: Arc::as_ptr(message).addr(), counter, rule };
-            let size = match table.sizes.get(&key) {
-                Some((_, size)) => *size,
-                None => {
-                    // A counter is code of the application, which is called without a lock.
-                    drop(table);
-                    let size = self.count(message);
-                    table = lock_table();
-                    table.put(key, message, size);
-                    size
-                }
+            let size = if let Some((_, size)) = table.sizes.get(&key) {
+                *size
+            } else {
+                // A counter is code of the application, which is called without a lock.
+                drop(table);
+                let size = self.count(message);
+                table = lock_table();
+                table.put(key, message, size);
+                size
             };
             each(message, size);
         }
@@ -119,7 +118,9 @@ struct SizeHasher(u64);
 
 impl Hasher for SizeHasher {
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+        for byte in bytes {
+            self.write_u64((*byte).into());
+        }
     }
 
     fn write_u64(&mut self, number: u64) {

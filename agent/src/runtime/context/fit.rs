@@ -74,13 +74,16 @@ impl Performer {
             }
             let used = estimate.upper_bound();
             let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
+            let window = state.view.window().map_or(limits.window, |window| window.min(limits.window));
+            // After a failure the conversation has to grow first, unless the request cannot be made at all.
+            let may_try = grown || overflow.is_some() || estimate.tokens > window;
             // A provider that writes summaries itself does it in time, unless the request is already too long.
             let is_too_long = overflow.is_some() || used > usable;
             let may_compact = limits.writer.is_some()
                 && (limits.by_provider.is_none() || is_too_long)
                 && pass.failure.is_none()
                 && pass.compactions < MAX_COMPACTIONS
-                && (grown || overflow.is_some());
+                && may_try;
             let size = self.size_counter();
             let effect_of = |tool: &str| self.clearable_effect(tool);
             let decision = limits.rules.decide(&state.view, estimate, usable, size, may_compact, effect_of);
@@ -118,8 +121,6 @@ impl Performer {
                 ViewDecision::Full { .. } | ViewDecision::Clear { .. } | ViewDecision::Fits => {
                     let is_full = overflow.is_some() && !pass.is_changed;
                     // Beyond the window there is no doubt. Up to it the provider decides, because the estimate may be too high.
-                    let window =
-                        state.view.window().map_or(limits.window, |window| window.min(limits.window));
                     if is_full || estimate.tokens > window {
                         if let Some(reached) = pass.limit {
                             return Err(StepError::Limit(reached));
