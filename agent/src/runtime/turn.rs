@@ -112,6 +112,9 @@ pub(crate) async fn next_reply<S: TurnSteps>(
     run: &SharedLoop,
 ) -> Result<ModelReply, StepError> {
     steps.parts().1.begin(key.turn);
+    if let Err(message) = turn_tools(steps, key.turn, false, run).await? {
+        return Ok(refused_tools(steps, message));
+    }
     select_model(steps, key.turn, run).await?;
     if let Err(message) = fit_context(steps, &key, None, run).await? {
         return Ok(refused_tools(steps, message));
