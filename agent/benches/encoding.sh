@@ -1,6 +1,6 @@
 #!/bin/sh
 # Instructions of encoding a request as text, under callgrind: a long conversation with 10 tools, and 100 tools with 2 messages; the first
-# request of each, whose tools are written, too, and the next one.
+# request of each, whose tools are written, too, and the next one. Then prompts of a fork and of a loaded conversation, and of a long one.
 # Usage: agent/benches/encoding.sh [BINARY]          needs valgrind
 set -eu
 command -v valgrind >/dev/null || { echo "valgrind is not installed" >&2; exit 1; }
@@ -26,3 +26,7 @@ echo 'must of the first: half of 13.9, 10.6, 16.9, 17.7 million, and of 10.1, 7.
 for how in fork loaded; do
     echo "a prompt, $how, with a conversation of 1,000 messages: $((($(count $how 1000 0 12) - $(count $how 1000 0 2)) / 10)), of none: $((($(count $how 0 0 12) - $(count $how 0 0 2)) / 10)) (must: 250000)"
 done
+# A conversation of 2,000 prompts with 50 tools, each a call, its result and a reply: two requests.
+live() { count live "$1" 50 "$2"; }
+early=$((($(live 1 200) - $(live 1 100)) / 100)) late=$((($(live 1 2000) - $(live 1 1900)) / 100))
+echo "a prompt with its two requests, 50 tools: number 101 to 200 $early, 1,901 to 2,000 $late"
