@@ -330,13 +330,9 @@ async fn performers_say_that_they_are_steered_and_the_driver_skips_the_calls() {
         (steps.took, results)
     };
     let all = ["prepare", "approvals", "tools"];
-    let skipped = vec!["interrupted"; 2];
     for (at_look, took) in [(1, &all[..0]), (2, &all[..1]), (3, &all[..2])] {
-        assert_eq!(
-            drive_with(SteeringPolicy::SkipUnstarted, at_look).await,
-            (took.to_vec(), skipped.iter().map(ToString::to_string).collect()),
-            "{at_look}"
-        );
+        let (steps, results) = drive_with(SteeringPolicy::SkipUnstarted, at_look).await;
+        assert_eq!((steps.as_slice(), results), (took, vec!["interrupted".to_owned(); 2]), "{at_look}");
     }
     for (policy, at_look) in [(SteeringPolicy::SkipUnstarted, 4), (SteeringPolicy::AfterBatch, 1)] {
         let (took, results) = drive_with(policy, at_look).await;

@@ -69,11 +69,10 @@ impl Conversation {
         for message in self.iter() {
             let next = owed.next();
             match message {
-                Message::ToolResult(result) => {
-                    if next.is_none_or(|call| call.id != result.call_id) {
-                        return false;
-                    }
+                Message::ToolResult(result) if next.is_none_or(|call| call.id != result.call_id) => {
+                    return false;
                 }
+                Message::ToolResult(_) => {}
                 _ if next.is_some() => return false,
                 Message::Assistant(reply) if !reply.stop_reason.is_failure() => {
                     owed = reply.tool_calls();
