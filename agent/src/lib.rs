@@ -113,6 +113,7 @@ mod masking;
 pub mod mcp;
 pub mod message;
 pub mod model;
+mod name_hash;
 mod panics;
 mod parse_error;
 #[cfg(any(feature = "runtime", feature = "store-sql", feature = "testing"))]

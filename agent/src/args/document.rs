@@ -1,10 +1,10 @@
 //! JSON text as a lossless tree: duplicate keys, the digits of numbers, and the position of each value.
 
 use crate::args::exact::value_fits;
-use crate::args::hash::NameHash;
 use crate::args::plan::{Graph, NodeId, NodeKind, before_special, leading_digits, word_at};
 use crate::args::rounding;
 use crate::args::text::{MAX_VALUE, key_list, push_cut, push_quoted, push_segment};
+use crate::name_hash::NameHash;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::{borrow::Cow, cell::Cell, collections::HashSet, fmt};

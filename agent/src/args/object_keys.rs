@@ -1,9 +1,9 @@
 //! The rules about the keys of an object, for all passes: what a key is, which keys are the same one, what null means, and which keys
 //! complete the object.
 
-use super::hash::NameHash;
 use super::plan::{Child, Graph, NodeId, ObjectSpec, Prop, UnlistedKey};
 use super::policy::Rules;
+use crate::name_hash::NameHash;
 use std::{borrow::Cow, collections::HashMap};
 
 /// The rules of one object.

@@ -1,10 +1,12 @@
 //! Converts a conversation in which other models took part to the messages that one model may get.
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
+
+use crate::name_hash::NameHash;
 
 use super::arguments::ToolArguments;
 use super::by_role::Message;
@@ -136,6 +138,7 @@ pub(crate) struct HandOff {
     last: Option<Arc<Message>>,
     /// Hashes of the ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64, BuildHasherDefault<IdHash>>,
+    hash: NameHash,
     /// The ids of the calls whose results come next, if they were changed, in call order.
     renamed: VecDeque<(String, String)>,
     /// Pinned messages from before the provider's summary that were not sent again yet.
@@ -213,6 +216,11 @@ impl HandOff {
         // One message in four is a reply with a call, in a conversation whose turns have one.
         self.taken.reserve(new / 4);
         for (at, message) in conversation.iter().enumerate().skip(self.read) {
+            if self.passes(message) {
+                sent.push(message.clone());
+                self.send_pins(message, sent);
+                continue;
+            }
             if let Message::Assistant(reply) = &**message
                 && self.recipient.has_summary(reply)
             {
@@ -223,19 +231,47 @@ impl HandOff {
                 self.pins =
                     conversation.iter().take(at).filter(|message| is_pinned(message)).cloned().collect();
             }
-            if let Some(message) = self.convert(message) {
-                sent.push(message);
-            }
-            // Not between a call and its result, nor between a reply that paused and its continuation.
-            if self.due == 0 && !self.pins.is_empty() && !is_paused(message) {
-                for pin in std::mem::take(&mut self.pins) {
-                    sent.extend(self.convert(&pin));
-                }
+            sent.extend(self.convert(message));
+            self.send_pins(message, sent);
+        }
+    }
+
+    /// Adds the pinned messages, unless a result or the continuation of a paused reply comes next.
+    fn send_pins(&mut self, last: &Message, sent: &mut Vec<Arc<Message>>) {
+        if !self.pins.is_empty() && self.due == 0 && !is_paused(last) {
+            for pin in std::mem::take(&mut self.pins) {
+                sent.extend(self.convert(&pin));
             }
         }
     }
 
+    /// Whether the next message of the conversation consists of texts that every recipient gets as they are. Most messages do, so
+    /// [`convert`](Self::convert) is not called for them.
+    fn passes(&mut self, message: &Message) -> bool {
+        let (content, data) = match message {
+            Message::User(user) => (&user.content, &user.provider_data),
+            Message::ToolResult(result) if self.renamed.is_empty() => {
+                (&result.content, &result.provider_data)
+            }
+            Message::Assistant(reply) if self.renamed.is_empty() && !reply.stop_reason.is_failure() => {
+                (&reply.content, &reply.provider_data)
+            }
+            _ => return false,
+        };
+        let is_text = |part: &Part| part.provider_data.is_none() && matches!(part.content, Content::Text(_));
+        if data.is_some() || !content.iter().all(is_text) {
+            return false;
+        }
+        match message {
+            Message::ToolResult(_) => self.due = self.due.saturating_sub(1),
+            Message::Assistant(_) => self.due = 0,
+            _ => {}
+        }
+        true
+    }
+
     /// Returns the message to send for the next message of the conversation.
+    #[inline(never)]
     fn convert(&mut self, message: &Arc<Message>) -> Option<Arc<Message>> {
         let mut new_id = None;
         let (content, data) = match &**message {
@@ -357,14 +393,13 @@ impl HandOff {
 
     /// Returns the id that the request uses for this call, if it must change.
     fn unique_id(&mut self, id: &str) -> Option<String> {
-        let (hash, is_legal) = read_id(id);
-        if is_legal && (1..=MAX_ID).contains(&id.len()) && self.taken.insert(hash) {
+        if (1..=MAX_ID).contains(&id.len()) && is_legal(id) && self.taken.insert(self.hash.hash_one(id)) {
             return None;
         }
         let mut base: String = id
             .chars()
             .take(MAX_ID)
-            .map(|c| if c.is_ascii() && is_id_byte(c as u8) { c } else { '_' })
+            .map(|c| if c.is_ascii() && IS_ID_BYTE[usize::from(c as u8)] { c } else { '_' })
             .collect();
         if base.is_empty() {
             base.push_str("call");
@@ -372,7 +407,7 @@ impl HandOff {
         // Numbered by the count of ids, so that many calls with the same id do not all try the same names.
         let mut number = self.taken.len();
         let mut name = base.clone();
-        while !self.taken.insert(read_id(&name).0) {
+        while !self.taken.insert(self.hash.hash_one(name.as_str())) {
             number += 1;
             let end = format!("_{number}");
             name.clear();
@@ -425,15 +460,18 @@ fn is_plain(part: &Part) -> bool {
 
 const MAX_ID: usize = 64;
 
-fn is_id_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
-}
+/// The characters that every provider accepts in an id.
+const IS_ID_BYTE: [bool; 256] = {
+    let (mut table, mut byte) = ([false; 256], 0_u8);
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        byte += 1;
+    }
+    table
+};
 
-/// Returns a hash of an id (FNV-1a), and whether every provider accepts its characters.
-fn read_id(id: &str) -> (u64, bool) {
-    id.bytes().fold((0xcbf2_9ce4_8422_2325, true), |(hash, is_legal), byte| {
-        ((hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3), is_legal & is_id_byte(byte))
-    })
+fn is_legal(id: &str) -> bool {
+    id.bytes().all(|byte| IS_ID_BYTE[usize::from(byte)])
 }
 
 /// The hash of a hash: itself.

@@ -74,7 +74,7 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 #[doc = include_str!("../docs/hooks.md")]
 #[expect(unused_variables, reason = "the defaults change nothing")]
 pub trait Hooks: Send + Sync {
-    /// Chooses the model of a turn, before its request: the name of a [named model](super::AssistantBuilder::named_model), or `None` for no
+    /// Chooses the model of a turn, after its [tools](Self::prepare_tools) and before its request: the name of a [named model](super::AssistantBuilder::named_model), or `None` for no
     /// choice. The last hook that names a model decides.
     ///
     /// Hooks that never choose return `None` in place of a future, as the default does. An engine records each choice as a step: whether there

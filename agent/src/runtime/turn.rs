@@ -1,4 +1,4 @@
-//! One turn, the same for every performer. Its requests, by [`next_reply`]: the model and the tools are chosen, the view is made to fit, and a
+//! One turn, the same for every performer. Its requests, by [`next_reply`]: the tools and the model are chosen, the view is made to fit, and a
 //! request is made again if it was too long or left its reply too little room. A run in this process that has nothing to choose, to fit or to repeat
 //! [asks at once](super::in_process). Its end, by [`end_turn`]: the hooks decide, and an answer that does not fit is refused.
 

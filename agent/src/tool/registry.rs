@@ -17,8 +17,9 @@ use super::state::StateValue;
 use super::value::Tool;
 #[cfg(feature = "mcp-server")]
 use crate::args::PlanOptions;
-use crate::args::{NameHash, did_you_mean};
+use crate::args::did_you_mean;
 use crate::message::{Part, ToolArguments, ToolCall, ToolResultMessage};
+use crate::name_hash::NameHash;
 use crate::panics::catch;
 use std::borrow::Cow;
 use std::collections::HashMap;

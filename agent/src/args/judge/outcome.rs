@@ -2,10 +2,10 @@
 
 use super::walk::{Walk, WalkSummary};
 use crate::args::document::{Doc, Document};
-use crate::args::hash::NameHash;
 use crate::args::plan::{Graph, NodeId, NodeKind, PlanNode};
 use crate::args::read::{Context, PlanDe, ValueJudge, ValuePosition};
 use crate::args::text::offset_in;
+use crate::name_hash::NameHash;
 use serde::de::Deserialize;
 use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap, collections::HashSet};
