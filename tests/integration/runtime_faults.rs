@@ -401,7 +401,7 @@ async fn a_run_is_a_stream_that_is_never_ahead_of_its_reader() {
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     assert!(matches!(run.output().await, Err(RunError::Aborted { reason, .. }) if reason == "seen"));
     assert_eq!(outline(&assistant)[2], "fast interrupted(aborted)");
-    // A stream that nobody polled yet is cancelled by its handle alone.
+    // Before its first poll, a stream is cancelled by its handle alone.
     let mut early = assistant.prompt("again").stream();
     assistant.cancel("there is no current run");
     early.handle().cancel("early");
