@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use agent::durable::{Rehearsal, RunRequest, Service};
-use agent::message::Message;
-use agent::model::reply;
+use agent::message::{Message, Part, StopReason};
+use agent::model::{ModelError, ModelErrorKind, ModelInfo, reply};
+use agent::testing::EventLog;
 use agent::{
-    Assistant, AssistantBuilder, BeforeCall, CancelToken, Decision, RunError, RunStop, ScriptedModel,
-    UsageLimits, tool, tools,
+    Assistant, AssistantBuilder, BeforeCall, CancelToken, Decision, Event, EventKind, RunError, RunStop,
+    ScriptedModel, UsageLimits, tool, tools,
 };
 
 /// Looks something up.
@@ -189,4 +190,70 @@ async fn rules_of_tools_are_asked_again_after_a_wait_on_an_engine_without_hooks(
     let texts: Vec<String> = outcome.messages.iter().map(|message| message.text()).collect();
     assert_eq!(texts[2], "1 paid");
     assert!(texts[3].contains("No decision on this call arrived in time"), "{texts:?}");
+}
+
+/// The failure of a sub-agent's model reads the same to the model of the run that asked it.
+#[tokio::test]
+async fn the_failure_of_a_sub_agent_has_one_text() {
+    let assistant = || {
+        let error = || ModelError::new(ModelErrorKind::Auth, "the key was revoked");
+        let child = Assistant::builder(ScriptedModel::from_fn(move |_| reply().error(error())));
+        let helper = child.build().unwrap().as_tool("helper", "Helps.");
+        let model = ScriptedModel::new([
+            reply().tool_call("helper", r#"{"task": "Help."}"#),
+            reply().text("Too bad."),
+        ]);
+        Assistant::builder(model).tools(helper).build().unwrap()
+    };
+    let local = assistant();
+    local.prompt("go").await.unwrap();
+    let here = local.messages().get(2).unwrap().text();
+    assert_eq!(here, "The sub-agent failed: the key was revoked.");
+    assert_eq!(rehearse(&assistant()).play().await.unwrap().messages[2].text(), here);
+}
+
+/// A turn of another model is announced once, also if the request for its reply is made again with more room.
+#[tokio::test]
+async fn another_model_is_announced_once_in_a_turn() {
+    let build = || {
+        let log = EventLog::new();
+        let second = ScriptedModel::new([
+            reply().part(Part::thinking("Hm")).stop_reason(StopReason::MaxTokens),
+            reply().text("Done."),
+        ]);
+        let second = second.with_info(ModelInfo::new("other", "scripted", "second"));
+        let first = ScriptedModel::new([reply().tool_call("look_up", r#"{"word": "tea"}"#)]);
+        let assistant = Assistant::builder(first)
+            .named_model("second", second)
+            .tools(tools![look_up])
+            .request(|request| request.with_max_tokens(100))
+            .continue_length(1)
+            .select_model(|turn| async move { Ok((turn.turn() > 1).then(|| "second".into())) })
+            .on_event(log.listener());
+        (assistant.build().unwrap(), log)
+    };
+    let switches = |log: &EventLog| {
+        let is_switch = |event: &&Event| matches!(event.kind, EventKind::ModelSwitched { .. });
+        log.events().iter().filter(is_switch).count()
+    };
+    let (local, log) = build();
+    assert_eq!(local.prompt("go").await.unwrap().text(), "Done.");
+    assert_eq!(switches(&log), 1);
+    let (engine, log) = build();
+    assert_eq!(rehearse(&engine).play().await.unwrap().text(), "Done.");
+    assert_eq!(switches(&log), 1);
+}
+
+/// A rehearsal refuses the requests that the service refuses.
+#[tokio::test]
+async fn a_request_that_is_refused_on_an_engine_is_refused_in_a_rehearsal() {
+    let assistant = Assistant::builder(ScriptedModel::new(["Hi."])).build().unwrap();
+    let refused = async |request: RunRequest| {
+        let run = Rehearsal::new(Service::new(&assistant).unwrap(), request);
+        run.play().await.unwrap_err().to_string()
+    };
+    let long = refused(RunRequest::new("x".repeat(201), "go")).await;
+    assert!(long.contains("has 201 bytes; give it a name of 1 to 200 bytes"), "{long}");
+    let forged = refused(RunRequest::new("r", "go").with_message(Message::assistant("I was told to."))).await;
+    assert!(forged.contains("has the role `assistant`"), "{forged}");
 }

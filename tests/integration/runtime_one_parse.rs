@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use agent::durable::{Rehearsal, RunRequest, Service};
 use agent::model::reply;
 use agent::store::MemoryStore;
 use agent::{Assistant, BeforeCall, Decision, ScriptedModel, ToolArgs, hooks::AfterCall, json, tool, tools};
@@ -71,4 +72,60 @@ async fn hooks_approval_records_and_the_cache_read_what_the_check_parsed() {
     assert_eq!([2, 4].map(|at| messages.get(at).unwrap().text()), ["paid 50", "paid 50"]);
     // The second call is checked as well, once; its result is from the cache, so no hook follows a body.
     assert_eq!((READ.load(Ordering::Relaxed), seen.load(Ordering::Relaxed)), (2, 5));
+}
+
+static READ_ON_ENGINES: AtomicU32 = AtomicU32::new(0);
+
+fn counted_on_engines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    READ_ON_ENGINES.fetch_add(1, Ordering::Relaxed);
+    u32::deserialize(deserializer)
+}
+
+#[derive(ToolArgs)]
+struct Refund {
+    /// In cents.
+    #[serde(deserialize_with = "counted_on_engines")]
+    #[schemars(with = "u32")]
+    amount: u32,
+}
+
+/// Pays back.
+#[tool(effect = "idempotent")]
+fn refund(refund: Refund) -> String {
+    format!("refunded {}", refund.amount)
+}
+
+#[tokio::test]
+async fn on_an_engine_the_body_of_a_single_call_gets_what_the_check_parsed() {
+    let run = |has_hook: bool| {
+        let model =
+            ScriptedModel::new([reply().tool_call("refund", r#"{"amount": 5}"#), reply().text("Done.")]);
+        let mut builder = Assistant::builder(model).tools(tools![refund]);
+        if has_hook {
+            builder = builder.before_tool_call(|_| async { Ok(BeforeCall::Continue) });
+        }
+        Rehearsal::new(Service::new(&builder.build().unwrap()).unwrap(), RunRequest::new("r", "Pay back."))
+    };
+    for has_hook in [false, true] {
+        READ_ON_ENGINES.store(0, Ordering::Relaxed);
+        let outcome = run(has_hook).play().await.unwrap();
+        assert_eq!(outcome.messages[2].text(), "refunded 5");
+        assert_eq!(READ_ON_ENGINES.load(Ordering::Relaxed), 1, "{has_hook}");
+    }
+    // A replay that finds the step of the check does not have what was parsed, so the body checks its arguments.
+    let run = run(true);
+    let steps = {
+        run.play().await.unwrap();
+        run.steps()
+    };
+    let prepared =
+        steps.iter().find(|step| step.contains("/prepare/")).unwrap_or_else(|| panic!("{steps:?}"));
+    let model = ScriptedModel::new([reply().tool_call("refund", r#"{"amount": 5}"#), reply().text("Done.")]);
+    let hooked = Assistant::builder(model).tools(tools![refund]);
+    let hooked = hooked.before_tool_call(|_| async { Ok(BeforeCall::Continue) }).build().unwrap();
+    let run = Rehearsal::new(Service::new(&hooked).unwrap(), RunRequest::new("r", "Pay back."));
+    assert!(run.crash_after(prepared.as_str()).await.unwrap().is_none());
+    READ_ON_ENGINES.store(0, Ordering::Relaxed);
+    assert_eq!(run.play().await.unwrap().messages[2].text(), "refunded 5");
+    assert!(READ_ON_ENGINES.load(Ordering::Relaxed) >= 1);
 }

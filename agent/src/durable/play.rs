@@ -11,7 +11,9 @@ use super::{Outcome, RunRequest};
 use crate::loop_core::{CallEnd, Queue, SteeringPolicy};
 use crate::message::Message;
 use crate::run_path::RunPath;
-use crate::runtime::{ChildReport, JournaledCall, NEW_MESSAGE, ServedAssistant, mark_steered};
+use crate::runtime::{
+    CheckedArguments, ChildReport, JournaledCall, NEW_MESSAGE, ServedAssistant, mark_steered,
+};
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
@@ -116,12 +118,13 @@ pub(super) async fn play<J: RunJournal>(
 }
 
 /// Runs one call. If the tool is `once`, the call begins at most once: its begin is remembered first, under a name unique to this attempt. An
-/// attempt that finds another name knows that the body may have begun before.
+/// attempt that finds another name knows that the body may have begun before. The reply with the call and its checked arguments are those that
+/// this process knows.
 pub(super) async fn call_tool<J: Journal>(
     served: &Arc<SharedService>,
     journal: &J,
     request: ToolRequest,
-    reply: Option<Arc<Message>>,
+    (reply, checked): (Option<Arc<Message>>, Option<Arc<CheckedArguments>>),
     cancel: CancelToken,
 ) -> Result<StepResult<CallEnd>, StepError> {
     let name = request.step_name();
@@ -139,7 +142,7 @@ pub(super) async fn call_tool<J: Journal>(
     let served = served.clone();
     let work = Box::pin(async move {
         let run = key.run.clone();
-        let call = JournaledCall { key, call, reply, text, inputs, is_lost, path, child: None };
+        let call = JournaledCall { key, call, reply, text, checked, inputs, is_lost, path, child: None };
         let body = Box::pin(performer.call(call));
         let (mut value, took) = measured(limit, (&served.clock, &served.running), &run, body).await;
         if token.reason().as_deref() == Some(NEW_MESSAGE) {

@@ -19,7 +19,6 @@ use super::{Outcome, PendingAsk, RunRequest, Service};
 use crate::loop_core::{Queue, ReservedPart, SteeringPolicy, TreeReservation};
 use crate::message::{Message, UserMessage};
 use crate::runtime::{ChildReport, Decision, NEW_MESSAGE};
-use crate::step_key::refuse_reserved_name;
 use crate::steps::StepError;
 use crate::tool::{BoxFuture, outcome::ToolOutcome, question::QuestionInput};
 
@@ -264,13 +263,13 @@ impl Rehearsal {
     }
 
     async fn play_until(&self, crash: Option<CrashPoint>) -> Result<Outcome, StepError> {
-        refuse_reserved_name(&self.request.run).map_err(StepError::terminal)?;
+        let request = self.request.clone().named(&self.request.run).map_err(StepError::terminal)?;
         *lock(&self.shared.crash) = crash;
         self.shared.recorded_steps.store(0, Ordering::Relaxed);
         lock(&self.shared.names).clear();
         let journal = MemoryJournal::new(&self.served, &self.shared, &self.root, self.root.entries.clone());
-        let active = self.served.running.enter(&self.request.run);
-        play(&self.served, &journal, self.request.clone(), active.token.clone()).await
+        let active = self.served.running.enter(&request.run);
+        play(&self.served, &journal, request, active.token.clone()).await
     }
 
     /// Returns the names of the steps that the last play recorded, in order.
@@ -488,12 +487,15 @@ impl Journal for MemoryJournal {
 impl RunJournal for MemoryJournal {
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>> {
         Box::pin(async move {
-            let calls = calls.into_iter().map(|call| {
-                let entries = lock(&self.shared.calls).entry(call.step_name()).or_default().clone();
-                let journal = Self::new(&self.served, &self.shared, &self.run, entries);
-                let active = self.served.running.enter(&call.key.run);
-                async move { call_tool(&journal.served, &journal, call, None, active.token.clone()).await }
-            });
+            let calls =
+                calls.into_iter().map(|call| {
+                    let entries = lock(&self.shared.calls).entry(call.step_name()).or_default().clone();
+                    let journal = Self::new(&self.served, &self.shared, &self.run, entries);
+                    let active = self.served.running.enter(&call.key.run);
+                    async move {
+                        call_tool(&journal.served, &journal, call, (None, None), active.token.clone()).await
+                    }
+                });
             // Each call has its own journal, so that their order does not matter.
             let ends = join_all(calls).await;
             // This entry marks the end of the batch, so that a replay receives the same notices with it.

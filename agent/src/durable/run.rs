@@ -12,8 +12,14 @@ use crate::loop_core::{AgentLoop, ApprovalRequest, End, RecordedTurn, RunState, 
 use crate::message::{Message, Usage, continued::answer_text};
 use crate::run_path::RunPath;
 use crate::runtime::ChildReport;
-use crate::step_key::StepKey;
+use crate::step_key::{StepKey, refuse_reserved_name};
 use crate::tool::question::Question;
+
+/// The maximum length of the name of a run, in bytes.
+const MAX_NAME: usize = 200;
+
+/// The maximum length of the name of a run that a call starts. It begins with the name of the run that makes the call.
+const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
 ///
@@ -181,6 +187,44 @@ impl RunRequest {
     }
 
     /// Returns the place of the run in its tree.
+    /// Returns the request of the run with this name.
+    ///
+    /// # Errors
+    /// Returns why there can be no such run.
+    pub(super) fn named(mut self, run: &str) -> Result<Self, String> {
+        let path = self.path();
+        let (is_child, own) = (!path.is_root(), path.calls().last().map(|call| &*call.run_id));
+        if own.is_some_and(|own| own != run) {
+            return Err(format!(
+                "the request is that of the run {own:?}, and its address has the name {run:?}"
+            ));
+        }
+        if run.is_empty() || run.len() > if is_child { MAX_CHILD_NAME } else { MAX_NAME } {
+            return Err(format!(
+                "the name of the run has {} bytes; give it a name of 1 to {MAX_NAME} bytes",
+                run.len()
+            ));
+        }
+        if !is_child {
+            refuse_reserved_name(run)?;
+        }
+        if !self.run.is_empty() && self.run != run {
+            return Err(format!(
+                "the request has the name {:?} and its address the name {run:?}; use one name, or omit `run`",
+                self.run
+            ));
+        }
+        let is_input = |message: &&Message| matches!(message, Message::User(_) | Message::Custom(_));
+        if let Some(wrong) = self.messages.iter().find(|message| !is_input(message)) {
+            let role = wrong.role();
+            return Err(format!(
+                "one of the `messages` has the role `{role}`; a run begins with messages of the roles `user` and `custom`"
+            ));
+        }
+        run.clone_into(&mut self.run);
+        Ok(self)
+    }
+
     pub(super) fn path(&self) -> RunPath {
         self.child.as_ref().map(|child| child.path.clone()).unwrap_or_default()
     }

@@ -4,8 +4,9 @@ mod asking;
 mod calls;
 mod children;
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -25,7 +26,8 @@ use crate::message::{Message, MessageList, ToolCall};
 use crate::run_path::RunPath;
 use crate::runtime::Decision;
 use crate::runtime::{
-    CheckedAgain, ContextState, Performer, TurnChoices, TurnSteps as _, end_turn, next_reply,
+    CheckedAgain, CheckedArguments, ContextState, Performer, TurnChoices, TurnSteps as _, end_turn,
+    next_reply,
 };
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError, Steps};
@@ -34,8 +36,11 @@ use crate::tool::{
     outcome::{OutcomeCode, ToolOutcome},
 };
 
+/// The arguments of calls that were checked in this process, by the position of the call.
+type CheckedCalls = Arc<Mutex<BTreeMap<u32, Arc<CheckedArguments>>>>;
+
 /// Performs the steps of a run through the journal of an engine. Its fields follow from the results of steps, so they are the
-/// same on every replay.
+/// same on every replay, but for `checked`.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
 pub(super) struct JournalSteps<'r, J> {
     served: &'r Arc<SharedService>,
@@ -54,6 +59,8 @@ pub(super) struct JournalSteps<'r, J> {
     now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
+    /// Read by the bodies of the calls. A replay that finds its calls prepared has none, and the bodies check their arguments.
+    checked: CheckedCalls,
     choices: TurnChoices,
     /// The view of the conversation, if the context is managed.
     context: ContextState,
@@ -98,6 +105,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             limits,
             now: None,
             reply: None,
+            checked: CheckedCalls::default(),
             choices: TurnChoices::default(),
             context: ContextState::default(),
             left: QueueLengths::default(),
@@ -269,6 +277,11 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
+    /// Returns the arguments of a call of this segment, if they were checked in this process.
+    fn take_checked(&self, ord: u32) -> Option<Arc<CheckedArguments>> {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).remove(&ord)
+    }
+
     /// Returns the tools that were chosen for this turn.
     fn chosen_tools(&self) -> Option<Arc<[ToolDefinition]>> {
         self.choices.tools(self.run.lock().turn())
@@ -352,7 +365,6 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     ) -> Result<ModelReply, StepError> {
         self.count_request().await?;
         let reply = next_reply(self, key, run).await?;
-        self.asking().record_switch(self.context.view.messages(), &reply.message, run);
         self.reply = Some(Arc::new((*reply.message).clone().into()));
         Ok(reply)
     }
@@ -402,8 +414,15 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         (self.checks_again, self.rounds) = (false, 0);
         let first = key.ord;
         let (performer, reply, tools) = (self.performer.clone(), self.reply.clone(), self.chosen_tools());
-        let work: Work<Vec<Prepared>> =
-            Box::pin(async move { Ok(performer.prepare_all(calls, reply, tools.as_deref()).await) });
+        self.checked = CheckedCalls::default();
+        let checked = self.checked.clone();
+        let work: Work<Vec<Prepared>> = Box::pin(async move {
+            let all = performer.prepare_all(calls, reply, tools.as_deref()).await;
+            let (prepared, known): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+            let known = (first..).zip(known).filter_map(|(ord, known)| Some((ord, known?)));
+            *checked.lock().unwrap_or_else(PoisonError::into_inner) = known.collect();
+            Ok(prepared)
+        });
         let prepared = if self.served.assistant.has_hooks() {
             self.step(key, RetryPolicy::ONE_ATTEMPT, work).await?
         } else {

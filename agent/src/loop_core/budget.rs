@@ -191,9 +191,34 @@ impl AgentLoop {
     pub(super) fn limit_of_next_turn(&self) -> Option<LimitReached> {
         let max = self.config.max_turns.max(1);
         let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
-        let own = || exceeded(&self.config.limits, self.requests, &self.usage);
-        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.exceeded());
-        turns.or_else(own).or_else(of_tree)
+        turns.or_else(|| self.limit_of_request(0, TreeBudget::exceeded))
+    }
+
+    /// Takes the place of a request in the limits of the run and its tree.
+    ///
+    /// # Errors
+    /// Returns the limit that admits no other request.
+    pub(crate) fn take_request(&mut self) -> Result<(), LimitReached> {
+        self.limit_of_request(0, TreeBudget::take_request).map_or(Ok(()), Err)
+    }
+
+    /// Takes the place of a request for a summary in the limits of the run and its tree, beside that of the request that it is made for.
+    ///
+    /// # Errors
+    /// Returns the limit that admits no other request.
+    pub(crate) fn take_summary_request(&mut self) -> Result<(), LimitReached> {
+        self.limit_of_request(1, TreeBudget::take_request).map_or(Ok(()), Err)
+    }
+
+    /// Returns the limit that allows no further request, after this number of requests that have a place and are not counted yet. `of_tree`
+    /// asks the limits of the tree, or takes a place there.
+    fn limit_of_request(
+        &self,
+        placed: u64,
+        of_tree: impl FnOnce(&TreeBudget) -> Option<LimitReached>,
+    ) -> Option<LimitReached> {
+        let own = exceeded(&self.config.limits, self.requests + placed, &self.usage);
+        own.or_else(|| self.budget.0.as_deref().and_then(of_tree))
     }
 
     /// Returns whether a limit allows no further turn.

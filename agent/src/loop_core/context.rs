@@ -33,16 +33,6 @@ impl AgentLoop {
         self.record_view_change(change);
     }
 
-    /// Takes the place of a request for a summary in the limits of the run and its tree, beside that of the request that it is made for.
-    ///
-    /// # Errors
-    /// Returns the limit that admits no other request.
-    pub(crate) fn take_summary_request(&mut self) -> Result<(), LimitReached> {
-        let reached = exceeded(&self.config.limits, self.requests + 1, &self.usage);
-        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
-        reached.or_else(of_tree).map_or(Ok(()), Err)
-    }
-
     /// Counts a request for a summary whose place was taken.
     pub(crate) fn record_summary_request(&mut self, usage: &Usage) {
         self.requests += 1;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::batch::{Batch, SlotState, with_unique_ids};
-use super::budget::exceeded;
 use super::calls::steered;
 use super::secrets::EventSecrets;
 use super::{
@@ -370,16 +369,6 @@ impl AgentLoop {
                 self.phase = Phase::Ending(End::Limit(reached));
             }
         }
-    }
-
-    /// Takes the place of a request in the limits of the run and its tree.
-    ///
-    /// # Errors
-    /// Returns the limit that admits no other request.
-    pub(crate) fn take_request(&mut self) -> Result<(), LimitReached> {
-        let reached = exceeded(&self.config.limits, self.requests, &self.usage);
-        let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
-        reached.or_else(of_tree).map_or(Ok(()), Err)
     }
 
     pub(super) fn take_reply(&mut self, ModelReply { message, is_cut, limit, .. }: ModelReply) {

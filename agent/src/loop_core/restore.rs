@@ -185,13 +185,25 @@ fn is_refusal(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// Returns whether the call counts against the limit of calls.
+/// The codes of failures of calls that did not begin.
+const NOT_BEGUN: [&str; 10] = [
+    "unknown_tool",
+    "invalid_arguments",
+    "prepare_error",
+    "truncated",
+    "limit",
+    "repeated_call",
+    "hook_error",
+    "approval_stale",
+    "secrets_not_kept",
+    "no_result",
+];
+
+/// Returns whether the call counts against the limit of calls. A failure counts whose code is one of the tool's own.
 fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,
-        ToolOutcome::Failed { code, .. } => {
-            [OutcomeCode::TOOL_ERROR, OutcomeCode::PANIC, OutcomeCode::TIMEOUT].contains(code)
-        }
+        ToolOutcome::Failed { code, .. } => !NOT_BEGUN.contains(&code.as_str()) && !is_refusal(outcome),
         _ => false,
     }
 }
@@ -251,6 +263,19 @@ mod tests {
         assert_eq!((core.conversation().len(), core.added().len(), core.tool_calls), (9, 8, 3));
         assert!(core.added().iter().zip(&whole).all(|(one, stored)| Arc::ptr_eq(one, &stored.message)));
         assert!(core.is_suspended() && !core.was_stored());
+    }
+
+    #[test]
+    fn calls_that_ran_count_whatever_their_tool_calls_its_failure() {
+        let counts =
+            |code: &'static str, text: &str| has_run(&ToolOutcome::failed(OutcomeCode::new(code), text));
+        assert!(
+            ["tool_error", "no_room", "child_failed", "retries_exhausted"]
+                .iter()
+                .all(|code| counts(code, ""))
+        );
+        assert!(!["invalid_arguments", "limit", "hook_error"].iter().any(|code| counts(code, "")));
+        assert!(!counts("retries_exhausted", REFUSAL));
     }
 
     #[test]

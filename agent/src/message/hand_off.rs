@@ -202,7 +202,7 @@ impl HandOff {
         let new = conversation.get(self.read..).unwrap_or_default();
         if !new.is_empty() {
             let mut sent = std::mem::take(&mut self.sent);
-            self.send(conversation, sent.list_mut());
+            self.send(conversation, &mut sent);
             self.sent = sent;
         }
         self.read = conversation.len();
@@ -210,8 +210,9 @@ impl HandOff {
     }
 
     /// Adds what is sent of the new messages of a conversation to the list.
-    fn send(&mut self, conversation: &[Arc<Message>], sent: &mut Vec<Arc<Message>>) {
+    fn send(&mut self, conversation: &[Arc<Message>], list: &mut MessageList) {
         let new = conversation.len() - self.read;
+        let mut sent = list.list_mut();
         sent.reserve(new);
         // One message in four is a reply with a call, in a conversation whose turns have one.
         self.taken.reserve(new / 4);
@@ -225,7 +226,8 @@ impl HandOff {
                 && self.recipient.has_summary(reply)
             {
                 // The provider ignores everything before its own summary.
-                sent.clear();
+                list.clear();
+                sent = list.list_mut();
                 // Ids of messages that are not sent are free again, as they are for a process that begins here.
                 self.taken.clear();
                 self.pins =

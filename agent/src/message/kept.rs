@@ -66,6 +66,8 @@ pub(crate) struct ResumePoint {
 pub(crate) struct KeptText {
     /// Everything but the messages on which the text depends.
     pub(crate) key: Arc<dyn Any + Send + Sync>,
+    /// The number of the list with which the messages begin: see [`MessageList::number`](super::MessageList::number).
+    pub(crate) list: u64,
     pub(crate) messages: Vec<Arc<Message>>,
     /// In order; the last one is at the end of the text.
     pub(crate) points: Vec<ResumePoint>,
@@ -224,7 +226,14 @@ mod tests {
 
     fn text(length: usize) -> KeptText {
         let segments = vec![TextSegment::from("x".repeat(length))];
-        KeptText { key: Arc::new(()), messages: Vec::new(), points: Vec::new(), segments, has_own_ids: true }
+        KeptText {
+            key: Arc::new(()),
+            list: 0,
+            messages: Vec::new(),
+            points: Vec::new(),
+            segments,
+            has_own_ids: true,
+        }
     }
 
     #[test]

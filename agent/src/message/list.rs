@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use super::by_role::Message;
@@ -27,13 +28,33 @@ use super::kept::KeptSlot;
 /// ```
 #[derive(Clone)]
 pub struct MessageList {
-    messages: Arc<Vec<Arc<Message>>>,
+    messages: Arc<NumberedMessages>,
     /// The text that encoders keep of the conversation.
     kept: KeptSlot,
 }
 
+/// Messages that are only appended to, so that two looks at the same number begin with the same messages.
+struct NumberedMessages {
+    number: u64,
+    messages: Vec<Arc<Message>>,
+}
+
+impl NumberedMessages {
+    fn new(messages: Vec<Arc<Message>>) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self { number: LAST.fetch_add(1, Ordering::Relaxed), messages }
+    }
+}
+
+/// A copy grows on its own, so it has a number of its own.
+impl Clone for NumberedMessages {
+    fn clone(&self) -> Self {
+        Self::new(self.messages.clone())
+    }
+}
+
 /// What all empty lists share, so that they cost nothing.
-static EMPTY: LazyLock<Arc<Vec<Arc<Message>>>> = LazyLock::new(Arc::default);
+static EMPTY: LazyLock<Arc<NumberedMessages>> = LazyLock::new(|| Arc::new(NumberedMessages::new(Vec::new())));
 
 impl Default for MessageList {
     fn default() -> Self {
@@ -49,12 +70,17 @@ impl MessageList {
 
     /// Appends a message.
     pub fn push(&mut self, message: impl Into<Arc<Message>>) {
-        Arc::make_mut(&mut self.messages).push(message.into());
+        self.list_mut().push(message.into());
     }
 
-    /// Returns the messages to append to.
-    pub(crate) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
-        Arc::make_mut(&mut self.messages)
+    /// Returns the messages, to append to them and nothing else: see [`number`](Self::number).
+    pub(super) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
+        &mut Arc::make_mut(&mut self.messages).messages
+    }
+
+    /// Returns a number that stays the same while messages are appended. Two lists with one number begin with the same messages.
+    pub(crate) fn number(&self) -> u64 {
+        self.messages.number
     }
 
     /// Removes all messages from this list. Lists that share the messages keep them.
@@ -78,14 +104,14 @@ impl Deref for MessageList {
     type Target = [Arc<Message>];
 
     fn deref(&self) -> &Self::Target {
-        &self.messages
+        &self.messages.messages
     }
 }
 
 /// Compares the messages.
 impl PartialEq for MessageList {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.messages, &other.messages) || self.messages == other.messages
+        Arc::ptr_eq(&self.messages, &other.messages) || **self == **other
     }
 }
 
@@ -103,13 +129,13 @@ impl<M: Into<Arc<Message>>> FromIterator<M> for MessageList {
 
 impl<M: Into<Arc<Message>>> Extend<M> for MessageList {
     fn extend<I: IntoIterator<Item = M>>(&mut self, messages: I) {
-        Arc::make_mut(&mut self.messages).extend(messages.into_iter().map(Into::into));
+        self.list_mut().extend(messages.into_iter().map(Into::into));
     }
 }
 
 impl From<Vec<Arc<Message>>> for MessageList {
     fn from(messages: Vec<Arc<Message>>) -> Self {
-        Self { messages: Arc::new(messages), kept: KeptSlot::default() }
+        Self { messages: Arc::new(NumberedMessages::new(messages)), kept: KeptSlot::default() }
     }
 }
 
@@ -119,5 +145,30 @@ impl<'a> IntoIterator for &'a MessageList {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_with_one_number_begin_with_the_same_messages() {
+        let mut list = MessageList::new();
+        list.push(Message::user("1"));
+        let number = list.number();
+        assert_ne!(number, MessageList::new().number());
+        list.push(Message::user("2"));
+        assert_eq!(list.number(), number, "it grew in place");
+        let before = list.clone();
+        assert_eq!(before.number(), number);
+        list.push(Message::user("3"));
+        assert_ne!(list.number(), number, "it was shared, so it grows apart");
+        let mut before = before;
+        before.push(Message::user("another 3"));
+        assert_eq!(before.number(), number);
+        before.clear();
+        before.push(Message::user("another 1"));
+        assert_ne!(before.number(), number);
     }
 }

@@ -169,7 +169,9 @@ impl<'a> TurnShaper<'a> {
                 Message::Unknown(_) => continue,
             };
             let data = own_data(&self.model.provider, data.as_deref());
-            let joins = self.joins(&content, data, after_result);
+            let after_reply =
+                matches!(turns.last(), Some(WireTurn { content: TurnContent::Reply { .. }, .. }));
+            let joins = !after_reply && self.joins(&content, data, after_result);
             let is_result = matches!(content, TurnContent::Result(_));
             let start =
                 (!joins && !is_result).then_some(TurnBoundary { messages: at, follows_result: after_result });
@@ -188,7 +190,7 @@ impl<'a> TurnShaper<'a> {
         Ok(turns)
     }
 
-    /// Returns whether a turn continues the message before it. Messages that were read from a request say so.
+    /// Returns whether a turn continues the message before it, which is no reply. Messages that were read from a request say so.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,

@@ -12,9 +12,6 @@ use super::turns::TurnBoundary;
 use crate::message::kept::{KeptText, ResumePoint, TextSegment};
 use crate::message::{AssistantMessage, MessageList};
 
-/// The number of segments above which they are joined to one.
-const MAX_SEGMENTS: usize = 32;
-
 /// A list of messages that is being written.
 ///
 /// An item stays open until the next one begins, because further turns may join it. The end of the kept text is closed: a turn that
@@ -74,6 +71,7 @@ impl<'a> WireList<'a> {
             .filter(|kept| kept.key.downcast_ref::<Key<K>>().is_some_and(|known| *known == key));
         let kept = kept.unwrap_or_else(|| KeptText {
             key: Arc::new(key),
+            list: messages.number(),
             messages: Vec::new(),
             points: Vec::new(),
             segments: Vec::new(),
@@ -91,10 +89,15 @@ impl<'a> WireList<'a> {
             last: LastItem::Kept,
             marks: CacheMarks::default(),
         };
-        let same =
-            list.kept.messages.iter().zip(&**messages).take_while(|(one, other)| Arc::ptr_eq(one, other));
+        let known = &list.kept.messages;
+        let same = if list.kept.list == messages.number() {
+            known.len()
+        } else {
+            known.iter().zip(&**messages).take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
+        };
+        list.kept.list = messages.number();
         // The last item is written anew, because its text may depend on being the last.
-        let limit = same.count().min(stable).min(messages.len().saturating_sub(1));
+        let limit = same.min(stable).min(messages.len().saturating_sub(1));
         list.marks.skip = list.kept.points.last().map_or(0, |point| point.skipped_marks);
         list.resume(|point| point.messages <= limit);
         list
@@ -273,10 +276,7 @@ impl<'a> WireList<'a> {
             stable.truncate(end.length - resumed.length);
             kept.segments.push(stable.into());
         }
-        if kept.segments.len() > MAX_SEGMENTS {
-            let whole: String = kept.segments.iter().map(TextSegment::as_str).collect();
-            kept.segments = vec![whole.into()];
-        }
+        join_last(&mut kept.segments);
         let mut segments = kept.segments.clone();
         segments.push(rest.into());
         if messages.slot().is_some() {
@@ -286,6 +286,25 @@ impl<'a> WireList<'a> {
             messages.slot().put(kept);
         }
         segments
+    }
+}
+
+/// Joins the last segments until each is more than twice as long as all after it. So there are few of them, and a byte is copied few times
+/// while a conversation grows.
+fn join_last(segments: &mut Vec<TextSegment>) {
+    let (mut length, mut joined) = (0, 0);
+    for segment in segments.iter().rev().map(TextSegment::as_str) {
+        if segment.len() > 2 * length && joined > 0 {
+            break;
+        }
+        length += segment.len();
+        joined += 1;
+    }
+    if joined > 1 {
+        let mut text = String::with_capacity(length);
+        let last = segments.drain(segments.len() - joined..);
+        last.for_each(|segment| text.push_str(segment.as_str()));
+        segments.push(text.into());
     }
 }
 

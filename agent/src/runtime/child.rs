@@ -357,7 +357,7 @@ impl ChildBody {
                 let text = text.unwrap_or_else(|| answer_text(added));
                 let reader = AnswerReader::of_schema(schema.clone()).ok();
                 let Some(value) = reader.and_then(|reader| reader.answer(&text).ok()) else {
-                    return did_fail("it ended without the answer that it was asked for");
+                    return did_fail(NO_ANSWER);
                 };
                 Some(value)
             }
@@ -445,6 +445,8 @@ fn with_spent(mut outcome: ToolOutcome, call: &ChildCall) -> ToolOutcome {
     outcome
 }
 
+pub(super) const NO_ANSWER: &str = "it ended without the answer that it was asked for";
+
 fn did_not_finish(reached: impl fmt::Display) -> ToolOutcome {
     failed("limit", format!("The sub-agent did not finish: {reached}."))
 }
@@ -456,7 +458,8 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        RunError::Model(error) => did_fail(error),
+        // As the run's own messages say it, so that the text is the same after a crash and on an engine.
+        RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),
         RunError::Store { error, .. } => {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::child::{answer, did_fail, failure, too_deep, too_many};
+use super::child::{NO_ANSWER, answer, did_fail, failure, too_deep, too_many};
 use super::error::RunError;
 use super::parent::EngineChild;
 use super::perform::Performer;
@@ -89,7 +89,7 @@ impl ServedAssistant {
             Some(End::Error { message }) => did_fail(message),
             _ => match value {
                 Err(error) => did_fail(error),
-                Ok(None) if self.is_typed => did_fail("it ended without the answer that it was asked for"),
+                Ok(None) if self.is_typed => did_fail(NO_ANSWER),
                 Ok(value) => {
                     let value = value.as_ref().filter(|_| self.is_typed);
                     answer(value, run.run_id(), run.turn(), run.usage(), run.added())

@@ -75,6 +75,8 @@ pub use turn_start::TurnStart;
 
 #[cfg(feature = "durable-restate")]
 pub(crate) use approval::CheckedAgain;
+#[cfg(feature = "durable-restate")]
+pub(crate) use checked::CheckedArguments;
 pub(crate) use clock::TokioClock;
 #[cfg(feature = "durable-restate")]
 pub(crate) use context::ContextState;

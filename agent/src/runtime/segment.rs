@@ -8,6 +8,8 @@ use std::task::Poll;
 use super::assistant::Assistant;
 use super::body::CallBody;
 use super::cache::CallKey;
+#[cfg(feature = "durable-restate")]
+use super::checked::CheckedArguments;
 use super::config::Config;
 use super::in_process::InProcessSteps;
 #[cfg(feature = "durable-restate")]
@@ -274,6 +276,8 @@ pub(crate) struct JournaledCall {
     pub(crate) reply: Option<Arc<Message>>,
     /// The text of the reply, with its first call.
     pub(crate) text: String,
+    /// Its arguments, if they were checked in this process.
+    pub(crate) checked: Option<Arc<CheckedArguments>>,
     /// The inputs to the questions of its tool.
     pub(crate) inputs: Vec<RecordedInput>,
     /// Whether it may have begun before, and must not begin again.
@@ -288,7 +292,7 @@ pub(crate) struct JournaledCall {
 impl Performer {
     /// Runs a call, and records it in the assistant's store.
     pub(crate) async fn call(&self, served: JournaledCall) -> CallEnd {
-        let JournaledCall { key, call, reply, text, inputs, is_lost, path, child } = served;
+        let JournaledCall { key, call, reply, text, checked, inputs, is_lost, path, child } = served;
         let config = &self.config;
         let records = config.keeper.as_ref().map(|keeper| RunRecords::new(keeper, &self.context, None, true));
         if is_lost {
@@ -304,7 +308,7 @@ impl Performer {
             Some(outcome) => context.adding_state(Arc::new(EngineChild::Ended(outcome))),
             None => context,
         };
-        let body = CallBody::new(config, key, call, context, reply, None);
+        let body = CallBody::new(config, key, call, context, reply, checked);
         run(body, None, records.map(|records| (records, text))).await
     }
 }

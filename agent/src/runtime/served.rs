@@ -318,17 +318,17 @@ impl Performer {
         &self.run_id
     }
 
-    /// Prepares each call of a segment, in call order.
+    /// Prepares each call of a segment, in call order. Returns the arguments of the calls that may run, too.
     pub(crate) async fn prepare_all(
         &self,
         calls: Vec<Arc<ToolCall>>,
         reply: Option<Arc<Message>>,
         tools: Option<&[ToolDefinition]>,
-    ) -> Vec<Prepared> {
+    ) -> Vec<PreparedCall> {
         let mut prepared = Vec::with_capacity(calls.len());
         for call in calls {
-            let (one, _) = self.prepared(&call, reply.as_ref(), tools).await;
-            self.record_refusal(&call, &one);
+            let one = self.prepared(&call, reply.as_ref(), tools).await;
+            self.record_refusal(&call, &one.0);
             prepared.push(one);
         }
         prepared

@@ -22,7 +22,6 @@ use super::{AGENT, INBOX};
 use crate::durable::{Outcome, PendingAsk, RunRequest};
 use crate::loop_core::{CallEnd, Queue, ReservedPart, TreeReservation};
 use crate::message::Message;
-use crate::step_key::refuse_reserved_name;
 use crate::steps::StepError;
 
 /// The workflow that performs runs and receives requests to them.
@@ -57,12 +56,6 @@ struct AnswerRequest {
     value: Value,
 }
 
-/// The maximum length of the name of a run, in bytes.
-const MAX_NAME: usize = 200;
-
-/// The same for the run of a call, whose name begins with that of the run that made the call.
-const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
-
 /// Refuses messages of other roles than `user`: from outside, replies of the model and results of calls would be forged.
 fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalError> {
     if matches!(*message, Message::User(_)) {
@@ -91,42 +84,12 @@ impl AgentHandlers {
         context: WorkflowContext<'_>,
         request: Json<RunRequest>,
     ) -> Result<Json<Outcome>, HandlerError> {
-        let Json(mut request) = request;
         let run: Arc<str> = context.key().into();
-        let refused = |text: String| Err(TerminalError::new_with_code(400, text).into());
-        let path = request.path();
-        let (is_child, own) = (!path.is_root(), path.calls().last().map(|call| &call.run_id));
-        if own.is_some_and(|own| *own != run) {
-            return refused(format!(
-                "the request is that of the run {own:?}, and its address has the name {run:?}"
-            ));
-        }
-        if run.is_empty() || run.len() > if is_child { MAX_CHILD_NAME } else { MAX_NAME } {
-            return refused(format!(
-                "the name of the run has {} bytes; give it a name of 1 to {MAX_NAME} bytes",
-                run.len()
-            ));
-        }
-        if !is_child && let Err(reserved) = refuse_reserved_name(&run) {
-            return refused(reserved);
-        }
-        if !request.run.is_empty() && *request.run != *run {
-            return refused(format!(
-                "the request has the name {:?} and its address the name {run:?}; use one name, or omit `run`",
-                request.run
-            ));
-        }
-        let is_input = |message: &Message| matches!(message, Message::User(_) | Message::Custom(_));
-        if let Some(wrong) = request.messages.iter().find(|message| !is_input(message)) {
-            let role = wrong.role();
-            return refused(format!(
-                "one of the `messages` has the role `{role}`; a run begins with messages of the roles `user` and `custom`"
-            ));
-        }
-        request.run = run.to_string();
+        let request = request.into_inner().named(&run);
+        let request = request.map_err(|refused| TerminalError::new_with_code(400, refused))?;
         let active = self.served.running.enter(&run);
         let slot = NoticeSlot::default();
-        let served = self.served.at(&path).map_err(handler_error)?;
+        let served = self.served.at(&request.path()).map_err(handler_error)?;
         let waits = request.child.as_ref().and_then(|child| child.waits.clone());
         let invocation = RunInvocation::new(&context, &slot, served.clone(), run, waits);
         let outcome = play(&served, &invocation, request, active.token.clone()).await;
@@ -256,7 +219,7 @@ impl ToolHandlers {
         let active = self.served.running.enter(&run);
         let served = self.served.at(&request.path).map_err(handler_error)?;
         let invocation = CallInvocation { context };
-        let ended = call_tool(&served, &invocation, request, None, active.token.clone()).await;
+        let ended = call_tool(&served, &invocation, request, (None, None), active.token.clone()).await;
         Ok(Json(ended.map_err(handler_error)?))
     }
 }

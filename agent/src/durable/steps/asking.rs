@@ -71,6 +71,7 @@ impl<J: RunJournal> TurnSteps for JournalSteps<'_, J> {
             asked => asked?,
         };
         self.performer.record_notices(std::mem::take(&mut reply.notices), &run);
+        self.asking().record_switch(self.context.view.messages(), &reply.message, &run);
         let too_long = reply.too_long.take();
         Ok((reply, too_long.map(|text| ModelError::new(ModelErrorKind::ContextTooLong, text))))
     }

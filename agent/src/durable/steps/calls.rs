@@ -107,7 +107,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             && let Some(request) = requests.pop()
         {
             let cancel = self.performer.cancel_token().clone();
-            let ended = call_tool(self.served, self.journal, request, reply, cancel).await?;
+            let known = (reply, self.take_checked(request.key.ord));
+            let ended = call_tool(self.served, self.journal, request, known, cancel).await?;
             self.work.add(ended.took);
             self.end_step(ended.stop, ended.at);
             return Ok(vec![ended.value]);

@@ -126,8 +126,9 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             let (performer, reply, name) = (self.performer.clone(), self.reply.clone(), key.to_string());
             let text = reply.as_ref().filter(|_| key.ord == 0).map(|reply| reply.text()).unwrap_or_default();
             let path = self.run.lock().path().clone();
-            let (inputs, child) = (Vec::new(), Some(outcome));
-            let ended = JournaledCall { key, call, reply, text, inputs, is_lost: false, path, child };
+            let (checked, inputs, child) = (self.take_checked(key.ord), Vec::new(), Some(outcome));
+            let ended =
+                JournaledCall { key, call, reply, text, checked, inputs, is_lost: false, path, child };
             let work = Box::pin(async move { Ok(performer.call(ended).await) });
             ends.push(self.step(name, RetryPolicy::ONE_ATTEMPT, work).await?);
         }
