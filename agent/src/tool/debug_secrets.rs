@@ -45,7 +45,7 @@ pub(super) fn is_shown_by(name: &str) -> bool {
     let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = types.get(name).cloned().unwrap_or_default();
     drop(types);
-    // It is code of the application.
+    // `Debug` is code of the application, so it may panic.
     asked.iter().any(|shows| catch_unwind(AssertUnwindSafe(shows)).unwrap_or(false))
 }
 
@@ -56,7 +56,7 @@ struct Holder<T> {
     value: T,
 }
 
-/// Whether the `Debug` text depends on a secret. A value that cannot be made is not shown.
+/// Whether the `Debug` text of a type depends on a secret. Returns `false` if no value of the type can be made.
 pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool {
     let Ok(plan) = Plan::for_type::<Holder<T>>("holder", PlanOptions::default()) else { return false };
     let text = |value: &Value| {
@@ -86,7 +86,7 @@ pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool 
     )
 }
 
-/// Values like this one: of the same length, because a `Debug` may show that.
+/// Returns other values of the same length, because a `Debug` may show the length of a secret.
 fn variants(value: &Value) -> Vec<Value> {
     match value {
         Value::Bool(value) => vec![json!(!value)],
@@ -104,7 +104,7 @@ fn variants(value: &Value) -> Vec<Value> {
                 };
                 Value::String(text.chars().map(shift).collect())
             };
-            // Also only the last character: a text may have a form.
+            // Changes only the last character, because a text may have a format that the other variant breaks.
             let mut last: Vec<char> = text.chars().collect();
             if let Some(char) = last.last_mut() {
                 *char = match *char {
@@ -119,7 +119,7 @@ fn variants(value: &Value) -> Vec<Value> {
     }
 }
 
-/// The places of texts, numbers and booleans that are withheld.
+/// Collects the paths of the texts, numbers and booleans that are withheld.
 fn secret_leaves(sent: &Value, shown: &Value, is_below: bool, path: &mut String, places: &mut Vec<String>) {
     let is_hidden = is_below || *shown == hidden() && sent != shown;
     let length = path.len();

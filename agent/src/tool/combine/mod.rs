@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// # Derived sets
 ///
-/// Each of these methods returns a new set in the order of the first. Arguments are still checked by the schema that a model sees. A mistake, such
-/// as a name that no tool has or an argument that cannot be hidden, becomes an error of the [`Registry`] that is built from the
-/// set, together with all others.
+/// Each of these methods returns a new set in the order of the first. Arguments are still checked by the schema that a model sees. A
+/// mistake, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the [`Registry`] that is built from
+/// the set, which reports all mistakes together.
 ///
 /// ```
 /// use agent::{Approval, Registry, tool, tools};
@@ -104,7 +104,7 @@ impl ToolSet {
         self.into_entries().into_iter().filter(keep).collect()
     }
 
-    /// Changes some of the tools: `change` is called with a set of each of them alone. All tools keep their places.
+    /// Changes the tools with these names. `change` is called once for each, with a set of that tool alone. All tools keep their positions.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,

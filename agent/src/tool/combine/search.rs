@@ -55,7 +55,7 @@ impl ToolSet {
     ///
     /// An assistant adds the search automatically if its set does not have it.
     pub fn with_tool_search(mut self) -> Self {
-        // It may have been renamed since.
+        // An earlier search tool may have got a prefix.
         if self.names().any(|name| name.ends_with(SEARCH_TOOLS)) {
             return self;
         }
@@ -188,7 +188,7 @@ fn ranked<'d>(tools: &'d [ToolDefinition], query: &str, limit: usize) -> Vec<&'d
     }
     let mut order: Vec<(f64, &ToolDefinition)> =
         scores.into_iter().zip(tools).filter(|(score, _)| *score > 0.0).collect();
-    // Stable: equals stay in the order in which they were listed.
+    // A stable sort: tools with equal scores stay in their listed order.
     order.sort_by(|one, other| other.0.total_cmp(&one.0));
     order.into_iter().take(limit).map(|(_, tool)| tool).collect()
 }
