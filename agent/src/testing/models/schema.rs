@@ -121,8 +121,8 @@ impl SchemaModel {
         self.state().made.clone()
     }
 
-    /// Asserts that no tool panicked or timed out, that none refused arguments that fit its schema, and that none accepted arguments beyond
-    /// it. A tool with checks (`validate`) may refuse arguments that fit its schema; the table lists the reasons.
+    /// Asserts that no tool panicked, timed out, refused arguments that fit its schema, or accepted arguments beyond the schema. A tool
+    /// with checks (`validate`) may refuse arguments that fit its schema; the table lists the reasons.
     ///
     /// # Panics
     /// Panics with the table and the calls if this does not hold, and if no tool was called.
@@ -171,7 +171,7 @@ impl SchemaModel {
     }
 }
 
-/// Returns whether a schema has checks of the tool's author. Texts that are parsed into types have the same mark, so they are excluded.
+/// Returns whether a schema has checks of the tool's author. Texts that are parsed into types have the same mark, and do not count.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
@@ -296,8 +296,8 @@ pub struct SchemaCall {
 }
 
 impl SchemaCall {
-    /// Returns what is tried, in words: `right`, `at an edge` of the schema, `beyond an edge`, or the mistake of a careless model, for example
-    /// `slip: a number as text`.
+    /// Returns the kind of the call in words: `right`, `at an edge` of the schema, `beyond an edge`, or the mistake of a careless model,
+    /// for example `slip: a number as text`.
     pub fn kind(&self) -> impl fmt::Display {
         self.kind
     }
