@@ -263,7 +263,7 @@ impl ToolResultMessage {
 }
 
 impl ToolResultMessage {
-    /// Returns the content for the model. If a person changed the arguments, it begins with a line that says what was run.
+    /// Returns the content for the model. If a person changed the arguments, the content begins with a line with these arguments.
     ///
     /// ```
     /// use agent::message::{OutcomeKind, Part, ToolResultMessage};

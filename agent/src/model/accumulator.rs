@@ -71,7 +71,7 @@ impl Accumulator {
     /// Adds an event, and emits it to the listener, together with the starts and ends that the adapter left out.
     ///
     /// # Errors
-    /// Fails when the event does not fit the earlier ones.
+    /// Fails when the event does not fit the earlier events.
     pub(super) fn push(
         &mut self,
         event: ModelEvent,

@@ -156,7 +156,7 @@ impl ModelErrorKind {
     }
 }
 
-/// Returns the kind with this [identifier](ModelErrorKind::as_str); [`Other`](ModelErrorKind::Other) for unknown ones.
+/// Returns the kind with this [identifier](ModelErrorKind::as_str); [`Other`](ModelErrorKind::Other) for unknown identifiers.
 impl From<&str> for ModelErrorKind {
     fn from(word: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word).unwrap_or(Self::Other)

@@ -101,8 +101,8 @@ mod tests;
 /// ```
 ///
 /// # Contract
-/// The stream must not borrow from `cx` or `request`: clone what it needs. It must not block. [`ModelStream`] handles
-/// cancellation by dropping the stream that it wraps.
+/// The stream must not borrow from `cx` or `request`: clone the data that it needs. It must not block. [`ModelStream`] handles cancellation
+/// by dropping the stream that it wraps.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a model",
     label = "not a model",

@@ -254,7 +254,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the sampling threshold, from 0 to 1: tokens are drawn from the most likely ones whose total probability reaches it.
+    /// Sets the sampling threshold, from 0 to 1: tokens are drawn from the most likely tokens whose total probability reaches the
+    /// threshold.
     pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);
         self

@@ -57,7 +57,7 @@ fn prove<T: DeserializeOwned>(
 }
 
 /// Proves that the schema a model sees, the arguments that [`Plan::parse`](crate::args::Plan::parse) accepts, and the values that serde
-/// parses agree for `T`, on a few hundred valid values and a thousand faulty ones.
+/// parses agree for `T`, on a few hundred valid values and a thousand faulty values.
 ///
 /// Use it in tests of your own argument types. It is not random, so it always fails or always passes.
 ///

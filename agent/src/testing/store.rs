@@ -148,7 +148,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!((again.handle, again.attempt), (None, waiting.attempt + 1), "to one caller alone");
 }
 
-/// A record ends once, and its status never goes back.
+/// A record ends once, and its status never returns to an earlier one.
 async fn ends(store: &(impl Store + ?Sized), name: &str) {
     let done = key(name, "finish", 1, 0);
     let end = InvocationEnd::new(output().into(), 2_000);
@@ -351,7 +351,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let names: Vec<String> =
         ["B", "a%", "a_c", "a\\", "é\u{0}"].iter().map(|end| format!("{name}-list/{end}")).collect();
     let entry = |at| SessionEntry::new(EntryKind::RunBegin).written_by("w", at);
-    // Times of last entries; two of them are the same.
+    // The times of last entries; two of them are equal.
     let times = [12, 14, 11, 14, 10];
     for ((count, at), session) in (1..).zip(times).zip(&names) {
         let earlier = std::iter::repeat_n(entry(1), count - 1);

@@ -86,8 +86,8 @@ impl Approval {
         }
     }
 
-    /// Applies the rule to all arguments, although some are hidden from the model: `whole` adds the hidden ones to the text that the model
-    /// sent, so that it fits `plan`. If `whole` returns `None`, approval is required.
+    /// Applies the rule to all arguments, although some are hidden from the model: `whole` adds the hidden arguments to the text that the
+    /// model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required.
     pub(super) fn over(
         self,
         plan: Plan,

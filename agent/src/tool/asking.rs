@@ -62,7 +62,7 @@ impl fmt::Debug for AskRules {
     }
 }
 
-/// A call while it runs: whether it is over, and what it asks.
+/// A running call: whether it is over, and the questions that it asks.
 #[derive(Debug, Default)]
 pub(super) struct BodyInProgress {
     is_over: AtomicBool,
@@ -186,7 +186,7 @@ impl Drop for WaitsInPlace<'_> {
     }
 }
 
-/// An object with one field, for an input that is not an object.
+/// The object that holds an input that is not one.
 #[derive(Deserialize, JsonSchema)]
 struct ValueField<T> {
     value: T,

@@ -242,7 +242,7 @@ impl AcceptedArguments {
     /// Takes the arguments as an `A`. The value that the check parsed is returned once; a body that runs again has it parsed again.
     ///
     /// # Errors
-    /// Fails when they were checked as another type, and are not an `A`.
+    /// Fails when the arguments were checked as another type, and are not an `A`.
     pub fn take<A: Argument>(&self) -> Result<A, InvalidArguments> {
         match self.take_by(ArgumentReader::of::<A>())?.downcast::<A>() {
             Ok(value) => Ok(*value),

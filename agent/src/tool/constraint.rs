@@ -112,7 +112,7 @@ impl Sort {
         }
     }
 
-    /// Checks a whole end of a range, given as it was written.
+    /// Checks an end of a range that is a whole number. `written` is its text in the source code.
     #[track_caller]
     pub const fn end(self, end: i128, written: &str) {
         if let Self::Integer(Integer { name, min, max }) = self
@@ -128,7 +128,7 @@ impl Sort {
         assert!(!matches!(self, Self::Integer(_)), "an integer's range has whole ends");
     }
 
-    /// Checks an end of a range that is a constant: its value with and without the part after the point.
+    /// Checks an end of a range that is a constant. `exact` is its value, and `whole` is the value without its fraction.
     #[track_caller]
     #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "both sides lose the same")]
     pub const fn constant(self, whole: i128, exact: f64, written: &str) {
@@ -157,7 +157,7 @@ impl Sort {
         assert!(matches!(self, Self::List | Self::Unknown), "`unique` is for lists");
     }
 
-    /// Checks `multiple_of`; `whole`: the number was written without a point.
+    /// Checks `multiple_of`. `whole` says whether the number was written without a point.
     #[track_caller]
     pub const fn multiple(self, whole: bool) {
         assert!(

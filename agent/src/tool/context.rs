@@ -17,9 +17,9 @@ use std::time::Duration;
 /// The time for which a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContext::with_cancel_grace) is set.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Everything that a tool gets except its arguments: state, the ids of the call and its run, progress, cancellation. A parameter `cx:
-/// &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as [`cx.get::<Database>()`](Self::get). A
-/// clone costs one reference count.
+/// Everything that a tool gets except its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
+/// `cx: &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as
+/// [`cx.get::<Database>()`](Self::get). A clone costs one reference count.
 ///
 /// ```
 /// use agent::ToolContext;
@@ -55,7 +55,7 @@ struct Inner {
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
     progress: Option<Arc<ProgressReceiver>>,
-    /// Set if the content of calls goes into traces.
+    /// Set if traces contain the content of calls.
     capture: Option<Arc<Capture>>,
     /// The call while it runs. When it is over, later progress is dropped.
     running: Arc<BodyInProgress>,
@@ -71,7 +71,7 @@ struct Inner {
 }
 
 impl ToolContext {
-    /// Creates a context without state. A test or a custom driver adds what the tools need.
+    /// Creates a context without state. A test or a custom driver adds the state that the tools need.
     pub fn new() -> Self {
         Self { inner: Arc::new(Inner::default()) }
     }
@@ -365,7 +365,7 @@ impl ToolContext {
         self.inner.duplicate
     }
 
-    /// Adds all values of a map; earlier ones take precedence.
+    /// Adds all values of a map; values that are already set take precedence.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn with_states(mut self, states: &StateMap) -> Self {
         let inner = self.edit();
@@ -469,7 +469,7 @@ impl ToolContext {
         self
     }
 
-    /// Sets that the content of calls goes into traces.
+    /// Sets whether traces contain the content of calls.
     #[cfg(feature = "runtime")]
     pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.edit().capture = capture;

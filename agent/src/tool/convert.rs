@@ -1,4 +1,4 @@
-//! Converts what a `#[tool]` function returns to an outcome.
+//! Converts the return value of a `#[tool]` function to an outcome.
 //!
 //! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead the generated code proceeds in
 //! steps on the concrete type, and each step selects by method resolution, which sees through aliases: an inherent method wins

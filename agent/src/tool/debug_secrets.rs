@@ -1,7 +1,7 @@
 //! Finds out whether the `Debug` of a type shows its secret arguments.
 //!
-//! A derive cannot see the other derives of its type, and a `Debug` by hand may leave secrets out. So the type is asked: two values are
-//! made that differ in a secret alone, and their texts are compared.
+//! A derive cannot see the other derives of its type, and a `Debug` by hand may leave secrets out. So the type is tested: two values are
+//! made that differ only in a secret, and their `Debug` texts are compared.
 
 use crate::args::{Plan, PlanOptions, hidden, secret_samples, withheld};
 use schemars::{JsonSchema, Schema};
@@ -16,13 +16,13 @@ use std::sync::{Mutex, PoisonError};
 /// The name of a type, and whether its `Debug` shows its secrets.
 pub type AskDebug = (fn() -> &'static str, fn() -> bool);
 
-/// The extension that names a type to ask. It is for the lint only.
+/// The extension of a schema that names a type to test. Only the lint reads it.
 pub(crate) const EXTENSION: &str = "x-debug";
 
 /// Whether the `Debug` of a type shows its secrets.
 type Shows = fn() -> bool;
 
-/// The types to ask, by name. Types within functions may share a name.
+/// The types to test, by name. Types within functions may share a name.
 static TYPES: Mutex<BTreeMap<&'static str, Vec<Shows>>> = Mutex::new(BTreeMap::new());
 
 /// Marks the schema of a type with secrets that implements `Debug`.
@@ -49,7 +49,7 @@ pub(super) fn is_shown_by(name: &str) -> bool {
     asked.iter().any(|shows| catch_unwind(AssertUnwindSafe(shows)).unwrap_or(false))
 }
 
-/// An object around any type: only objects are arguments.
+/// An object with a value of any type, because only objects can be arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(bound = "T: DeserializeOwned")]
 struct Holder<T> {

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 /// Name, description and parameters of a tool: all that a model knows about it. A clone costs one reference count.
 ///
-/// The parameters are those of its [`Plan`], which also checks the arguments, so what a model sees and what is accepted cannot
-/// differ. It serializes to `{"name", "description", "parameters"}`, with `title`, `output_schema`, `annotations`, `examples` and
-/// `_meta` where they were set.
+/// The parameters are those of its [`Plan`], which also checks the arguments, so the shown schema and the accepted arguments cannot differ.
+/// A definition serializes to `{"name", "description", "parameters"}`, with `title`, `output_schema`, `annotations`, `examples` and `_meta`
+/// where they were set.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};

@@ -268,7 +268,7 @@ pub fn from_text<T: FromText>(text: &'static str) -> T {
     T::from_text(text)
 }
 
-/// A type with a default of its own.
+/// A type that implements `Default`, for the option `default` without a value.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no default of its own",
     label = "write the value: `default = VALUE`",
@@ -340,7 +340,7 @@ pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     }
 }
 
-/// `#[arg(length(…))]`: writes the keywords for the type in the schema, or all of them if the schema has no type.
+/// `#[arg(length(…))]`: adds the keywords for the length of the type in the schema, or for all types if the schema has none.
 pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     let is = |kind: &str| match schema.get("type") {
         None => true,
@@ -362,7 +362,7 @@ pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     }
 }
 
-/// `#[arg(with(read as Sent))]`: reads the sent value as any argument, then converts it to what the tool takes.
+/// `#[arg(with(read as Sent))]`: reads the sent value as any other argument, then converts it to the type that the tool takes.
 pub fn read_with<'de, D, S, T, E>(
     deserializer: D,
     read: impl FnOnce(S) -> Result<T, E>,

@@ -150,7 +150,7 @@ pub(super) fn join(
         let is_as_sent = !parsed.coercions.iter().any(|coercion| {
             coercion.path.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
-        // The text as it was sent, so that numbers keep all digits.
+        // An uncoerced value is copied as it was sent, so that numbers keep all digits.
         match raw.get(key).filter(|_| is_as_sent) {
             Some(raw) => push(key, raw),
             None => push(key, &value.to_string()),

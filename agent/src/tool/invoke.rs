@@ -191,7 +191,7 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// Changes what a body returned, if its tool is not trusted.
+/// Changes the result of a body, if its tool is marked as untrusted.
 fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     let options = tool.options();
     if options.neutralizes {
@@ -313,7 +313,7 @@ struct SupervisedBody<'a> {
     body: Option<BoxFuture<'a, ToolOutcome>>,
     panicked: Option<String>,
     cx: &'a ToolContext,
-    /// The span for what the body logs, on any thread.
+    /// The span in which the body logs, on any thread.
     span: Span,
 }
 

@@ -115,7 +115,7 @@ impl ToolManifest {
     }
 
     /// Returns how `now` differs from this manifest, a sentence for each difference: first about the tools of this manifest, then about new
-    /// tools. After 200 differences only the number of the others is given.
+    /// tools. Beyond 200 differences only their number is given.
     pub fn drift(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         for before in &self.tools {

@@ -322,7 +322,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets what is coerced in arguments.
+        /// Sets the policy for coercions of arguments.
         pub fn coerce(mut self, policy: CoercionPolicy) -> Self {
             let options = self.$options();
             options.arguments = options.arguments.coercion(policy);
@@ -353,9 +353,10 @@ macro_rules! setters {
             self
         }
 
-        /// Puts what the body returns, its errors included, into an envelope: for results that may contain text of strangers, such as web
-        /// pages, mail, or the results of a foreign MCP server. The model reads a line that says so, the content unchanged, and an end tag. The
-        /// boundary is random for each result, so that no text can end the envelope. Structured data and metadata stay as they are.
+        /// Puts the results of the body, its errors included, into an envelope. Use it for results that may contain text of strangers, such
+        /// as web pages, mail, or the results of a foreign MCP server. The model reads a line that says that the content is not trusted,
+        /// the unchanged content, and an end tag. The boundary is random for each result, so that no text can end the envelope. Structured
+        /// data and metadata stay as they are.
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value};

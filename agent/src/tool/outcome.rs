@@ -35,7 +35,7 @@ use std::fmt;
 /// # Ok(()) }
 /// ```
 ///
-/// What applications, models and messages read from an outcome:
+/// Applications, models and messages read different parts of an outcome:
 ///
 /// ```
 /// use agent::message::OutcomeKind;

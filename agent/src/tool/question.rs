@@ -56,7 +56,7 @@ pub struct Question {
     pub call_id: String,
     /// The name of the tool that asks.
     pub tool: String,
-    /// The name of the MCP server that asks, if its tool does.
+    /// The name of the MCP server that asks, if the question is from a tool of a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The text for the person.
@@ -95,7 +95,7 @@ pub(crate) struct Continuation {
 }
 
 impl Question {
-    /// Checks an input as the tool will, so that a form can show what is wrong with it.
+    /// Checks an input as the tool will, so that a form can show the issues.
     ///
     /// # Errors
     /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not valid.
@@ -265,7 +265,7 @@ pub enum AskError {
         /// The name of the tool. The option `asks` of `#[tool]` allows it.
         tool: String,
     },
-    /// The question is not valid: its type has no schema, its message is longer than 4 KiB, or it is the 65th of its call.
+    /// The question is not valid: its type has no schema, its message is longer than 4 KiB, or it is the 65th question of its call.
     #[error("the question is not valid: {message}")]
     #[non_exhaustive]
     Invalid {

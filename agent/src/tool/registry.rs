@@ -185,7 +185,8 @@ impl Registry {
         self.inner.definitions.iter().map(ToolDefinition::name)
     }
 
-    /// Returns what models see, in the order of registration. The list is shared, not copied; iterate over it with `.iter()`.
+    /// Returns the definitions that models see, in the order of registration. The list is shared, not copied; iterate over it with
+    /// `.iter()`.
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -214,8 +215,8 @@ impl Registry {
         &self.inner.secrets
     }
 
-    /// Returns what models see on behalf of `source`. Without a source, or if no tool depends on the source, this is the shared list of
-    /// [`definitions`](Self::definitions).
+    /// Returns the definitions that models see on behalf of `source`. Without a source, or if no tool depends on the source, this is the
+    /// shared list of [`definitions`](Self::definitions).
     ///
     /// # Errors
     /// Lists every tool whose schema for this source cannot be compiled.
@@ -243,8 +244,8 @@ impl Registry {
         Ok(definitions.into())
     }
 
-    /// Returns what a model sees of a stored result: the tool's own [form](crate::tool::ToolOptions::format_result), or the stored content if
-    /// the tool has none, no longer exists, returns only blank text, or panics.
+    /// Returns the content of a stored result for a model: the tool's own [form](crate::tool::ToolOptions::format_result), or the stored
+    /// content if the tool has none, no longer exists, returns only blank text, or panics.
     pub fn shown_content<'m>(&self, call: &ToolCall, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
         let shown = self.ask_tool(call, result, None, Tool::format_result);
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());

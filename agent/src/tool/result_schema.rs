@@ -1,4 +1,4 @@
-//! The schema of what a tool returns, if its type has one.
+//! The schema of a tool's result, if the return type has one.
 //!
 //! As in `convert`, the generated code proceeds in steps on the concrete type, so that aliases do not matter.
 

@@ -1,4 +1,4 @@
-//! Changes to schemars' output, where it loses what the derive knows.
+//! Changes to schemars' output, which loses information that the derive has.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::Transform;

@@ -86,7 +86,8 @@ pub(crate) fn end_call(
     });
 }
 
-/// Records the end of a call whose arguments were already refused. They are checked again to get the report, only if traces are recorded.
+/// Records the end of a call whose arguments were already refused. If traces are recorded, the arguments are checked again to get the
+/// report.
 #[cfg(feature = "runtime")]
 pub(crate) fn end_refused_call(
     span: &Span,

@@ -86,7 +86,7 @@ pub struct Tool {
     hidden: Option<Arc<HiddenArguments>>,
 }
 
-/// The definitions of one call: the one that the model saw, and the one by which the body gets its arguments.
+/// The definitions of one call: `shown` is the definition that the model saw, and `whole` has all arguments of the body.
 struct CallDefinitions<'t> {
     shown: Cow<'t, ToolDefinition>,
     whole: Cow<'t, ToolDefinition>,
@@ -133,7 +133,7 @@ impl Tool {
         Self { definition, body: Arc::new(body), hidden: None }
     }
 
-    /// Returns what a model sees.
+    /// Returns the definition that a model sees.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
@@ -168,7 +168,7 @@ impl Tool {
         self.body.reads_context()
     }
 
-    /// Returns what a model sees on behalf of `source`; `None` if that is [`definition`](Self::definition).
+    /// Returns the definition that a model sees on behalf of `source`; `None` if it is [`definition`](Self::definition).
     ///
     /// # Errors
     /// Fails when the schema for the source cannot be compiled, or the function that gives it panics.
@@ -209,7 +209,7 @@ impl Tool {
         Ok(Some(CallDefinitions { shown: Cow::Owned(shown), whole: Cow::Owned(whole) }))
     }
 
-    /// Returns the definition by which the body gets its arguments.
+    /// Returns the definition with all arguments of the body, including hidden ones.
     fn whole(&self) -> &ToolDefinition {
         self.hidden.as_ref().map_or(&self.definition, |hidden| &hidden.whole)
     }
@@ -303,7 +303,7 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns what a model sees of a stored result, if that is not the stored content.
+    /// Returns the content of a stored result for a model, if it differs from the stored content.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,

@@ -145,7 +145,7 @@ impl CheckFinding {
         self
     }
 
-    /// Returns the names of the steps after the first `known` ones, and the message.
+    /// Returns the message after the names of the steps. The first `known` steps are left out.
     pub(super) fn in_words(&self, known: usize) -> String {
         let names: Vec<&str> = self.steps.iter().skip(known).filter_map(FindingStep::name).collect();
         if names.is_empty() {

@@ -117,7 +117,7 @@ enum Stance {
     Hide,
 }
 
-/// The names of parameters, by what may be shown of their values.
+/// The names of parameters, grouped by whether their values may be shown.
 struct SecretNames<'g> {
     known: HashSet<&'g str>,
     /// The names of parameters that contain secrets.

@@ -274,9 +274,9 @@ impl InvalidArguments {
         }
     }
 
-    /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?, "expected"?,
-    /// "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the line
-    /// of the text without its number; `unchecked_after` is the path after which nothing was checked.
+    /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?,
+    /// "expected"?, "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`.
+    /// `message` is the line of the text without its number; `unchecked_after` is the path after which nothing was checked.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }

@@ -61,7 +61,7 @@ impl ViewChange {
     }
 }
 
-/// Writes a summary so that a model does not take it for a request.
+/// Returns the text of a summary in a frame, so that a model does not take it for a request.
 fn framed(summary: &str) -> String {
     // The text of a summary comes from a model, and may quote the frame.
     let summary = summary.replace("</summary>", "</ summary>");
@@ -84,7 +84,7 @@ pub(super) enum ViewChangeKind {
         /// The results.
         results: Vec<ClearedResult>,
     },
-    /// The messages before `at` are replaced by a summary. Pinned ones stay.
+    /// The messages before `at` are replaced by a summary. Pinned messages stay.
     Summary {
         /// The summary.
         text: String,

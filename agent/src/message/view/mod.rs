@@ -78,8 +78,8 @@ impl Conversation {
         ConversationView::of(self).sent
     }
 
-    /// Replaces the messages before this index by a summary, in what a model is sent. Pinned messages stay, behind the summary. If the cut
-    /// is within a turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
+    /// In the view, replaces the messages before this index by a summary. Pinned messages stay, behind the summary. If the cut is within a
+    /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
     /// Fails if the cut would split a call from its result, or is not behind an earlier cut. [`cuts`](Self::cuts) returns the indices that
@@ -106,7 +106,8 @@ impl Conversation {
         ConversationView::of(self).cuts()
     }
 
-    /// Replaces the content of the result at this index by a line that says what was there, in what a model is sent. Its call stays as it is.
+    /// In the view, replaces the content of the result at this index by a line that describes the removed content. The call of the result
+    /// stays unchanged.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -126,7 +127,7 @@ impl Conversation {
         self.change_view(|view| view.clear([ClearedResult::new(index, line)]))
     }
 
-    /// Shortens the text of the result at this index to its beginning and its end, in what a model is sent.
+    /// In the view, shortens the text of the result at this index to its beginning and its end.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -238,7 +239,7 @@ impl ConversationView {
         }
     }
 
-    /// Replaces the content of results by a line each, which says what was there. Their calls stay as they are.
+    /// Replaces the content of each of these results by a line that describes the removed content. The calls of the results stay unchanged.
     ///
     /// # Errors
     /// Fails if one of the messages is not a result in the view.

@@ -14,8 +14,8 @@ const MAX_REASONS: usize = 8;
 /// The maximum number of calls in one reply.
 const AT_ONCE: usize = 8;
 
-/// A model that calls every tool it is shown with arguments generated from the schemas: valid ones, values at the limits of the schema and
-/// just beyond them, and the mistakes of careless models. Then it finishes.
+/// A model that calls every tool it is shown with arguments generated from the schemas: valid arguments, values at the limits of the schema
+/// and just beyond them, and the mistakes of careless models. Then it finishes.
 ///
 /// Use it to test all tools of an application: no tool may panic, and no valid call may be refused. The tools are **run**, so give them
 /// state that is safe to change. The calls are the same every time. `Display` shows their results as a table.
@@ -46,7 +46,7 @@ impl Default for SchemaModel {
 }
 
 impl SchemaModel {
-    /// Creates a model that tries each tool with 4 valid calls, 12 at the limits and 12 careless ones.
+    /// Creates a model that tries each tool with 4 valid calls, 12 calls at the limits of the schema and 12 careless calls.
     pub fn new() -> Self {
         Self {
             info: ModelInfo::new("schema", "schema", "schema"),

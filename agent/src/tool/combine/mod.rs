@@ -165,13 +165,13 @@ impl ToolSet {
         })
     }
 
-    /// Hides an argument of every tool that has it: it is neither shown nor accepted, so its default is used.
+    /// Hides an argument of every tool that has it. The argument is neither shown nor accepted, so its default is used.
     /// [Fix](Self::fix_argument) an argument without a default instead.
     pub fn hide_argument(self, argument: &str) -> Self {
         self.hide(&HiddenArgument::new(argument, None))
     }
 
-    /// Sets an argument of every tool that has it: it is neither shown nor accepted, and the tool gets this value. The value is
+    /// Sets an argument of every tool that has it. The argument is neither shown nor accepted, and the tool gets this value. The value is
     /// checked when the registry is built.
     pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
         self.hide(&HiddenArgument::new(argument, Some(value.into())))

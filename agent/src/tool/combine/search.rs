@@ -27,8 +27,8 @@ impl ToolSet {
     /// Adds a tool `search_tools` with which models find the tools of this set that are [deferred](ToolDefinition::is_deferred);
     /// adds nothing if there are none. Call it last: tools that are added or renamed later are not found.
     ///
-    /// The result of a search contains the names that it found, and [`Registry::shown`] reads them from there: a tool that was
-    /// found is shown from then on, after all others.
+    /// The result of a search contains the names of the tools that were found. [`Registry::shown`] reads the names from the results in the
+    /// conversation, and shows these tools after all other tools.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::{Conversation, Message, ToolCall}, tool, tools};
@@ -91,9 +91,9 @@ impl Registry {
         ranked(&definitions, words, limit).into_iter().cloned().collect()
     }
 
-    /// Returns what a model sees after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then those
-    /// that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that a cached list stays valid at
-    /// providers. Without deferred tools it is the shared list of [`definitions`](Self::definitions).
+    /// Returns the tools that a model sees after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then the
+    /// tools that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that a cached list stays valid at
+    /// providers. Without deferred tools this is the shared list of [`definitions`](Self::definitions).
     ///
     /// ```
     /// # /// Reads a file.
