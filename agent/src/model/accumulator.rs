@@ -8,7 +8,7 @@ use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
 /// The reply so far. Text grows in place, so a reply of n deltas takes time linear in its length.
 #[derive(Debug)]
 pub(super) struct Accumulator {
-    /// Boxed, because it is large and is moved to the conversation at the end.
+    /// Boxed, because it is large and is moved when the reply ends.
     message: Box<AssistantMessage>,
     /// For each part, whether its end has not arrived yet.
     open: Vec<bool>,

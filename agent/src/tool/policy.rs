@@ -30,7 +30,7 @@ use std::time::Duration;
 pub enum Effect {
     /// No effects: it may be run any number of times.
     Pure,
-    /// Repeated runs with the same idempotency key have the same effect as one.
+    /// Repeated runs with the same idempotency key have the same effect as one run.
     Idempotent,
     /// Something that must not happen twice. This is the default, because it is the safe assumption.
     #[default]
