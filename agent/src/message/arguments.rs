@@ -63,7 +63,7 @@ impl ToolCall {
 #[derive(Clone, Default)]
 pub struct ToolArguments {
     text: String,
-    /// Whether the text is JSON, once that was checked.
+    /// Whether the text is JSON; empty until this is checked.
     is_json: OnceLock<bool>,
 }
 

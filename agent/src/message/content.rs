@@ -34,7 +34,7 @@ pub enum Content {
         /// Whether the provider hides the thinking. In that case only the provider can read it, from the provider data.
         redacted: bool,
     },
-    /// The text of a refusal, in place of an answer.
+    /// The text of a refusal, which the model writes instead of an answer.
     Refusal(String),
     /// An image.
     Image(Media),
@@ -149,8 +149,8 @@ fn shorten(value: &Value) -> String {
     text
 }
 
-/// Data of a provider that has no neutral form: signatures, encrypted reasoning and item ids beside a part or a message, or a whole item
-/// as [`Content::Opaque`].
+/// Data of a provider that has no neutral form: signatures, encrypted reasoning and item ids of a part or a message, or a whole item as
+/// [`Content::Opaque`].
 ///
 /// It is sent back only to that provider, unchanged.
 ///
@@ -173,7 +173,8 @@ pub struct ProviderData {
     /// The data, in the provider's own form.
     #[serde(with = "json")]
     pub data: Value,
-    /// The protocol, if it is known and no reply around the data names it. Another protocol of the provider does not get it.
+    /// The protocol that the data belongs to, if it is known and the data is not in a reply, which names its protocol. Other protocols of
+    /// the provider do not get the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
 }

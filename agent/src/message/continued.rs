@@ -9,7 +9,7 @@ use super::{CustomMessage, Message};
 
 /// The kind of the message that asks for the rest of an answer.
 const KIND: &str = "continue";
-/// Its text. It is not a message of the user's, and leaves no words in the answer.
+/// The text of this message. It is a message of the application, so the conversation does not show it as words of the user.
 const TEXT: &str = "Your last message was cut because of its length. Continue it exactly where it ends: repeat nothing, and add no introduction.";
 
 /// Returns the message that asks for the rest of an answer.
@@ -23,7 +23,7 @@ pub(crate) fn is_continuation(message: &CustomMessage) -> bool {
     message.kind == KIND && message.data.is_null()
 }
 
-/// Returns the text of the last reply, with those of the replies that it continues.
+/// Returns the text of the last reply, after the texts of the replies that it continues.
 #[cfg(feature = "runtime")]
 pub(crate) fn answer_text(messages: &[Arc<Message>]) -> String {
     let Some(last) = messages.iter().rposition(|message| message.as_assistant().is_some()) else {
@@ -38,11 +38,11 @@ pub(crate) fn answer_text(messages: &[Arc<Message>]) -> String {
     replies.filter(|reply| !reply.stop_reason.is_failure()).map(AssistantMessage::text).collect()
 }
 
-/// Returns the index of the reply that the one at this index continues.
+/// Returns the index of the reply that the reply at index `at` continues.
 #[cfg(feature = "runtime")]
 fn continued_by(messages: &[Arc<Message>], at: usize) -> Option<usize> {
     let mut before = at.checked_sub(1)?;
-    // A request that was made again leaves its first reply.
+    // Failed replies of requests that were repeated stay in the conversation.
     while messages.get(before)?.as_assistant().is_some_and(|reply| reply.stop_reason.is_failure()) {
         before = before.checked_sub(1)?;
     }
@@ -56,7 +56,7 @@ fn continued_by(messages: &[Arc<Message>], at: usize) -> Option<usize> {
     }
 }
 
-/// Whether a reply was paused within its text: in other pauses, the work of the provider's own tools follows.
+/// Whether a reply was paused within its text. After other pauses, the provider continues the work of its own tools.
 #[cfg(any(feature = "gemini", feature = "runtime"))]
 pub(crate) fn is_piece(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Pause && reply.provider_stop_reason.as_deref() == Some("CONTINUATION")

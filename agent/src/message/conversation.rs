@@ -12,7 +12,7 @@ use super::list::MessageList;
 use super::view::ViewChange;
 
 /// The messages of a conversation, oldest first. A conversation outlives runs. It holds the arguments of all calls, secret ones included,
-/// in memory and in its serde form, because models are sent them again.
+/// in memory and in its serde form, because they are sent to models again.
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///
@@ -52,13 +52,13 @@ use super::view::ViewChange;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
     messages: MessageList,
-    /// The changes of what a model is sent of the messages, oldest first.
+    /// The changes of the view, oldest first.
     view: Arc<Vec<ViewChange>>,
     /// Stored fields that this version does not know.
     extra: Map<String, Value>,
 }
 
-/// What conversations without changes share, so that they cost nothing.
+/// The list of all conversations without changes of the view, so that they need no allocation.
 static UNCHANGED: LazyLock<Arc<Vec<ViewChange>>> = LazyLock::new(Arc::default);
 
 impl Default for Conversation {
@@ -111,13 +111,13 @@ impl Conversation {
         &self.messages
     }
 
-    /// Removes all messages, and the changes of their view.
+    /// Removes all messages and all changes of the view.
     pub fn clear(&mut self) {
         self.messages.clear();
         self.view = Arc::default();
     }
 
-    /// Records a change of what a model is sent of this conversation that was stored beside its messages. The messages stay as they are.
+    /// Records a change of the [view](Self::view) that was stored separately from the messages. The messages stay as they are.
     /// [`ViewChange`] has an example.
     pub fn record_view_change(&mut self, change: ViewChange) {
         Arc::make_mut(&mut self.view).push(change);
@@ -189,7 +189,7 @@ impl<'de> Deserialize<'de> for Conversation {
                 return Err(D::Error::custom(format_args!("a conversation is an object, found {other}")));
             }
         };
-        // Checked first: data of a higher version may be unreadable, and that error would hide the reason.
+        // The version is checked first: data of a higher version may be unreadable, and the error about the data would hide the reason.
         let version = extra.shift_remove("version").unwrap_or_else(|| Self::VERSION.into());
         if version.as_u64().is_none_or(|version| version > Self::VERSION.into()) {
             return Err(D::Error::custom(format_args!(
@@ -199,7 +199,7 @@ impl<'de> Deserialize<'de> for Conversation {
         }
         let messages = extra.shift_remove("messages").ok_or_else(|| D::Error::missing_field("messages"))?;
         let messages = Vec::<Message>::deserialize(messages).map_err(D::Error::custom)?;
-        // Changes of a later version stay among the unknown fields.
+        // Changes that only a later version can read stay among the unknown fields.
         let changes = extra.get("view").map(Vec::<ViewChange>::deserialize);
         let view = match changes {
             Some(Ok(changes)) => {

@@ -56,7 +56,7 @@ impl Recipient {
         data.is_some_and(|data| self.is_of_other_protocol(&data.provider, data.api.as_deref()))
     }
 
-    /// Returns whether a part has state of another protocol of the same provider, or is such state.
+    /// Returns whether a part is state of another protocol of the same provider, or has such provider data.
     fn is_foreign_part(&self, part: &Part) -> bool {
         self.is_foreign_data(part.provider_data.as_deref()) || self.is_foreign_item(part)
     }
@@ -66,15 +66,15 @@ impl Recipient {
         self.is_of_other_protocol(&opaque.provider, opaque.api.as_deref())
     }
 
-    /// Returns whether a reply has a summary that the provider of this model wrote for it: a part of the type `compaction` with
-    /// content. One without content failed.
+    /// Returns whether a reply has a summary that the provider of this model wrote for it: a part of the type `compaction` with content.
+    /// Without content, the provider failed to write the summary.
     fn has_summary(&self, reply: &AssistantMessage) -> bool {
         let is_own =
             || (&*reply.provider, &*reply.api, &*reply.model) == (&*self.provider, &*self.api, &*self.model);
         let has_text = |data: &Value, key: &str| {
             data.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
         };
-        // Replies with such parts are few, so they are looked for first.
+        // The parts are checked before the origin of the reply, because replies with such parts are few.
         !self.provider.is_empty()
             && !reply.stop_reason.is_failure()
             && reply.content.iter().any(|part| match &part.content {
@@ -94,7 +94,7 @@ impl Recipient {
         if parts.iter().all(is_plain) { None } else { self.fit(parts) }
     }
 
-    /// The same, for any parts.
+    /// [`fitting`](Self::fitting) for parts of any kind.
     #[inline(never)]
     fn fit(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
@@ -122,7 +122,7 @@ impl Recipient {
 /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that becomes
 ///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
 ///   that a provider ran are described in words for other models.
-/// * Messages before the newest summary that the provider wrote for this model are left out. Pinned ones follow it.
+/// * Messages before the newest summary that the provider wrote for this model are left out. Pinned messages follow it.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
 /// * Provider data of messages that were read from a request is sent back only over the protocol that they were read from.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
@@ -139,7 +139,7 @@ pub(crate) struct HandOff {
     /// Hashes of the ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64, BuildHasherDefault<IdHash>>,
     hash: NameHash,
-    /// The ids of the calls whose results come next, if they were changed, in call order.
+    /// The old and the new ids of calls whose id was changed and whose results come next, in call order.
     renamed: VecDeque<(String, String)>,
     /// Pinned messages from before the provider's summary that were not sent again yet.
     pins: Vec<Arc<Message>>,
@@ -172,14 +172,15 @@ impl HandOff {
         &self.sent
     }
 
-    /// Begins again, with the next update. The text that is kept of the messages stays, as far as they are the same.
+    /// Makes the next update start from the beginning. The slot for encoded text stays, so encoders still find the text of messages that
+    /// are the same.
     pub(crate) fn restart(&mut self) {
         let kept = self.sent.slot().clone();
         *self = Self::new(std::mem::take(&mut self.recipient));
         self.sent = MessageList::new().with_slot(kept);
     }
 
-    /// Sets who gets the messages.
+    /// Sets the recipient of the messages.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_recipient(&mut self, recipient: Recipient) {
         if self.recipient != recipient {
@@ -209,12 +210,12 @@ impl HandOff {
         self.last = conversation.last().cloned();
     }
 
-    /// Adds what is sent of the new messages of a conversation to the list.
+    /// Adds the new messages of a conversation to the list, in the form that is sent.
     fn send(&mut self, conversation: &[Arc<Message>], list: &mut MessageList) {
         let new = conversation.len() - self.read;
         let mut sent = list.list_mut();
         sent.reserve(new);
-        // One message in four is a reply with a call, in a conversation whose turns have one.
+        // If every turn has one call, one message in four is a reply with a call.
         self.taken.reserve(new / 4);
         for (at, message) in conversation.iter().enumerate().skip(self.read) {
             if self.passes(message) {
@@ -228,7 +229,7 @@ impl HandOff {
                 // The provider ignores everything before its own summary.
                 list.clear();
                 sent = list.list_mut();
-                // Ids of messages that are not sent are free again, as they are for a process that begins here.
+                // Ids of messages that are not sent are free again, so that new ids do not depend on these messages.
                 self.taken.clear();
                 self.pins =
                     conversation.iter().take(at).filter(|message| is_pinned(message)).cloned().collect();
@@ -247,8 +248,8 @@ impl HandOff {
         }
     }
 
-    /// Whether the next message of the conversation consists of texts that every recipient gets as they are. Most messages do, so
-    /// [`convert`](Self::convert) is not called for them.
+    /// Whether the next message of the conversation has only texts that every recipient gets unchanged, and counts it. This is true for
+    /// most messages, which avoids a call of [`convert`](Self::convert).
     fn passes(&mut self, message: &Message) -> bool {
         let (content, data) = match message {
             Message::User(user) => (&user.content, &user.provider_data),
@@ -302,7 +303,7 @@ impl HandOff {
         if reply.stop_reason.is_failure() {
             return None;
         }
-        // The calls with another id, by their position.
+        // The new ids of calls whose id must change, with the positions of the calls.
         let mut renamed: Vec<(usize, String)> = Vec::new();
         let mut is_json = true;
         self.due = 0;
@@ -311,7 +312,7 @@ impl HandOff {
             renamed.extend(self.unique_id(&call.id).map(|name| (at, name)));
             is_json &= call.args.is_json();
         }
-        // The frequent case: nothing that follows concerns the reply.
+        // The frequent case: `change_reply` would change nothing.
         if renamed.is_empty()
             && is_json
             && reply.provider_data.is_none()
@@ -322,7 +323,7 @@ impl HandOff {
         self.change_reply(message, reply, renamed, is_json)
     }
 
-    /// Returns the reply with the parts that this model gets, and these ids for its calls.
+    /// Returns the reply with the parts that the recipient gets, and with the new ids of its calls.
     #[inline(never)]
     fn change_reply(
         &mut self,
@@ -387,13 +388,13 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// Returns the id that the request uses for this result's call, if it was changed.
+    /// Returns the id that the request uses for the call of a result, if the id was changed.
     fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)
     }
 
-    /// Returns the id that the request uses for this call, if it must change.
+    /// Returns the id that the request uses for a call, if the id must change.
     fn unique_id(&mut self, id: &str) -> Option<String> {
         if (1..=MAX_ID).contains(&id.len()) && is_legal(id) && self.taken.insert(self.hash.hash_one(id)) {
             return None;
@@ -406,7 +407,7 @@ impl HandOff {
         if base.is_empty() {
             base.push_str("call");
         }
-        // Numbered by the count of ids, so that many calls with the same id do not all try the same names.
+        // Numbers start at the count of ids, so that many calls with the same id do not all try the same names.
         let mut number = self.taken.len();
         let mut name = base.clone();
         while !self.taken.insert(self.hash.hash_one(name.as_str())) {
@@ -455,7 +456,7 @@ fn is_paused(message: &Message) -> bool {
     matches!(message, Message::Assistant(reply) if reply.stop_reason == StopReason::Pause)
 }
 
-/// Returns whether every recipient gets a part as it is: a text or a call without provider data.
+/// Returns whether every recipient gets a part unchanged: a text or a call, without provider data.
 fn is_plain(part: &Part) -> bool {
     part.provider_data.is_none() && matches!(part.content, Content::Text(_) | Content::ToolCall(_))
 }
@@ -476,7 +477,7 @@ fn is_legal(id: &str) -> bool {
     id.bytes().all(|byte| IS_ID_BYTE[usize::from(byte)])
 }
 
-/// The hash of a hash: itself.
+/// A hasher for hashes, which returns them unchanged.
 #[derive(Default)]
 struct IdHash(u64);
 

@@ -7,12 +7,12 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The same number of levels remains for the JSON around the value.
+/// Maximum number of levels of a value that is stored directly. 64 levels remain for the JSON around it.
 const MAX_DEPTH: usize = 64;
 
 const ESCAPE: &str = "$json";
 
-/// Returns whether a value is nested too deeply to be stored directly. Checks no deeper than the limit.
+/// Returns whether a value is nested too deeply to be stored directly. Looks no deeper than [`MAX_DEPTH`].
 pub(crate) fn is_deep(value: &Value) -> bool {
     fn deeper_than(value: &Value, levels: usize) -> bool {
         match value {
@@ -30,7 +30,7 @@ pub(crate) fn is_deep(value: &Value) -> bool {
 
 /// For `#[serde(with = "json")]`.
 pub(crate) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
-    // A value that looks escaped is escaped too, so that reading is the exact inverse.
+    // A value that looks like an escape is escaped too, so that reading is the exact inverse.
     if !is_deep(value) && escaped(value).is_none() {
         return value.serialize(serializer);
     }
@@ -52,7 +52,7 @@ fn escaped(value: &Value) -> Option<&str> {
     (map.len() == 1).then(|| map.get(ESCAPE))??.as_str()
 }
 
-/// The form of optional JSON values.
+/// For optional JSON values: `#[serde(with = "json::option")]`.
 pub(crate) mod option {
     use std::borrow::Borrow;
 
@@ -77,7 +77,7 @@ pub(crate) mod option {
     }
 }
 
-/// The same, for maps.
+/// For maps of JSON values: `#[serde(with = "json::map")]`.
 pub(crate) mod map {
     use super::{Deserializer, Map, Serialize, Serializer, Value};
 

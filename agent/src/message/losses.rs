@@ -8,10 +8,10 @@ use super::by_role::Message;
 use super::content::Content;
 use super::part::Part;
 
-/// The parts of a conversation that one model does not get, counted.
+/// Counts of the parts of a conversation that one model does not get.
 ///
-/// A [hand-off](crate::model::ModelInfo::hand_off) leaves out or rewrites what only another model understands. Failed replies count as left out
-/// only where the counts of the whole conversation show it: no model gets them.
+/// A [hand-off](crate::model::ModelInfo::hand_off) leaves out or rewrites parts that only another model understands. Failed replies are not
+/// counted, because no model gets them.
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Conversation, HandOffLosses, Message, Part};
@@ -30,9 +30,9 @@ use super::part::Part;
 #[serde(default)]
 #[non_exhaustive]
 pub struct HandOffLosses {
-    /// Parts of thinking.
+    /// Parts with thinking.
     pub thinking: u32,
-    /// State of providers, such as signatures, beside thinking.
+    /// State of providers, such as signatures, that does not belong to thinking.
     pub provider_data: u32,
     /// Tools that a provider ran, which are described in words.
     pub provider_tools: u32,

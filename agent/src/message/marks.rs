@@ -8,11 +8,11 @@ use super::roles::{AssistantMessage, UserMessage};
 const PINNED: &str = "pinned";
 /// The field of a message that is a summary. Such messages are in views only, never in a conversation.
 const SUMMARY: &str = "summary";
-/// The field of a reply that has the estimated tokens of its request beside the messages: system prompt and tools.
+/// The field of a reply with the estimated tokens of its request without the messages: system prompt and tools.
 const FRAME: &str = "request_frame";
 
 impl UserMessage {
-    /// Pins the message: no change of the view replaces it. The mark is stored with it.
+    /// Pins the message: no change of the view replaces it. The mark is stored with the message.
     ///
     /// ```
     /// use agent::message::{Message, UserMessage};
@@ -47,7 +47,7 @@ impl UserMessage {
 }
 
 impl AssistantMessage {
-    /// Records the estimated tokens of the request beside its messages, with which those of the next request are compared.
+    /// Records the estimated tokens of the system prompt and the tools in the request. The next request compares its own with them.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_request_frame(&mut self, tokens: u64) {
         self.extra.insert(FRAME.to_owned(), tokens.into());

@@ -134,7 +134,7 @@ impl Media {
         Self { source: MediaSource::Url(url.into()), mime_type: None, name: None }
     }
 
-    /// Creates media with a file that was uploaded to the provider before.
+    /// Creates media with a file that was already uploaded to the provider.
     pub fn file_id(id: impl Into<String>) -> Self {
         Self { source: MediaSource::FileId(id.into()), mime_type: None, name: None }
     }

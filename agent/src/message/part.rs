@@ -141,7 +141,7 @@ impl Part {
         self
     }
 
-    /// Marks the end of what the provider's prompt cache should keep. Providers that cache automatically ignore it.
+    /// Makes this part the end of the content that the provider's prompt cache should keep. Providers that cache automatically ignore it.
     ///
     /// ```
     /// use agent::message::{CacheMark, Message, Part};
@@ -201,7 +201,7 @@ impl From<ToolCall> for Part {
     }
 }
 
-/// The fields of each kind, flattened next to `type`.
+/// The fields of each kind of part in the serde form, next to `type`.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum PartFields<'a> {
@@ -305,7 +305,7 @@ fn read_known(value: &Value) -> Option<Part> {
     Some(Part { content, provider_data, cache, extra: extra.collect() })
 }
 
-/// Returns the content and the fields that it was read from.
+/// Returns the content and the names of the fields that it was read from.
 fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'static str])> {
     fn fields<T: DeserializeOwned>(value: &Value) -> Option<T> {
         T::deserialize(value).ok()
@@ -370,7 +370,7 @@ pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<V
     })
 }
 
-/// The same, for fields where an absent list differs from an empty one.
+/// Reads an optional list of parts: null is `None`, and an empty list is `Some`.
 pub(super) fn read_some_parts<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Part>>, D::Error> {

@@ -19,8 +19,8 @@ pub(crate) const LOST: &str = "No result of this call was recorded. It is not kn
 const UNDECIDED: &str = "The call was not run: it waited for a decision, and a new message came first.";
 
 impl Conversation {
-    /// Repairs the conversation so that every provider accepts it, and returns a sentence about each change, for a log; none
-    /// if it was sound.
+    /// Repairs the conversation so that every provider accepts it, and returns a sentence about each change, for a log. A sound
+    /// conversation has no changes.
     ///
     /// Afterwards each call of a reply that is sent (one that neither failed nor was aborted) has exactly one result, directly after the
     /// reply and in call order. Each result belongs to a call of the reply before it, and ids are unique in a reply. A call without a
@@ -45,13 +45,13 @@ impl Conversation {
         self.repair_with("lost", LOST)
     }
 
-    /// The same, if it is known that calls without a result have not begun.
+    /// Repairs the conversation as [`repair`](Self::repair) does, if it is known that calls without a result have not begun.
     #[cfg(feature = "runtime")]
     pub(crate) fn repair_undecided(&mut self) -> Vec<String> {
         self.repair_with("steered", UNDECIDED)
     }
 
-    /// Gives calls without a result one with this code and text.
+    /// Repairs the conversation. Each call without a result gets a result with this code and text.
     fn repair_with(&mut self, code: &'static str, text: &str) -> Vec<String> {
         if self.is_sound() {
             return Vec::new();
@@ -120,7 +120,7 @@ impl Ledger {
             }
         }
         let mut ledger = Self { calls, kept: HashSet::new(), repairs: Vec::new() };
-        // A result belongs to the nearest call with its id before it. If there is none, the result came before its call.
+        // A result belongs to the nearest earlier call with its id. If there is no earlier one, it belongs to the nearest later call.
         let orphans = ledger.assign(messages, 0..messages.len(), None);
         let orphans = ledger.assign(messages, (0..messages.len()).rev(), Some(&orphans));
         let ids = messages.iter().enumerate().filter(|(at, _)| orphans.contains(at));
@@ -129,15 +129,15 @@ impl Ledger {
         ledger
     }
 
-    /// Assigns each selected result, or all results, to the last call with its id on the walk. Returns the results without a call.
+    /// Assigns each selected result, or all results, to the call with its id that the walk met last. Returns the results without a call.
     fn assign(
         &mut self,
         messages: &[Arc<Message>],
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // `last` has the last message on the walk for each id. `free` has the calls without a result for each message and id, in
-        // reverse order.
+        // `last` has for each id the message with such a call that the walk met last. `free` has for each message and id the calls without
+        // a result, in reverse order.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
@@ -163,7 +163,7 @@ impl Ledger {
                 }
             }
         }
-        // The first result counts, whatever the direction of the walk.
+        // The first result in the conversation counts, whatever the direction of the walk.
         claims.sort_unstable();
         for (at, place, id) in claims {
             let slot = free.get_mut(&(place, id)).and_then(Vec::pop);
@@ -178,7 +178,7 @@ impl Ledger {
         orphans
     }
 
-    /// Returns the messages in their new order.
+    /// Returns the messages in their new order, and the repairs.
     fn apply(
         mut self,
         messages: &[Arc<Message>],

@@ -181,8 +181,8 @@ pub struct ToolResultMessage {
     pub code: Option<String>,
     /// Whether the result is marked as an error for the model.
     pub is_error: bool,
-    /// The arguments that the call ran with, if a person changed them. Adapters tell the model with [`content_for_model`](Self::content_for_model). Those of this
-    /// library leave out arguments that the tool marks as secret.
+    /// The arguments that the call ran with, if a person changed them. Adapters tell the model with
+    /// [`content_for_model`](Self::content_for_model). The adapters of this library leave out arguments that the tool marks as secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
     /// Data for the application. It is never sent to a model.
@@ -263,7 +263,7 @@ impl ToolResultMessage {
 }
 
 impl ToolResultMessage {
-    /// Returns the content for the model. If a person changed the arguments, it begins with a line that says what was run.
+    /// Returns the content for the model. If a person changed the arguments, the content begins with a line with these arguments.
     ///
     /// ```
     /// use agent::message::{OutcomeKind, Part, ToolResultMessage};
@@ -280,7 +280,7 @@ impl ToolResultMessage {
         let Some(args) = &self.edited_args else { return Cow::Borrowed(&self.content) };
         let what = match (self.code.as_deref(), &self.outcome) {
             (Some("invalid_arguments" | "blocked"), _) => "was refused",
-            // It is unknown whether the call had begun.
+            // With these codes it is unknown whether the call had begun.
             (Some("hook_error" | "retries_exhausted"), _) | (_, OutcomeKind::Interrupted) => "was to run",
             _ => "ran",
         };
@@ -313,7 +313,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             extra: Map<String, Value>,
         }
         let stored = StoredToolResult::deserialize(deserializer)?;
-        // Each of the two fields can be derived from the other.
+        // If `outcome` or `is_error` is missing, it is derived from the other.
         let outcome = stored.outcome.unwrap_or(match stored.is_error {
             Some(true) => OutcomeKind::Failed,
             _ => OutcomeKind::Completed,
@@ -334,7 +334,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
     }
 }
 
-/// A message of the application. It is part of the conversation, and is sent to a model only if it has content for one.
+/// A message of the application. It is part of the conversation, and is sent to a model only if it has content for models.
 ///
 /// ```
 /// use agent::message::{Conversation, CustomMessage, Message};

@@ -42,8 +42,8 @@ pub struct Usage {
     /// The cost, if prices are known. A sum includes only the replies whose prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The tokens of the last request, if the provider made several for the reply, such as one for a summary before it: its input, and its
-    /// output.
+    /// The input and output tokens of the provider's last request, if it made several requests for the reply, such as a first one for a
+    /// summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_request: Option<Box<(u64, u64)>>,
     /// The provider's original report. A sum has none.
@@ -60,12 +60,12 @@ impl Usage {
         Self { input, output, total: input.saturating_add(output), ..Self::default() }
     }
 
-    /// Returns the input and output of the last request, from which the length of the next one follows.
+    /// Returns the input and output tokens of the last request, from which the length of the next request is estimated.
     pub(crate) fn last_request(&self) -> (u64, u64) {
         self.last_request.as_deref().copied().unwrap_or((self.input, self.output))
     }
 
-    /// Sets the counts of the last request of several.
+    /// Sets the counts of the last of several requests.
     #[cfg(feature = "anthropic")]
     pub(crate) fn set_last_request(&mut self, last: &Self) {
         self.last_request = Some(Box::new((last.input, last.output)));

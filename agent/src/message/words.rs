@@ -27,7 +27,7 @@ pub enum StopReason {
     ContextFull,
     /// The provider withheld the reply, or the model refused.
     ContentFilter,
-    /// The provider paused and wants to be asked again with the reply so far.
+    /// The provider paused and expects another request with the reply so far.
     Pause,
     /// The provider failed. The message's `error` gives the reason.
     Error,
@@ -53,7 +53,7 @@ impl StopReason {
         }
     }
 
-    /// Returns whether the reply has an end that its model did not choose, so that its calls may be incomplete.
+    /// Returns whether the reply ended in a way that its model did not choose, so that its calls may be incomplete.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, Self::MaxTokens | Self::ContextFull)
     }

@@ -8,13 +8,13 @@ use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
 /// The reply so far. Text grows in place, so a reply of n deltas takes time linear in its length.
 #[derive(Debug)]
 pub(super) struct Accumulator {
-    /// Apart, because it is large, and moved to where it is recorded.
+    /// Boxed, because it is large and is moved when the reply ends.
     message: Box<AssistantMessage>,
-    /// For each part, whether its end is missing.
+    /// For each part, whether its end has not arrived yet.
     open: Vec<bool>,
-    /// The ids of the calls so far, once there are several.
+    /// The ids of the calls so far; not filled for a single call with an id.
     call_ids: HashSet<String>,
-    /// For each id that occurred more than once, the number to try next: n equal ids take n steps, not n².
+    /// For each repeated id, the number that makes the next one unique, so that n equal ids take n steps, not n².
     next_numbers: HashMap<String, usize>,
     stopped: bool,
 }
@@ -45,7 +45,7 @@ impl Accumulator {
         message
     }
 
-    /// Sets the model that gives the reply, and what is recorded about its choice.
+    /// Sets the model that gives the reply, and the additional fields that record how it was chosen.
     pub(super) fn set_author(&mut self, author: &AssistantMessage) {
         let AssistantMessage { provider, api, model, extra, .. } = author.clone();
         (self.message.provider, self.message.api, self.message.model) = (provider, api, model);
@@ -71,7 +71,7 @@ impl Accumulator {
     /// Adds an event, and emits it to the listener, together with the starts and ends that the adapter left out.
     ///
     /// # Errors
-    /// Fails when the event does not fit the earlier ones.
+    /// Fails when the event does not fit the earlier events.
     pub(super) fn push(
         &mut self,
         event: ModelEvent,
@@ -87,7 +87,7 @@ impl Accumulator {
                 if let Some(id) = response_id.as_ref().filter(|id| !id.is_empty()) {
                     self.message.response_id = Some(id.clone());
                 }
-                // The requested name stays: it decides which provider state is sent back.
+                // The requested name stays in `model`, because it decides which provider state is sent back.
                 if let Some(model) = model.as_ref().filter(|model| !model.is_empty()) {
                     if self.message.model.is_empty() {
                         self.message.model.clone_from(model);
@@ -115,7 +115,7 @@ impl Accumulator {
                 self.append(event, out)?;
             }
             E::ToolCallDelta { .. } => self.append(event, out)?,
-            // They are derived from the text: see `ModelStream::with_argument_events`.
+            // These events are derived from the text of the arguments: see `ModelStream::with_argument_events`.
             E::ToolCallArgument { .. } => {}
             E::TextEnd { content_index }
             | E::ThinkingEnd { content_index }
@@ -141,7 +141,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends to an open part what most events are. Returns false if this is another event; then nothing has changed.
+    /// Appends the text of a delta, the most frequent event, to its open part. Returns `false` and changes nothing for all other events.
     pub(super) fn append_to_open(&mut self, event: &ModelEvent) -> bool {
         let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return false };
         if self.stopped || delta.is_empty() || self.open.get(index) != Some(&true) {
@@ -188,7 +188,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Results are matched to calls by id, but not every provider sends ids, or unique ones.
+    /// Returns an id that no other call of the reply has, because results are matched to calls by id, and not every provider sends unique
+    /// ids.
     fn unique_id(&mut self, id: String) -> String {
         let mut others = self.message.tool_calls().peekable();
         if !id.is_empty() && others.peek().is_none() {
@@ -231,8 +232,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// If the arguments of an open call would read as `{}`, replaces them by the start of an object, which cannot be mistaken for
-    /// complete.
+    /// If the arguments of an open call would read as `{}`, replaces them by the start of an object, so that the call is not mistaken for a
+    /// complete call without arguments.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)
@@ -268,7 +269,7 @@ impl Accumulator {
             let id = old.as_tool_call().map(|call| call.id.clone());
             let is_told = end_event(index, &part.content).is_some() || *old == part;
             *old = part;
-            // Listeners received this id.
+            // The id stays, because listeners already received it.
             if let (Some(id), Content::ToolCall(call)) = (id, &mut old.content) {
                 call.id = id;
             }
@@ -304,7 +305,7 @@ impl Accumulator {
         raw: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
-        // A reply that was withheld or failed may be incomplete: an open call without arguments is not a call with no arguments.
+        // A reply that was withheld or failed may be incomplete: an open call without arguments may have missing arguments.
         let is_broken = matches!(reason, StopReason::ContentFilter | StopReason::Error);
         for index in 0..self.open.len() {
             if is_broken {

@@ -61,7 +61,7 @@ impl ArgumentChange {
         match event {
             ArgumentEvent::Started { kind, .. } => Self::Started { kind: *kind },
             ArgumentEvent::Appended { fragment, .. } => Self::Appended { fragment: (*fragment).to_owned() },
-            // The value of a container repeats its members, which would be emitted once for each level.
+            // The value of a container is left out: it contains its members, which would then be emitted once for each level.
             ArgumentEvent::Finished { json, .. } => {
                 Self::Finished { value: (!json.starts_with(['{', '['])).then(|| read_literally(json)) }
             }
@@ -72,7 +72,7 @@ impl ArgumentChange {
     }
 }
 
-/// The serde form of [`ModelEvent::ToolCallArgument`], where path, secret and change are an object.
+/// The serde form of [`ModelEvent::ToolCallArgument`], where path, secret and change are members of an object `argument`.
 #[derive(Serialize, Deserialize)]
 struct EventForm<P, C> {
     content_index: usize,
@@ -134,7 +134,7 @@ impl CallArguments {
     }
 
     /// Processes an event of the reply, and returns the argument events as events of the reply. Text that is no longer valid JSON causes no
-    /// events: the argument engine reports it when it is complete.
+    /// events: the argument engine reports it when the call is complete.
     pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
         let mut updates = Vec::new();
         match event {
@@ -146,7 +146,7 @@ impl CallArguments {
             }
             ModelEvent::ToolCallDelta { content_index, delta } => {
                 if let Some(stream) = self.streams.get_mut(content_index) {
-                    // An error stays in the argument stream and its text, and the report shows it.
+                    // An error needs no event: the report about the complete call shows it.
                     let _ = stream.push(delta, &mut |event| {
                         let path = event.path();
                         updates.push(ModelEvent::ToolCallArgument {

@@ -10,21 +10,22 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// The smallest clear, in tokens and in thousandths of the usable window: small ones would invalidate the provider's cache often.
+/// The minimum that a clear has to save, in tokens and in thousandths of the usable window: many small clears would invalidate the
+/// provider's cache often.
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
-/// Results with fewer tokens stay.
+/// Results with fewer tokens are never cleared.
 const MIN_RESULT: u64 = 256;
-/// A change that lowers the estimate by less, in thousandths of the usable window, is not made.
+/// The minimum by which a change has to lower the estimate, in thousandths of the usable window.
 const MIN_EFFECT: u64 = 100;
-/// The share of the newest messages that a compaction keeps.
+/// The tokens of newest messages that a compaction keeps, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
-/// The share that a result keeps which is longer than the window.
+/// The tokens to which a result that is longer than the window is shortened, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
 /// The tokens that are reserved for a reply, if the request does not limit it.
 const MAX_RESERVE: u64 = 32_000;
 
-/// When the [view](Conversation::view) of a conversation is changed, and what stays. For an assistant:
+/// Rules for the [view](Conversation::view) of a conversation: when it is changed, and which content stays. For an assistant:
 /// [`manage_context`](crate::AssistantBuilder::manage_context); in other loops: [`fit`](Self::fit).
 ///
 /// ```
@@ -60,13 +61,13 @@ pub(crate) enum SummaryAuthor {
     Own,
     /// A named model of the assistant.
     Named(String),
-    /// The provider of the model, within its replies, where it can. Otherwise the model.
+    /// The provider of the model, within its replies, if it can write summaries. Otherwise the model.
     Provider,
-    /// No model: the messages stay.
+    /// None: messages are not replaced.
     Off,
 }
 
-/// The step that a request needs first.
+/// The change of the view that is needed before a request, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ViewDecision {
     /// The request can be sent.
@@ -92,7 +93,7 @@ pub(crate) enum ViewDecision {
     Full {
         /// The tokens that the request probably needs.
         needed: u64,
-        /// The tokens that it may use.
+        /// The tokens that a request may use.
         usable: u64,
     },
 }
@@ -130,25 +131,25 @@ impl ContextRules {
         self
     }
 
-    /// Sets of how many replies with calls, the newest ones, the results are never cleared. Default: 3.
+    /// Sets the number of newest replies with calls whose results are never cleared. Default: 3.
     pub fn keep_results(mut self, replies: usize) -> Self {
         self.keep_results = replies;
         self
     }
 
-    /// Never clears the results of these tools. A function says so itself with [`#[tool(keep_result)]`](macro@crate::tool).
+    /// Never clears the results of these tools. For a function, use [`#[tool(keep_result)]`](macro@crate::tool).
     pub fn keep_results_of<T: Into<String>>(mut self, tools: impl IntoIterator<Item = T>) -> Self {
         self.kept_tools.extend(tools.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the context window in tokens, in place of the one that the catalogue knows.
+    /// Sets the context window in tokens, instead of that in the catalogue.
     pub fn window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self
     }
 
-    /// Has summaries written by a model that was added with `AssistantBuilder::named_model`, instead of the model of the run.
+    /// Sets the model that writes summaries: one that was added with `AssistantBuilder::named_model`, instead of the model of the run.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::ContextRules};
@@ -164,11 +165,11 @@ impl ContextRules {
         self
     }
 
-    /// Has the provider write summaries, within its replies: Anthropic's and the Responses API do, once a request has as many tokens as
-    /// [`compact_at`](Self::compact_at) says, at Anthropic at least 50,000. The summary is a part of the reply, encrypted at `OpenAI`, and requests to the same
-    /// model begin with it; another model gets the whole conversation. Results are still cleared by these rules, and pinned messages are
-    /// sent again behind the summary. With other protocols, and where a request is still too long, the model of the run writes a
-    /// summary.
+    /// Lets the provider write summaries, within its replies. Anthropic's API and the Responses API write one when a request reaches the
+    /// share of [`compact_at`](Self::compact_at), at Anthropic at least 50,000 tokens. The summary is a part of the reply, encrypted at
+    /// `OpenAI`, and requests to the same model begin with it; another model gets the whole conversation. Results are still cleared by
+    /// these rules, and pinned messages are sent again behind the summary. With other protocols, and if a request is still too long, the
+    /// model of the run writes the summary.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::{ContextRules, ModelInfo}};
@@ -190,7 +191,7 @@ impl ContextRules {
         self
     }
 
-    /// Returns the tokens from which messages are compacted.
+    /// Returns the number of tokens in a request from which messages are compacted.
     #[cfg(feature = "runtime")]
     pub(crate) fn compaction_trigger(&self, usable: u64) -> u64 {
         part_of(usable, thousandths(self.compact_at))
@@ -224,9 +225,9 @@ impl ContextRules {
         self.window
     }
 
-    /// Changes what a model is sent of the conversation until this request fits with its messages: results are cleared, and the newest one is
-    /// shortened if it is longer than the window. Returns the index before which messages have to be [compacted](Conversation::compact), if
-    /// that is not enough; `None` once the request fits.
+    /// Changes the [view](Conversation::view) of the conversation until this request fits with its messages: old results are cleared, and
+    /// the newest result is shortened if it is longer than the window. If that is not enough, returns the index before which messages have
+    /// to be [compacted](Conversation::compact); `None` once the request fits.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -250,8 +251,9 @@ impl ContextRules {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// The request is one to this model, with its tools: their effect and [`keep_result`](crate::tool::ToolPolicy::keep_result) count. Its own
-    /// messages do not. The author of summaries, and a counter of the assistant, are not used.
+    /// `request` is the next request to `model`, with its tools, whose effect and [`keep_result`](crate::tool::ToolPolicy::keep_result)
+    /// count. Its messages are ignored, because the view replaces them. The author of summaries, and a counter of the assistant, are not
+    /// used.
     ///
     /// # Errors
     /// Fails if the window is unknown or too small, if the shares contradict each other, or if nothing can be replaced and the request is
@@ -281,14 +283,14 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // A decision is always one that the view can follow.
+            // Cannot fail: each decision is a change that the view accepts.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }
     }
 
-    /// Returns the tokens that a request may use: the window without what is reserved for the reply, which is `max_tokens`, or else the
-    /// model's maximum but not more than 32,000; at most half of the window.
+    /// Returns the tokens that a request may use: the window minus the tokens that are reserved for the reply. Reserved is `max_tokens`, or
+    /// else the model's maximum up to 32,000, but at most half of the window.
     ///
     /// # Errors
     /// Fails if the window is unknown or too small, or if the shares contradict each other.
@@ -310,8 +312,8 @@ impl ContextRules {
         }
     }
 
-    /// Decides what has to happen before a request with this estimate, without a summary if none may be made now. The result depends on
-    /// nothing but the arguments. Results of tools without an effect are kept.
+    /// Decides whether the view has to change before a request with this estimate. If `may_compact` is false, no summary is proposed. The
+    /// decision depends only on the arguments. Results of a tool for which `effect_of` returns `None` are kept.
     pub(crate) fn decide(
         &self,
         view: &ConversationView,
@@ -345,7 +347,7 @@ impl ContextRules {
             reclaimed = reclaimed.saturating_add(saved);
             results.push(cleared);
         }
-        // Enough is what ends below the trigger; in large steps, because each of them costs the provider's cache.
+        // The clear is enough if it ends below the trigger. It has a minimum size, because each clear invalidates the provider's cache.
         if reclaimed >= minimum && used.saturating_sub(reclaimed) < share(self.clear_at) {
             return ViewDecision::Clear { results };
         }
@@ -364,8 +366,8 @@ impl ContextRules {
         ViewDecision::Clear { results }
     }
 
-    /// Returns the earliest cut that keeps at most `tail` tokens, or else the one that keeps least; `None` if a summary could not save `saved`
-    /// tokens.
+    /// Returns the earliest cut that keeps at most `tail` tokens, or else the cut that keeps least; `None` if a summary could not save
+    /// `saved` tokens.
     pub(crate) fn cut(
         view: &ConversationView,
         tail: u64,
@@ -407,7 +409,7 @@ impl ContextRules {
                 .is_some_and(|message| message.as_tool_result().is_some() && size.message(message) > usable)
         };
         let index = (newest..messages.len()).find(is_too_long)?;
-        // About four bytes are a token.
+        // A token has about four bytes.
         let bytes = part_of(usable, SHORTENED_SHARE).saturating_mul(4);
         Some(ViewDecision::Shorten { index, bytes: usize::try_from(bytes).unwrap_or(usize::MAX) })
     }
@@ -432,7 +434,7 @@ impl ContextRules {
             let message = view.sent_form(index).filter(|_| !view.is_replaced(index))?;
             let result = message.as_tool_result()?;
             let is_refused = result.code.as_deref() == Some("invalid_arguments") && index > turn;
-            // A call that was stopped may have a result later.
+            // A call that was stopped may still get a result.
             let is_open = result.outcome == OutcomeKind::Interrupted;
             if self.kept_tools.contains(&result.tool) || is_refused || is_open {
                 return None;
@@ -452,7 +454,7 @@ impl Default for ContextRules {
     }
 }
 
-/// The text that the model gets in place of a result.
+/// Returns the text that the model gets instead of a result.
 fn replacement(tool: &str, call_id: &str, tokens: u64, effect: Effect) -> String {
     let again = match effect {
         Effect::Pure | Effect::Idempotent => "the call may be repeated",

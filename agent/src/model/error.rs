@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The error of a request to a model.
 ///
-/// Clones share it, including its source. It never contains a key or a request.
+/// Clones share the error, including its source. It never contains a key or a request.
 ///
 /// ```
 /// use agent::model::{ModelError, ModelErrorKind};
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// assert_eq!(error.to_string(), text);
 /// ```
 ///
-/// Its parts tell what the provider reported:
+/// Its methods return the details that the provider reported:
 ///
 /// ```
 /// use agent::model::{ModelError, ModelErrorKind};
@@ -53,7 +53,7 @@ struct ErrorDetails {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     body: Option<String>,
-    /// Set where the provider contradicts the kind.
+    /// Set if the provider contradicts the default of the kind.
     retryable: Option<bool>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -156,7 +156,7 @@ impl ModelErrorKind {
     }
 }
 
-/// Returns the kind with this [identifier](ModelErrorKind::as_str); [`Other`](ModelErrorKind::Other) for unknown ones.
+/// Returns the kind with this [identifier](ModelErrorKind::as_str); [`Other`](ModelErrorKind::Other) for unknown identifiers.
 impl From<&str> for ModelErrorKind {
     fn from(word: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word).unwrap_or(Self::Other)
@@ -169,7 +169,7 @@ impl fmt::Display for ModelErrorKind {
     }
 }
 
-/// Maximum length that is kept of a body: enough to recognize it.
+/// Maximum length of the kept part of a body, in bytes: enough to recognize the response.
 const MAX_BODY: usize = 2048;
 
 /// Marks where a body was cut.
@@ -264,7 +264,7 @@ impl ModelError {
         self.edit(|inner| inner.message = format!("{}, from {address}: {hint}", inner.message))
     }
 
-    /// Removes secrets from every text of the error: message, code, body. A body quotes them as JSON does.
+    /// Removes secrets from every text of the error: message, code, body. In a body, the secrets may be escaped as in JSON.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
         let secrets: Vec<String> = secrets
@@ -303,7 +303,7 @@ impl ModelError {
         self.edit(|inner| inner.body = Some(format!("{head}{omitted}")))
     }
 
-    /// Sets whether the same request may succeed later, where that does not follow from the kind.
+    /// Sets whether the same request may succeed later, if that does not follow from the kind.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -466,7 +466,7 @@ impl fmt::Display for ModelError {
     }
 }
 
-/// Writes the message, and on a line of its own the body that the provider answered with.
+/// Writes the message and, on a separate line, the body of the response.
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::error_text::write(self, f)?;
@@ -528,7 +528,7 @@ mod tests {
             {
                 assert!(!shown.contains("word") && shown.contains(REDACTED), "{shown}");
             }
-            // Cut anywhere in the secret, its start is not left.
+            // If a body is cut within the secret, the start of the secret is removed, too.
             let before = MAX_BODY - 8;
             let cut = format!("{}{quoted}{}", "x".repeat(before), "y".repeat(50));
             let cut = ModelError::protocol("m").with_body(&cut).without_secrets(&[secret]);

@@ -14,7 +14,7 @@ use crate::message::{Media, ResourceLink};
 /// | code execution | yes | yes | yes | |
 /// | image generation | | yes | models that draw | |
 ///
-/// A provider that does not have the tool refuses the request before it is sent. An assistant can use a tool of yours as a
+/// A request with a tool that its provider does not have is refused before it is sent. An assistant can use a tool of yours as a
 /// replacement: [`managed_tool_or`](crate::AssistantBuilder::managed_tool_or).
 ///
 /// ```
@@ -122,7 +122,7 @@ impl ManagedTool {
         Self::Other { provider: provider.into(), definition: definition.into() }
     }
 
-    /// Says that a user interface should not show the results of the tool. Providers and models do not learn of it.
+    /// Marks the tool, so that user interfaces do not show its results. Providers and models do not see the mark.
     ///
     /// ```
     /// use agent::model::{ManagedResult, ManagedTool};
@@ -151,7 +151,7 @@ impl ManagedTool {
         !matches!(self, Self::Unrendered(_))
     }
 
-    /// Returns the tool as a provider is asked for it, without settings for user interfaces. For a protocol of your own.
+    /// Returns the tool without settings for user interfaces, as it is requested from a provider. For protocols of your own.
     ///
     /// ```
     /// use agent::model::ManagedTool;
@@ -166,7 +166,8 @@ impl ManagedTool {
         }
     }
 
-    /// Returns a human-readable name, such as `web search`. For a tool that only one provider has it is the `type` of its definition.
+    /// Returns a human-readable name, such as `web search`. For a tool that only one provider has, the name is the `type` of its
+    /// definition.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch { .. } => "web search",
@@ -226,8 +227,8 @@ pub enum ManagedResult {
     WebSearch {
         /// The search queries, if the provider reports them.
         queries: Vec<String>,
-        /// The pages that the search found, or that the reply cites: providers report one or the other. Gemini gives URLs of its own that
-        /// redirect to the page.
+        /// The pages that the search found, or that the reply cites: providers report one or the other. Gemini gives its own URLs, which
+        /// redirect to the pages.
         sources: Vec<ResourceLink>,
         /// The provider's error code, if the search failed.
         error: Option<String>,

@@ -101,8 +101,8 @@ mod tests;
 /// ```
 ///
 /// # Contract
-/// The stream must not borrow from `cx` or `request`: clone what it needs. It must not block. [`ModelStream`] handles
-/// cancellation by dropping the stream that it wraps.
+/// The stream must not borrow from `cx` or `request`: clone the data that it needs. It must not block. [`ModelStream`] handles cancellation
+/// by dropping the stream that it wraps.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a model",
     label = "not a model",
@@ -113,8 +113,8 @@ pub trait Model: Send + Sync {
     /// Starts one reply.
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream;
 
-    /// Returns the identity of the model. Provider state in a conversation is sent back only to a model with the same identity,
-    /// so a model that keeps such state must have one. The default identity is empty.
+    /// Returns the identity of the model. Provider state in a conversation is sent back only to a model with the same identity, so a model
+    /// that keeps such state must have an identity. The default identity is empty.
     fn info(&self) -> &ModelInfo {
         static NOBODY: LazyLock<ModelInfo> = LazyLock::new(ModelInfo::default);
         &NOBODY
@@ -134,8 +134,8 @@ pub trait Model: Send + Sync {
         vec![self.info().clone()]
     }
 
-    /// Returns the size of the context window in tokens. `None` if it is not known, which is the default. A model that passes requests on to
-    /// another one passes this on, too, and the two methods below.
+    /// Returns the size of the context window in tokens. `None` if it is not known, which is the default. A model that passes requests on
+    /// to another model also passes on this method, [`max_output`](Self::max_output) and [`count_tokens`](Self::count_tokens).
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -156,7 +156,8 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Asks the provider how many input tokens a request has, without a reply. `None` if it has no endpoint for that, which is the default.
+    /// Asks the provider how many input tokens a request has, without a reply. `None` if it has no endpoint for token counts, which is the
+    /// default.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -301,14 +302,14 @@ pub struct ModelInfo {
     pub model: String,
     /// The capabilities of the model.
     pub capabilities: Capabilities,
-    /// The host that requests are sent to: a name or an IP address, without scheme, user, port and path. Traces contain it.
+    /// The host that requests are sent to, which traces contain: a name or an IP address, without scheme, user, port and path.
     pub server_address: Option<String>,
     /// The port of the host.
     pub server_port: Option<u16>,
 }
 
-/// The capabilities of a model, as far as they are known. Unknown ones are assumed where a wrong guess causes a clear error (images),
-/// and not assumed where it would go unnoticed (following a schema).
+/// The capabilities of a model, as far as they are known. If it is unknown whether a model has a capability, the default is `true` where a
+/// wrong guess causes a clear error (images), and `false` where it would go unnoticed (following a schema).
 ///
 /// ```
 /// use agent::model::{Capabilities, ModelInfo};
@@ -322,23 +323,24 @@ pub struct ModelInfo {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Capabilities {
-    /// Whether it accepts images. If not, a text replaces them; the same applies to the next two fields.
+    /// Whether the model accepts images. If not, a text replaces them, as with documents and audio.
     pub images: bool,
-    /// Whether it accepts documents, such as PDF.
+    /// Whether the model accepts documents, such as PDF.
     pub documents: bool,
-    /// Whether it accepts audio.
+    /// Whether the model accepts audio.
     pub audio: bool,
-    /// Whether it follows a [schema for its reply](ModelRequest::output). If not, a typed answer is requested by a tool.
+    /// Whether the model follows a [schema for its reply](ModelRequest::output). If not, a typed answer is requested by a tool.
     pub native_output: bool,
-    /// The dialect of these schemas, if others are refused: an answer whose schema it cannot express is requested by a tool, too.
+    /// The dialect of the schemas for replies, if the provider refuses other schemas. An answer whose schema the dialect cannot express is
+    /// requested by a tool, too.
     pub output_dialect: Option<Dialect>,
-    /// Whether its provider can search the web for it, beside your own tools; the same applies to the next three fields.
+    /// Whether the provider can search the web for the model, in a request that also has tools of yours, as with the three fields below.
     pub web_search: bool,
-    /// Whether its provider can read web pages for it.
+    /// Whether the provider can read web pages for the model.
     pub web_fetch: bool,
-    /// Whether its provider can run code for it.
+    /// Whether the provider can run code for the model.
     pub code_execution: bool,
-    /// Whether it, or its provider for it, can draw images.
+    /// Whether the model, or the provider for the model, can draw images.
     pub image_generation: bool,
 }
 
@@ -385,7 +387,7 @@ impl ModelInfo {
         self
     }
 
-    /// Whether its provider is known to run this tool for it.
+    /// Whether the provider is known to run this tool for the model.
     ///
     /// ```
     /// use agent::model::{ManagedTool, ModelInfo};
@@ -466,7 +468,7 @@ impl ModelInfo {
 /// # Ok(()) }
 /// ```
 ///
-/// A custom driver sets which step it is, and that it retries by itself:
+/// A custom driver sets the key and the attempt of the step, and that the driver itself retries:
 ///
 /// ```
 /// use agent::model::StepCx;
@@ -486,14 +488,14 @@ pub struct StepCx {
     pub attempt: u32,
     /// Cancels the reply, which ends with an error of kind [`Aborted`](ModelErrorKind::Aborted).
     pub cancel: CancelToken,
-    /// Whether the caller retries. Then the client does not, because attempts would multiply.
+    /// Whether the caller retries. If it does, the client does not, because attempts would multiply.
     pub is_retried: bool,
     /// A listener of this library to the HTTP exchanges of the step.
     #[cfg(feature = "http")]
     pub(crate) traffic: Option<crate::traffic::OnTraffic>,
-    /// What happens to the request before it is sent.
+    /// Records notices about the request before it is sent.
     pub(crate) notices: RequestNotices,
-    /// The limits that what the provider reports lowers.
+    /// The listener for limits that the provider reports, which lowers the limits of this library.
     pub(crate) quota: Option<QuotaListener>,
 }
 

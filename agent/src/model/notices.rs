@@ -1,10 +1,10 @@
-//! What happens to a request before it is sent, for the events of its run.
+//! Notices about a request before it is sent, for the events of its run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// Something that happened to a request before it was sent. Journals keep it with the reply.
+/// A notice about a request before it was sent. Journals keep the notice with the reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub(crate) enum RequestNotice {

@@ -56,27 +56,28 @@ pub struct ModelRequest {
     /// Whether the reply has events for arguments while they arrive, value by value
     /// ([`ToolCallArgument`](super::ModelEvent::ToolCallArgument)).
     pub argument_events: bool,
-    /// The schema that the reply has to match. A model that keeps to no schema is asked by a tool, and an assistant
-    /// checks its answers: see `Prompt::output_schema`.
+    /// The schema that the reply has to match. A model that cannot follow a schema gets a tool with this schema instead. An assistant
+    /// checks the answers: see `Prompt::output_schema`.
     pub output: Option<OutputSchema>,
     /// Whether the provider's prompt cache should keep the system prompt, and for how long. Messages have marks of their own:
     /// [`Part::cache`](crate::message::Part::cache).
     pub cached_system: Option<CacheMark>,
-    /// Whether it should keep the tools.
+    /// Whether the prompt cache should keep the tools, and for how long.
     pub cached_tools: Option<CacheMark>,
-    /// Whether it should keep as much of the conversation as the provider can, also when it grows.
+    /// Whether the prompt cache should keep as much of the conversation as the provider allows, also when the conversation grows, and for
+    /// how long.
     pub cached_conversation: Option<CacheMark>,
-    /// Requests with the same key share a cache, at providers that route by it.
+    /// The key of the prompt cache. Requests with the same key share a cache, at providers that route requests by the key.
     pub cache_key: Option<String>,
-    /// The tokens of input from which the provider replaces earlier messages by a summary of its own, which is then a part of the reply. Only
-    /// Anthropic and the Responses API do; others ignore it. See `ContextRules::compact_by_provider`.
+    /// The number of input tokens from which the provider replaces earlier messages by a summary of its own, which becomes a part of the
+    /// reply. Only Anthropic and the Responses API support it; other providers ignore it. See `ContextRules::compact_by_provider`.
     pub compact_at: Option<u64>,
     /// Data about the request for the provider's own reports: `user_id`, and tags of the application. Data without a
     /// field at the provider is refused before the request is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
-    /// Settings that only one provider knows, by provider. Its adapter adds them to the request body: a key replaces what the
-    /// adapter wrote there. Null removes the key; it is sent as null if the adapter wrote nothing there, or if the list `$null`
-    /// contains the key.
+    /// Settings that only one provider knows, by provider. The adapter of the provider adds them to the request body: a key replaces the
+    /// value that the adapter wrote under this key. Null removes the key. If the adapter wrote nothing under the key, or if the list
+    /// `$null` contains the key, it is sent as null.
     pub provider_options: Map<String, Value>,
 }
 
@@ -137,8 +138,8 @@ impl ModelRequest {
         self
     }
 
-    /// Adds the examples of tools to their descriptions, for providers that have no field for examples. Anthropic has one, and
-    /// gets them there in any case. Values of secret parameters are left out.
+    /// Adds the examples of tools to their descriptions, for providers that have no field for examples. Anthropic has such a field, which
+    /// always gets the examples. Values of secret parameters are left out.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -164,7 +165,7 @@ impl ModelRequest {
         self
     }
 
-    /// Has the provider's prompt cache keep the system prompt. Providers that cache by themselves ignore marks, and use the
+    /// Makes the provider's prompt cache keep the system prompt. Providers that cache automatically ignore marks, and use the
     /// [key](Self::with_cache_key).
     ///
     /// ```
@@ -183,25 +184,25 @@ impl ModelRequest {
         self
     }
 
-    /// Has the provider's prompt cache keep the tools.
+    /// Makes the provider's prompt cache keep the tools.
     pub fn with_cached_tools(mut self, mark: CacheMark) -> Self {
         self.cached_tools = Some(mark);
         self
     }
 
-    /// Has the provider's prompt cache keep as much of the conversation as it can, also when it grows.
+    /// Makes the provider's prompt cache keep as much of the conversation as it can, also when the conversation grows.
     pub fn with_cached_conversation(mut self, mark: CacheMark) -> Self {
         self.cached_conversation = Some(mark);
         self
     }
 
-    /// Sets the key of the cache, for providers that route requests by it.
+    /// Sets the key of the prompt cache, for providers that route requests by the key.
     pub fn with_cache_key(mut self, key: impl Into<String>) -> Self {
         self.cache_key = Some(key.into());
         self
     }
 
-    /// Sets the tokens of input from which the provider summarizes earlier messages.
+    /// Sets the number of input tokens from which the provider summarizes earlier messages.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -253,7 +254,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the sampling threshold, from 0 to 1: tokens are drawn from the most likely ones whose total probability reaches it.
+    /// Sets the sampling threshold, from 0 to 1: tokens are drawn from the most likely tokens whose total probability reaches the
+    /// threshold.
     pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);
         self
@@ -325,8 +327,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets options that only this provider knows: an object whose keys are added to the body of its requests. It replaces the
-    /// options set for the provider before.
+    /// Sets options that only this provider knows: an object whose keys are added to the body of its requests. Replaces earlier options for
+    /// the provider.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {

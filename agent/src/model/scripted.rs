@@ -14,8 +14,8 @@ use crate::tool::BoxFuture;
 use reply::{CHUNKS, Chunks};
 use stream::ScriptStream;
 
-/// A model that returns prepared replies in the way of a real one: streamed in pieces, with call ids, cancellable. Clones share
-/// the script and the record of requests.
+/// A model that returns prepared replies as a real model does: streamed in pieces, with call ids, cancellable. Clones share the script and
+/// the record of requests.
 ///
 /// A request beyond the end of the script is an error that says so.
 ///
@@ -41,11 +41,11 @@ pub struct ScriptedModel {
     info: ModelInfo,
     chunks: Chunks,
     state: Arc<Mutex<ScriptState>>,
-    /// Separate from the state, so that the function may read the requests.
+    /// Has a lock of its own, so that the function may read [`requests`](ScriptedModel::requests).
     fallback: Arc<Mutex<Option<FallbackReplies>>>,
 }
 
-/// Answers requests after the list is used up.
+/// The function that creates replies after the list is used up.
 enum FallbackReplies {
     Ready(Box<dyn FnMut(&ModelRequest) -> ScriptedReply + Send>),
     Future(Box<dyn FnMut(ModelRequest) -> BoxFuture<'static, ScriptedReply> + Send>),
@@ -198,7 +198,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Keeps no record of requests. A record holds on to each request's messages, which a long run would then copy.
+    /// Keeps no record of requests. A record shares the messages of each request, so that a conversation that grows has to copy its list.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelRequest, StepCx};

@@ -36,10 +36,10 @@ type BoxedEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + S
 /// # Ok(()) }
 /// ```
 ///
-/// Dropping it ends the exchange with the provider.
+/// Dropping the stream ends the exchange with the provider.
 #[must_use = "a stream does nothing until it is read"]
 pub struct ModelStream {
-    /// `None` after the stream has ended, which releases everything that it held.
+    /// `None` after the stream has ended, so that the connection is released.
     events: Option<BoxedEvents>,
     cancel: CancelToken,
     cancelled: Cancelled,
@@ -47,7 +47,7 @@ pub struct ModelStream {
     /// Events that the listener has not read yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// Set by the events when a reply begins or fails, if they choose among models.
+    /// If the events come from a model that chooses among models, the chosen model. The events set it when a reply begins or fails.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
     /// Called once, at the end.
@@ -55,12 +55,12 @@ pub struct ModelStream {
     on_end: Option<OnStreamEnd>,
 }
 
-/// A function that is called at the end of a reply, with its error if it is not whole.
+/// A function that is called at the end of a reply, with the error if the reply is incomplete.
 #[cfg(feature = "studio")]
 type OnStreamEnd = Box<dyn FnOnce(&AssistantMessage, Option<&ModelError>) + Send>;
 
 impl ModelStream {
-    /// Creates a reply from the events of an adapter. The stream does what is the same for all adapters:
+    /// Creates a reply from the events of an adapter. The stream does the work that is common to all adapters:
     ///
     /// * It adds missing starts before the first delta of a text or of thinking, and missing ends when the reply stops. A
     ///   complete [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end; empty deltas are
@@ -127,7 +127,7 @@ impl ModelStream {
         self
     }
 
-    /// Takes the names of the reply's model, and the additional fields of the message, from here once they are known.
+    /// Sets the source of the names of the reply's model and of the additional fields of the message, which become known later.
     pub(super) fn with_author(mut self, author: Arc<OnceLock<AssistantMessage>>) -> Self {
         self.author = Some(author);
         self
@@ -183,7 +183,7 @@ impl ModelStream {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns the reply so far, as the events that were read describe it.
+    /// Returns the reply so far: the content of the events that were already read.
     pub fn partial(&self) -> &AssistantMessage {
         self.accumulator.message()
     }
@@ -206,8 +206,8 @@ impl ModelStream {
         }
     }
 
-    /// Returns the reply as far as it was received, to continue without the rest. Unfinished parts keep their text; a call with
-    /// incomplete arguments is left out.
+    /// Returns the reply as far as it was received, to continue the conversation with an incomplete reply. Unfinished parts keep their
+    /// text; a call with incomplete arguments is left out.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};
@@ -238,7 +238,7 @@ impl ModelStream {
         self.accumulator.into_message()
     }
 
-    /// Ends the exchange. Events that choose among models say at the latest now whom they asked.
+    /// Ends the exchange. Then takes the author, which the events set at the latest when they are dropped.
     pub(super) fn drop_events(&mut self) {
         drop(DropsQuietly(self.events.take()));
         self.take_author();
@@ -271,7 +271,7 @@ impl Stream for ModelStream {
                 return Poll::Ready(Some(Ok(event)));
             }
             let Some(events) = &mut this.events else { return Poll::Ready(None) };
-            // The token is waited for only where the events are.
+            // The token is polled only if the events are pending.
             let next = if this.cancel.is_cancelled() { Poll::Pending } else { events.as_mut().poll_next(cx) };
             let Poll::Ready(next) = next else {
                 ready!(Pin::new(&mut this.cancelled).poll(cx));

@@ -1,4 +1,4 @@
-//! A reply of another model, for models that pass it on.
+//! A reply of an inner model, for models that pass its events on.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use futures_core::Stream as _;
 use super::{ModelError, ModelEvent, ModelStream};
 use crate::message::AssistantMessage;
 
-/// The functions of a model that another one answers, which is its field `model`.
+/// Writes the methods of [`Model`](super::Model) that a model passes on to the model in its field `model`.
 macro_rules! answered_by_model {
     () => {
         fn info(&self) -> &$crate::model::ModelInfo {
@@ -89,8 +89,8 @@ impl WrappedReply {
         Pin::new(&mut self.stream).poll_next(cx)
     }
 
-    /// Adds an event to those that are passed on. Events that were emitted do not contain everything that a part has, so the finished part
-    /// is passed on with them.
+    /// Adds an event to those that are passed on. The emitted events do not contain all fields of a part, so the finished part is passed on
+    /// in place of its end, and again before the end of the reply.
     pub(super) fn push(&mut self, event: ModelEvent) {
         let content = &self.stream.partial().content;
         match &event {

@@ -57,7 +57,7 @@ fn prove<T: DeserializeOwned>(
 }
 
 /// Proves that the schema a model sees, the arguments that [`Plan::parse`](crate::args::Plan::parse) accepts, and the values that serde
-/// parses agree for `T`, on a few hundred valid values and a thousand faulty ones.
+/// parses agree for `T`, on a few hundred valid values and a thousand faulty values.
 ///
 /// Use it in tests of your own argument types. It is not random, so it always fails or always passes.
 ///
@@ -106,7 +106,7 @@ pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
     }
 }
 
-/// The plans of one type, from the narrowest policy to the widest, then those that treat unknown keys differently.
+/// The plans of one type: for each coercion policy, from the narrowest to the widest, and for other treatments of unknown keys.
 struct Plans {
     by_policy: [Plan; 3],
     others: [Plan; 2],
@@ -155,7 +155,7 @@ impl<T: DeserializeOwned> Proof<T> {
     fn new(plans: Plans, samples: usize, seed: u64) -> Self {
         let [exact, ..] = &plans.by_policy;
         let own_policies = exact.source().is_some_and(|schema| schema.to_string().contains("\"x-coerce\""));
-        // Without a type that parses it, a format does not refuse any text.
+        // Formats are validated only for a plan of a type: a plan that was compiled from a schema accepts any text for a format.
         let closed = Schema::new(exact.schema(), exact.source().is_some());
         let report = AgreementReport {
             name: exact.name().to_owned(),
@@ -209,7 +209,7 @@ impl<T: DeserializeOwned> Proof<T> {
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
             // In a value of any type, repeated keys are not detected, and the last one counts. But if one of several alternatives must fit,
-            // they are refused.
+            // repeated keys are refused.
             Some(key) => {
                 sent.filter(|sent| !is_refused_as_repeated(&read[0]) && self.takes_anything(sent, &key))
             }
@@ -244,7 +244,7 @@ impl<T: DeserializeOwned> Proof<T> {
         })
     }
 
-    /// Returns whether the schema refuses the value only because of a format, of which the type accepts more spellings.
+    /// Returns whether the schema refuses the value only because of a format, and the type accepts more spellings of this format.
     fn is_own_spelling(&self, sent: &Value) -> bool {
         let reads = |value: &Value| serde_json::from_str::<T>(&value.to_string()).is_ok();
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
@@ -364,7 +364,7 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns whether there is a number beyond the integers that floats represent exactly. Validators of JSON Schema differ on such numbers,
-/// and such bounds are not in the schema.
+/// and bounds beyond these integers are not in the schema.
 fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }

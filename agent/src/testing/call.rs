@@ -8,9 +8,9 @@ use serde_json::Value;
 
 /// The maximum length of a report, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
-/// The length from which reports cut pointers, in bytes. They cannot be followed.
+/// The length from which reports cut JSON Pointers, in bytes. Cut pointers cannot be followed.
 const MAX_POINTER: usize = 4_000;
-/// The length from which texts are streamed in larger pieces, in bytes.
+/// The length from which texts are streamed in pieces of several bytes instead of byte by byte.
 const BYTE_BY_BYTE: usize = 2_000;
 
 /// Checks every law that needs no schema for one call, given as argument text for a `T` or a [`Value`](serde_json::Value).
@@ -132,7 +132,7 @@ fn refusal_is_sound<T: DeserializeOwned>(
 }
 
 /// Returns whether the path of the issue leads to a value, or to a key that its object lacks. A check may name a parameter that was left
-/// out, and parameters below it. Strings may contain JSON that was decoded.
+/// out, and parameters below it. A path may lead into a string that contains JSON.
 fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
@@ -235,7 +235,7 @@ fn stream_agrees(
         None => fail(format!("stream: {early}\nwhole: accepts")),
         Some(whole) if ended.is_ok() && json.is_ok_and(|json| json.is_object()) => {
             let listed = whole.issues().len() < whole.count();
-            // Values under repeated keys are not checked further by the complete pass.
+            // The pass over complete arguments does not check values under repeated keys.
             let covers = |early: &Issue, issue: &Issue| {
                 issue.path == early.path
                     || issue.code == IssueCode::Duplicate && early.path.starts_with(&issue.path)

@@ -1,4 +1,4 @@
-//! Recorded choices, made by a script, at random or by default, so that each can be made differently in a later pass.
+//! Choices made by a script, at random or by default. They are recorded, so that a later pass can change each of them.
 
 /// A source of choices that is deterministic for a script and seed.
 pub(super) struct Choices {
@@ -8,11 +8,11 @@ pub(super) struct Choices {
     random: Option<Random>,
 }
 
-/// Enough for any sample. A schema with more choices is sampled coarsely.
+/// The maximum number of recorded choices, enough for most schemas. Of a schema with more choices, only the first ones are varied.
 const MAX_REMEMBERED: usize = 4_096;
 
 impl Choices {
-    /// Makes the choices of a script. After its end, always the first option.
+    /// Makes the choices of a script. After the end of the script, the first option is chosen.
     pub(super) fn scripted(script: Vec<usize>) -> Choices {
         Choices { script, ways: Vec::new(), random: None }
     }

@@ -63,7 +63,7 @@ impl FakeClock {
         self.lock().now
     }
 
-    /// Advances the clock, and wakes the tasks whose time has come.
+    /// Advances the clock, and wakes the tasks whose waiting time is over.
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
         state.now = state.now.saturating_add(by);

@@ -10,7 +10,7 @@ use crate::tool::{definition_error::DefinitionError, set::ToolSet, value::Tool};
 use serde_json::Value;
 use std::fmt;
 
-/// The number of correct calls into which mistakes are made.
+/// The maximum number of correct calls that mistakes are made in.
 const MAX_SAMPLES: usize = 6;
 /// The maximum number of calls with one kind of mistake.
 const MAX_CALLS: usize = 60;
@@ -48,7 +48,7 @@ pub fn fuzz_tool(tool: &Tool) -> FuzzReport {
     let is_right = |value: &Value| matches!(validate(tool, &value.to_string()), ValidationResult::Accepted(coercions) if coercions.is_empty());
     let right: Vec<Value> =
         samples(schema, 60, 0).into_iter().filter(Value::is_object).filter(is_right).collect();
-    // The first value has all parameters. The others are taken at regular distances, because neighbours differ little.
+    // The first value has all parameters. The others are taken at regular distances, because neighbouring values differ little.
     let apart = right.len().div_ceil(MAX_SAMPLES).max(1);
     let right: Vec<Value> = right.into_iter().step_by(apart).collect();
     let mut report = FuzzReport {
@@ -144,11 +144,11 @@ struct SlipReport {
     slip: &'static str,
     /// The number of calls with this mistake.
     sent: usize,
-    /// The number that was accepted unchanged, because the parameter allows such values.
+    /// The number of calls that were accepted unchanged, because the parameter allows such values.
     as_is: usize,
-    /// The number that was accepted with a coercion.
+    /// The number of calls that were accepted with a coercion.
     coerced: usize,
-    /// The number that was refused.
+    /// The number of calls that were refused.
     refused: usize,
     /// The coercion rules, each with the number of its uses.
     rules: Vec<(CoercionRule, usize)>,

@@ -1,4 +1,4 @@
-//! Changes one value within a value, in the ways in which calls are wrong.
+//! Makes variants of a value with one fault, as in the calls of models.
 
 use super::choices::Random;
 use serde_json::{Map, Value, json};

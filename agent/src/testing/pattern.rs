@@ -26,7 +26,7 @@ fn push(hir: &Hir, choices: &mut Choices, out: &mut String) -> Option<()> {
         HirKind::Repetition(repetition) => {
             let most = repetition.max.unwrap_or(u32::MAX).min(repetition.min.saturating_add(MORE));
             let spread = usize::try_from(most.saturating_sub(repetition.min)).ok()?;
-            // One more than the minimum comes first, because it is more useful than an empty text.
+            // The first option is one repetition more than the minimum, because it is more useful than an empty text.
             let more = match choices.pick(spread + 1) {
                 0 => spread.min(1),
                 1 => 0,
@@ -58,7 +58,7 @@ fn member(class: &Class, choices: &mut Choices) -> Option<char> {
     };
     // Only the first ranges of a large class are used: they are ASCII, which is in `\w` for every engine.
     let (start, end) = *ranges.get(choices.pick(ranges.len().min(6)))?;
-    // Printable characters are easier to read in a report.
+    // The letter `a` is preferred, because it is easier to read in a report.
     let start = if (start..=end).contains(&u32::from('a')) { u32::from('a') } else { start };
     let spread = usize::try_from(end - start).ok()?.min(9);
     char::from_u32(start + u32::try_from(choices.pick(spread + 1)).ok()?)

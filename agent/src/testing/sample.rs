@@ -7,19 +7,19 @@ use super::pattern;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// The maximum nesting. Values of recursive schemas end before.
+/// The maximum nesting of schemas. Values of recursive schemas end earlier.
 const MAX_DEPTH: usize = 24;
 /// The depth from which the shortest option is taken.
 const SHORT_FROM: usize = 5;
 /// The maximum number of optional parts that are followed in one value.
 const MAX_STEPS: usize = 3_000;
-/// The maximum number of entries, even if a schema requires more.
+/// The maximum number of items or keys, even if a schema requires more.
 const MAX_MADE: u64 = 300;
 /// The largest integer up to which every integer is exact as a float.
 const SAFE: i64 = 1 << 53;
 
-/// Returns up to `count` different values for `schema`, which are the same in every call. The first has all optional parts and the first of
-/// all alternatives. For the following values each choice is made differently, and then choices are random.
+/// Returns up to `count` different values for `schema`, which are the same in every call. The first value has all optional parts and the
+/// first of all alternatives. Each of the following values makes one choice differently, and the last ones make random choices.
 pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
     let mut known = HashSet::new();
     let mut values = Vec::new();
@@ -96,7 +96,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// Returns the schema with its reference resolved and its `allOf` merged. A boolean schema stays one.
+    /// Returns the schema with its reference resolved and its `allOf` merged. A boolean schema is returned unchanged.
     fn plain(&self, schema: &Value, depth: usize) -> Option<Value> {
         let Value::Object(map) = schema else { return Some(schema.clone()) };
         if depth > MAX_DEPTH {
@@ -115,7 +115,7 @@ impl Sampler<'_> {
         Some(Value::Object(map))
     }
 
-    /// Returns a value for one of the alternatives, merged with the keywords beside them. In deep values, an alternative without a
+    /// Returns a value for one of the alternatives, merged with the other keywords of the schema. In deep values, an alternative without a
     /// reference is preferred.
     fn branch(&mut self, schema: &Map<String, Value>, branches: &[Value], depth: usize) -> Option<Value> {
         let mut base = schema.clone();
@@ -263,7 +263,7 @@ impl Sampler<'_> {
         Some(Value::Object(out))
     }
 
-    /// Adds entries that are not properties, if the schema describes some.
+    /// Adds keys that are not properties, if the schema describes values for such keys.
     fn entries(
         &mut self,
         schema: &Map<String, Value>,

@@ -19,13 +19,13 @@ pub(super) struct Slip {
 }
 
 enum SlipMaker {
-    /// For each value: the values that may replace it.
+    /// Returns the values that may replace a value.
     Value(fn(&Value) -> Vec<Value>),
-    /// For each key: its new name.
+    /// Returns the new name of a key.
     Key(fn(&str) -> String),
-    /// From the whole arguments and the schema: other arguments, and the path of the mistake in them.
+    /// Returns other arguments for the whole arguments and the schema, each with the path of the mistake.
     Whole(fn(&Value, &Value) -> Vec<(Value, String)>),
-    /// Makes other texts of the whole arguments. A text that is valid JSON is not sent.
+    /// Returns other texts for the whole arguments. A text that is valid JSON is not sent.
     Text(fn(&Value) -> Vec<String>),
 }
 
@@ -283,7 +283,7 @@ fn nested(v: &Value, depth: usize) -> Value {
     (0..depth).fold(v.clone(), |inner, _| json!([inner]))
 }
 
-/// Returns the text of an object with another end.
+/// Returns the text of an object with its last character replaced by `end`.
 fn replaced_end(v: &Value, end: &str) -> String {
     let text = v.to_string();
     let open = text.strip_suffix('}').unwrap_or(&text);
@@ -291,7 +291,7 @@ fn replaced_end(v: &Value, end: &str) -> String {
     format!("{open}{end}")
 }
 
-/// Returns the text cut after each eighth, and just before the end.
+/// Returns the text cut after one eighth, two eighths and so on, and just before its end.
 fn cut_short(v: &Value) -> Vec<String> {
     let text = v.to_string();
     let places = (1..8).map(|eighth| text.len() * eighth / 8).chain([text.len() - 1]);

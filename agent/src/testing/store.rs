@@ -41,7 +41,7 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     budgets(store, name).await;
 }
 
-/// Amounts are reserved all or none, settled once, and spent in full if they are not settled in time.
+/// Amounts are reserved together or not at all, settled once, and spent in full if they are not settled in time.
 async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
     let id = |id: &str| format!("{name}/{id}");
@@ -70,11 +70,11 @@ async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(used(&one).await, (30, 0));
     assert_eq!(ok(store.reserve(&id("b"), both(), 1_000, 5_000).await, "reserve"), None);
     assert_eq!((used(&one).await, used(&other).await), ((30, 50), (0, 50)));
-    // Exactly the rest fits.
+    // Exactly the remaining amount can be reserved.
     assert_eq!(ok(store.reserve(&id("c"), vec![hold(&one, 20)], 1_000, 9_000).await, "reserve"), None);
     assert!(ok(store.reserve(&id("d"), vec![hold(&one, 1)], 1_000, 9_000).await, "reserve").is_some());
     assert!(ok(store.settle(&id("c"), amounts(0)).await, "settle"));
-    // The process that made the hold is gone.
+    // The hold has expired, as if its process had ended.
     assert_eq!(ok(store.reserve(&id("e"), vec![hold(&one, 20)], 6_000, 9_000).await, "reserve"), None);
     assert_eq!(used(&one).await, (80, 20), "what was not settled in time is spent");
     assert_eq!(used(&other).await, (0, 50), "and of another budget once that is used");
@@ -106,7 +106,7 @@ async fn found(store: &(impl Store + ?Sized), key: &StepKey) -> InvocationRecord
     ok(store.get(key).await, "get").unwrap_or_else(|| panic!("get: there is no record {key}"))
 }
 
-/// Begins a call that was begun before, and returns what was found.
+/// Begins a call that was already begun, and returns the record that was found.
 async fn begun(store: &(impl Store + ?Sized), new: InvocationRecord) -> InvocationRecord {
     ok(store.begin(new).await, "begin again").unwrap_or_else(|| panic!("begin again: nothing was found"))
 }
@@ -148,7 +148,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!((again.handle, again.attempt), (None, waiting.attempt + 1), "to one caller alone");
 }
 
-/// A record ends once, and its status never goes back.
+/// A record ends once, and its status never returns to an earlier one.
 async fn ends(store: &(impl Store + ?Sized), name: &str) {
     let done = key(name, "finish", 1, 0);
     let end = InvocationEnd::new(output().into(), 2_000);
@@ -327,7 +327,7 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!((load(&session, 0, 9).await.len(), load(&other, 0, 9).await.len()), (0, 1));
     assert_eq!(ok(store.append(&session, 0, vec![entry("anew")]).await, "append"), 1);
 
-    // The sessions of sub-agents are deleted with the one around them.
+    // The sessions of sub-agents are deleted with the session of their parent.
     let run = format!("{name}/tree_1");
     let begins = |run: &str| SessionEntry::new(EntryKind::RunBegin).in_run(run, 0);
     let within = [format!("{run}/1/tool/0"), format!("{run}/1/tool/0/2/tool/1")];
@@ -351,7 +351,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let names: Vec<String> =
         ["B", "a%", "a_c", "a\\", "é\u{0}"].iter().map(|end| format!("{name}-list/{end}")).collect();
     let entry = |at| SessionEntry::new(EntryKind::RunBegin).written_by("w", at);
-    // Times of last entries; two of them are the same.
+    // The times of last entries; two of them are equal.
     let times = [12, 14, 11, 14, 10];
     for ((count, at), session) in (1..).zip(times).zip(&names) {
         let earlier = std::iter::repeat_n(entry(1), count - 1);
@@ -387,7 +387,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
         .map(|((count, at), session)| SessionSummary::new(session, count, at))
         .collect();
     assert_eq!(sorted, expected, "the number of entries, and the time of the last one");
-    // The case of ASCII letters does not count, and no character has a meaning of its own.
+    // The case of ASCII letters does not count, and no character is a wildcard.
     for (end, session) in ["b", "A%", "a_", "A\\", "é\u{0}"].iter().zip(&names) {
         let found = pages(&format!("{prefix}{end}"), 10).await;
         assert_eq!(

@@ -53,7 +53,7 @@ impl Approval {
                 needed = parsed.downcast_ref::<A>().map(&rule);
                 needed.is_some()
             });
-            // Arguments that cannot be read are never waved through.
+            // Arguments that cannot be parsed always require approval.
             let parse = || arguments.plan().parse::<A>(arguments.text());
             needed.unwrap_or_else(|| parse().map_or(true, |parsed| rule(&parsed.value)))
         })
@@ -63,7 +63,7 @@ impl Approval {
         Self(Rule::When(RuleFunction(Arc::new(rule))))
     }
 
-    /// Requires approval where one of the two does.
+    /// Requires approval if this rule or `other` does.
     ///
     /// ```
     /// use agent::{Approval, Value, args::{Plan, PlanOptions}, json};
@@ -86,8 +86,8 @@ impl Approval {
         }
     }
 
-    /// Applies the rule to arguments from which something was removed: `whole` makes them fit `plan` again. Arguments that do not
-    /// fit require approval.
+    /// Applies the rule to all arguments, although some are hidden from the model: `whole` adds the hidden arguments to the text that the
+    /// model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required.
     pub(super) fn over(
         self,
         plan: Plan,
@@ -100,8 +100,8 @@ impl Approval {
         })
     }
 
-    /// Whether a call with these arguments has to be approved. They are JSON text that fits `plan`, the plan of the tool; text
-    /// that does not fit requires approval.
+    /// Whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool; text that does not fit requires
+    /// approval.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
         self.applies(&ArgumentText { plan, text: arguments })
     }
@@ -122,11 +122,11 @@ pub(crate) trait RuleArguments {
 
     fn text(&self) -> &str;
 
-    /// Offers each value that was parsed of them before, until `take` returns true.
+    /// Offers each value that was already parsed from the text, until `take` returns true.
     fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool);
 }
 
-/// Arguments that were not parsed before.
+/// Arguments as text, without a parsed value.
 struct ArgumentText<'a> {
     plan: &'a Plan,
     text: &'a str,

@@ -29,7 +29,7 @@ pub trait ToolArgs {
     /// the whole argument object.
     const OBJECT: bool;
 
-    /// The value as JSON, where it is known without `Serialize`: a member of a closed set.
+    /// The value as JSON, if it is a member of a closed set, whose JSON is known without `Serialize`.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None

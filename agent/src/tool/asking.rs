@@ -20,21 +20,21 @@ use crate::args::{Plan, PlanOptions, SchemaError, secret_names};
 use crate::panics::{DropsQuietly, catch};
 use crate::run_path::RunPath;
 
-/// The handle under which the record of a call waits that asked a question.
+/// The handle of a call that is suspended for a question.
 pub(crate) const ASK_HANDLE: &str = "agent:ask";
-/// How the handles begin that only the library gives.
+/// The prefix of the handles that are reserved for the library.
 pub(crate) const OWN_HANDLES: &str = "agent:";
 
-/// The maximum length of a message, in bytes.
+/// The maximum length of a question's message, in bytes.
 pub(super) const MAX_MESSAGE: usize = 4 << 10;
 const MAX_QUESTIONS: u32 = 64;
-/// The number of inputs to one question that may be refused.
+/// The number of refused inputs after which a question fails.
 pub(super) const MAX_REFUSALS: u8 = 3;
 
 /// The function that answers questions.
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
 
-/// A question that is asked in place, or its end.
+/// Notice that a question was asked in place, or that it was answered.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "runs read them"))]
 pub(crate) enum AskNotice {
@@ -46,13 +46,13 @@ pub(crate) enum AskNotice {
 #[derive(Clone, Default)]
 pub(crate) struct AskRules {
     pub(crate) answerer: Option<Answerer>,
-    /// Whether the call can be suspended, and its body started again.
+    /// Whether the call can be suspended, and its body restarted later.
     pub(crate) suspends: bool,
-    /// The inputs before the body was started again.
+    /// The inputs that were given before the body was restarted.
     pub(crate) inputs: Arc<[RecordedInput]>,
-    /// The place of the run.
+    /// The path of the run.
     pub(crate) path: RunPath,
-    /// Is called when a question is asked and answered in place.
+    /// Called when a question is asked in place, and when it was answered.
     pub(crate) notify: Option<Arc<dyn Fn(AskNotice) + Send + Sync>>,
 }
 
@@ -62,11 +62,11 @@ impl fmt::Debug for AskRules {
     }
 }
 
-/// A call while it runs: whether it is over, and what it asks.
+/// A running call: whether it is over, and the questions that it asks.
 #[derive(Debug, Default)]
 pub(super) struct BodyInProgress {
     is_over: AtomicBool,
-    /// The call whose body made this one, if it is within another.
+    /// The outer call, if its body made this call.
     outer: Option<Arc<BodyInProgress>>,
     asking: Mutex<Asking>,
 }
@@ -75,7 +75,7 @@ pub(super) struct BodyInProgress {
 struct Asking {
     may_restart: bool,
     count: u32,
-    /// The questions that wait in place.
+    /// The number of questions that wait in place.
     in_place: u32,
     /// The questions for which the call is suspended.
     open: Vec<Question>,
@@ -86,9 +86,9 @@ struct Asking {
 /// Why a body is dropped at a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AskStop {
-    /// Its call is suspended.
+    /// The call is suspended until the question is answered.
     Suspended,
-    /// It asks something else than before it was started again.
+    /// The restarted body asked another question than before.
     Changed,
 }
 
@@ -110,12 +110,12 @@ impl BodyInProgress {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// The body of a tool with this policy begins.
+    /// Records the start of a body, and by the tool's policy whether it may be restarted.
     pub(super) fn begin(&self, policy: &ToolPolicy) {
         self.asking().may_restart = policy.effect != Effect::Once || policy.asks;
     }
 
-    /// Returns why the body has to be dropped, or wakes this task as soon as it has to.
+    /// Returns why the body has to be dropped, if it has to. Otherwise wakes this task as soon as there is a reason.
     pub(super) fn poll_stop(&self, task: &Context<'_>) -> Option<AskStop> {
         let mut asking = self.asking();
         let replaced = match asking.stop {
@@ -125,7 +125,7 @@ impl BodyInProgress {
         };
         let stop = asking.stop;
         drop(asking);
-        // A waker may own a task, whose drop runs other code.
+        // Dropped without the lock: a waker may own a task, and dropping a task runs other code.
         drop(replaced);
         stop
     }
@@ -143,7 +143,7 @@ impl BodyInProgress {
         self.outer.as_deref().map_or(self, Self::outermost)
     }
 
-    /// Counts the questions that were answered before the body was started again.
+    /// Continues the count of questions at `count`, the number that was asked before the body was restarted.
     #[cfg(feature = "mcp-client")]
     pub(super) fn count_from(&self, count: u32) {
         let mut asking = self.asking();
@@ -161,7 +161,7 @@ impl BodyInProgress {
     }
 }
 
-/// A question that is answered in place. Until it is dropped, the time limits of the calls around it stand still.
+/// A question that is answered in place. Until it is dropped, the time limits of its call and of all outer calls are paused.
 struct WaitsInPlace<'c>(&'c BodyInProgress);
 
 impl<'c> WaitsInPlace<'c> {
@@ -186,13 +186,13 @@ impl Drop for WaitsInPlace<'_> {
     }
 }
 
-/// The object that holds an input that is not one.
+// The object around an input that is not an object. No doc comment: it would be in the schema of the question.
 #[derive(Deserialize, JsonSchema)]
 struct ValueField<T> {
     value: T,
 }
 
-/// Reads inputs of a type.
+/// Checks and parses the inputs to a question as a `T`.
 struct InputReader<T> {
     plan: Plan,
     is_wrapped: bool,
@@ -211,7 +211,7 @@ impl<T: Argument> InputReader<T> {
         plan.map(|(plan, is_wrapped)| Self { plan, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the value, or what is wrong with it.
+    /// Returns the value, or the issues of the input.
     fn read(&self, question: &Question, input: &Value) -> Result<T, String> {
         let [first, second] = question.texts(input);
         match self.parse(&first) {
@@ -264,8 +264,8 @@ fn mark_secrets(schema: &mut Value, names: &[&str]) {
 }
 
 impl ToolContext {
-    /// Asks a person for a value of a type. Its plan describes the input to forms, checks it and coerces it, as it does for arguments. Whatever
-    /// does not fit is asked again with what is wrong, three times.
+    /// Asks a person for a value of a type. Its plan describes the input to forms, checks it and coerces it, as it does for arguments. If
+    /// an input does not fit, the question is asked again with a list of the issues, and fails when the third input is refused.
     ///
     /// Where a function answers questions ([`on_question`](crate::AssistantBuilder::on_question) of the assistant, or of an
     /// assistant around it), the body waits here, and the time limit of the tool begins anew with the input.
@@ -377,7 +377,7 @@ impl ToolContext {
         })
     }
 
-    /// Returns the id of a question after this number of inputs that were refused.
+    /// Returns the id of a question to which `refusals` inputs were refused.
     pub(super) fn question_id(&self, number: u32, refusals: u8) -> String {
         let key = self.idempotency_key();
         match refusals {
@@ -386,7 +386,7 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input to this question from before the body was started again.
+    /// Returns the input that this question got before the body was restarted.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();
         let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;
@@ -399,7 +399,7 @@ impl ToolContext {
         Some(recorded.input.clone())
     }
 
-    /// Returns what a person says to a question. Does not return if the call is suspended.
+    /// Returns the input of a person to a question. Never completes if the call is suspended.
     async fn input(&self, mut question: Question) -> Result<QuestionInput, AskError> {
         let call = self.running_call();
         if call.is_over() || self.is_cancelled() {

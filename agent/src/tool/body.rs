@@ -84,8 +84,8 @@ pub trait ToolBody: Send + Sync + 'static {
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome>;
 
-    /// Checks the text of arguments by a definition. By default they are parsed as a [`Value`]; a body that takes another type parses
-    /// it here ([`AcceptedArguments::parse`]), so that the text is parsed once.
+    /// Checks the text of arguments by a definition. By default the text is parsed as a [`Value`]; a body that takes another type parses it
+    /// here ([`AcceptedArguments::parse`]), so that the text is parsed once.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.
@@ -107,8 +107,8 @@ pub trait ToolBody: Send + Sync + 'static {
 
 /// Arguments as a tool accepted them, after coercion.
 ///
-/// They are parsed when they are checked. The body takes the parsed value, and an approval rule reads it; records, the cache and hooks read the same
-/// arguments as a [`Value`].
+/// The check parses the arguments. The body takes the parsed value, and an approval rule reads it; records, the cache and hooks read the
+/// same arguments as a [`Value`].
 ///
 /// ```
 /// use agent::tool::AcceptedArguments;
@@ -135,7 +135,7 @@ pub struct AcceptedArguments {
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
     parsed: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The arguments of the body, if the application adds arguments that the model does not see.
+    /// The arguments that the body gets instead, if the application adds some that the model does not see.
     whole: Option<Box<AcceptedArguments>>,
 }
 
@@ -180,14 +180,14 @@ impl AcceptedArguments {
         }
     }
 
-    /// Sets what the body gets in place of these arguments.
+    /// Sets the arguments that the body gets instead of these.
     pub(super) fn with_whole(mut self, value: Value, whole: Self) -> Self {
         self.value = value.into();
         self.whole = Some(Box::new(whole));
         self
     }
 
-    /// Returns what the body gets.
+    /// Returns the arguments that the body gets.
     pub(super) fn for_body(&self) -> &Self {
         self.whole.as_deref().map_or(self, Self::for_body)
     }
@@ -220,7 +220,7 @@ impl AcceptedArguments {
         })
     }
 
-    /// Returns the hash of the [value](Self::value), which is not made for it.
+    /// Returns the hash of the [value](Self::value) without creating the value.
     #[cfg(feature = "runtime")]
     pub(crate) fn hash(&self) -> JsonHash {
         if let Some(value) = self.value.get() {
@@ -242,7 +242,7 @@ impl AcceptedArguments {
     /// Takes the arguments as an `A`. The value that the check parsed is returned once; a body that runs again has it parsed again.
     ///
     /// # Errors
-    /// Fails when they were checked as another type, and are not an `A`.
+    /// Fails when the arguments were checked as another type, and are not an `A`.
     pub fn take<A: Argument>(&self) -> Result<A, InvalidArguments> {
         match self.take_by(ArgumentReader::of::<A>())?.downcast::<A>() {
             Ok(value) => Ok(*value),
@@ -260,7 +260,7 @@ impl AcceptedArguments {
     }
 }
 
-/// A type of arguments, as a value: what parses and passes on arguments is compiled once, and not for each type.
+/// A type of arguments as a value at run time, so that the code around it is compiled once instead of once for each type.
 #[derive(Clone, Copy)]
 pub(super) struct ArgumentReader {
     id: TypeId,
@@ -283,7 +283,7 @@ impl RuleArguments for AcceptedArguments {
     }
 
     fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool) {
-        // Not under the lock, because the rule is the application's.
+        // Taken out, so that the lock is not held while the rule runs: it is code of the application.
         let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let is_taken = parsed.as_deref().is_some_and(|parsed| take(parsed));
         *self.parsed.lock().unwrap_or_else(PoisonError::into_inner) = parsed;
@@ -362,7 +362,7 @@ where
     }
 }
 
-/// The body of a struct that is a tool: its fields are the arguments, and each call makes one value.
+/// The body of a struct that is a tool. The fields are the arguments, and each call creates one value of the struct.
 ///
 /// ```
 /// use agent::{RunTool, ToolContext, tool};

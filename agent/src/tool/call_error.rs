@@ -5,7 +5,7 @@ use super::error::ToolError;
 use super::outcome::{OutcomeCode, ToolOutcome};
 use crate::args::InvalidArguments;
 
-/// The error for a call that may not run. Its text is what the model would read.
+/// The error for a call that may not run. Its text is written for the model.
 ///
 /// ```
 /// use agent::{Registry, message::ToolCall, tool, tool::CallError, tools};

@@ -51,12 +51,12 @@ impl Node {
     }
 
     fn waiters(&self) -> MutexGuard<'_, Waiters> {
-        // A waker that panicked does not make the list of the others wrong.
+        // The list of wakers stays valid if a waker panics.
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Not recursive, because a chain may be longer than the stack.
+/// Drops the ancestors in a loop: recursion over a long chain would overflow the stack.
 impl Drop for Node {
     fn drop(&mut self) {
         let mut parent = self.parent.take();
@@ -67,7 +67,8 @@ impl Drop for Node {
 }
 
 impl Waiters {
-    /// Registers `waker`, or replaces it in `slot`. The replaced waker is to be dropped without the lock: it may own a task.
+    /// Registers `waker`, or replaces it in `slot`. The caller has to drop the replaced waker without the lock, because a waker may own a
+    /// task.
     fn enter(&mut self, slot: Option<usize>, waker: &Waker) -> (usize, Option<Waker>) {
         if let Some(slot) = slot {
             let replaced = match self.slots.get_mut(slot) {
@@ -128,7 +129,7 @@ impl CancelToken {
         self.node.is_cancelled()
     }
 
-    /// Returns the reason: its own, or else that of the nearest cancelled ancestor.
+    /// Returns the reason of this token, or else that of the nearest cancelled ancestor.
     pub fn reason(&self) -> Option<Arc<str>> {
         self.node.chain().find_map(|node| node.reason.get()).cloned()
     }
@@ -185,7 +186,7 @@ impl Future for Cancelled {
                 this.slots.push(slot);
             }
         }
-        // If it is cancelled between the check and the registration, no waker is called.
+        // Checked again: if the token was cancelled between the first check and the registration, no waker is called.
         if self.node.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

@@ -40,7 +40,7 @@ impl fmt::Debug for Capture {
     }
 }
 
-/// Visits every value that is not a container, at any depth.
+/// Calls `redact` for every text, number and boolean, at any depth.
 fn walk(content: &mut Value, redact: &Redact) {
     let mut open = vec![(String::new(), content)];
     while let Some((path, value)) = open.pop() {

@@ -1,6 +1,6 @@
 //! Texts that the compiler evaluates: descriptions from files, constants and several doc attributes.
 
-/// The length of the pieces one below the other, each without the white space around it.
+/// Returns the length of the [`composed_text`] of the pieces.
 pub const fn composed_len(pieces: &[&str]) -> usize {
     let (mut len, mut at) = (0, 0);
     while at < pieces.len() {
@@ -14,7 +14,7 @@ pub const fn composed_len(pieces: &[&str]) -> usize {
     len
 }
 
-/// The pieces one below the other. `N` is their [`composed_len`].
+/// Joins the pieces by line breaks, each trimmed; empty pieces are left out. `N` is their [`composed_len`].
 pub const fn composed_text<const N: usize>(pieces: &[&str]) -> [u8; N] {
     let mut text = [0; N];
     let (mut len, mut at) = (0, 0);

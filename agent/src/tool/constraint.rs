@@ -18,7 +18,7 @@ pub enum Sort {
     Text,
     List,
     Other,
-    /// Not known here: the schema decides.
+    /// Not known at compile time: the schema decides.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ pub struct Integer {
     max: i128,
 }
 
-/// The kind of type for constraints, as `SORT`.
+/// `SORT`, the kind of a type for constraints, for types that are not a [`KnownSort`].
 pub trait SortUnknown {
     const SORT: Sort = Sort::Unknown;
 }
@@ -112,7 +112,7 @@ impl Sort {
         }
     }
 
-    /// Checks a whole end of a range, given as it was written.
+    /// Checks an end of a range that is a whole number. `written` is its text in the source code.
     #[track_caller]
     pub const fn end(self, end: i128, written: &str) {
         if let Self::Integer(Integer { name, min, max }) = self
@@ -128,7 +128,7 @@ impl Sort {
         assert!(!matches!(self, Self::Integer(_)), "an integer's range has whole ends");
     }
 
-    /// Checks an end of a range that is a constant: its value with and without the part after the point.
+    /// Checks an end of a range that is a constant. `exact` is its value, and `whole` is the value without its fraction.
     #[track_caller]
     #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "both sides lose the same")]
     pub const fn constant(self, whole: i128, exact: f64, written: &str) {
@@ -157,7 +157,7 @@ impl Sort {
         assert!(matches!(self, Self::List | Self::Unknown), "`unique` is for lists");
     }
 
-    /// Checks `multiple_of`; `whole`: the number was written without a point.
+    /// Checks `multiple_of`. `whole` says whether the number was written without a point.
     #[track_caller]
     pub const fn multiple(self, whole: bool) {
         assert!(
@@ -196,7 +196,7 @@ impl Sort {
     }
 }
 
-/// Whether it is a map with keys that are text in JSON, as `TEXT_KEYS`.
+/// `IS_MAP`, whether a type is a map, and `TEXT_KEYS`, whether its keys can be the keys of a JSON object, for all other types.
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
     const IS_MAP: bool = false;
@@ -223,7 +223,7 @@ pub trait WithoutTextKeys {}
 impl<K: Composed, V> WithoutTextKeys for BTreeMap<K, V> {}
 impl<K: Composed, V, S> WithoutTextKeys for HashMap<K, V, S> {}
 
-/// Types that are not text, a number or a word in JSON.
+/// Types that JSON does not write as a text, a number or a word.
 pub trait Composed {}
 
 impl Composed for () {}
@@ -233,14 +233,14 @@ impl<A, B, C> Composed for (A, B, C) {}
 impl<A, B, C, D> Composed for (A, B, C, D) {}
 impl<A, const N: usize> Composed for [A; N] {}
 
-/// Does not compile for a map with other keys.
+/// Does not compile for a map whose keys cannot be the keys of a JSON object.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn text_keys(are: bool) {
     assert!(are, "a key of a JSON object is text, a number or a word of an enum: write a list of pairs");
 }
 
-/// Panics in a constant, which prints only one text; this function joins the parts.
+/// Panics with the joined parts. A panic in a constant prints only one text.
 #[track_caller]
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time; `at` stays below the length")]
 const fn refuse(parts: &[&str]) -> ! {
@@ -263,7 +263,7 @@ const fn refuse(parts: &[&str]) -> ! {
 /// A numeric end of a range.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
 pub trait Bound: serde::Serialize {
-    /// The type itself. Without an implementation the end has no type, so that one mistake causes one message.
+    /// `Self`. A type without this trait has no `End`, so that one mistake causes one message.
     type End;
 }
 

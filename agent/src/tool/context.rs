@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The time for which a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContext::with_cancel_grace) is set.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Everything that a tool gets beside its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
+/// Everything that a tool gets except its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
 /// `cx: &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as
 /// [`cx.get::<Database>()`](Self::get). A clone costs one reference count.
 ///
@@ -55,7 +55,7 @@ struct Inner {
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
     progress: Option<Arc<ProgressReceiver>>,
-    /// Set if the content of calls goes into traces.
+    /// Set if traces contain the content of calls.
     capture: Option<Arc<Capture>>,
     /// The call while it runs. When it is over, later progress is dropped.
     running: Arc<BodyInProgress>,
@@ -71,7 +71,7 @@ struct Inner {
 }
 
 impl ToolContext {
-    /// Creates a context without state. A test or a custom driver adds what the tools need.
+    /// Creates a context without state. A test or a custom driver adds the state that the tools need.
     pub fn new() -> Self {
         Self { inner: Arc::new(Inner::default()) }
     }
@@ -90,7 +90,7 @@ impl ToolContext {
         self.inner.state.contains(key) || self.inner.shared.contains(key)
     }
 
-    /// Returns the state of the run and, below it, that of the registry.
+    /// Returns the state of the run and of the registry; that of the run takes precedence.
     #[cfg(feature = "runtime")]
     pub(crate) fn all_state(&self) -> StateMap {
         self.inner.state.over(&self.inner.shared)
@@ -241,10 +241,11 @@ impl ToolContext {
         self.inner.capture.as_deref()
     }
 
-    /// Returns the context of one call: its own token, its ids, and the registry's state below the run's.
+    /// Returns the context of one call, with a token and ids of its own. The state of the run takes precedence over `shared`, that of the
+    /// registry.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
-        // A call made from within a call is another one.
+        // A call within a call gets a key of its own.
         let is_within = !inner.call_id.is_empty();
         if let (true, Some(outer)) = (is_within, &inner.idempotency_key) {
             inner.idempotency_key = Some(format!("{outer}/{call_id}").into());
@@ -257,7 +258,7 @@ impl ToolContext {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the context with this state below the run's.
+    /// Returns the context with this state of the registry; the state of the run takes precedence.
     #[cfg(feature = "runtime")]
     pub(super) fn over(&self, shared: &StateMap) -> Self {
         let inner = Inner { shared: shared.clone(), ..(*self.inner).clone() };
@@ -312,7 +313,7 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// The properties of a call, for a test or a custom driver. A clone with other properties shares the rest.
+/// The properties of a call, for a test or a custom driver. Each method returns the context with one property changed.
 impl ToolContext {
     /// Adds a value that `&T` parameters receive.
     ///
@@ -364,7 +365,7 @@ impl ToolContext {
         self.inner.duplicate
     }
 
-    /// Adds all values of a map; earlier ones take precedence.
+    /// Adds all values of a map; values that are already set take precedence.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn with_states(mut self, states: &StateMap) -> Self {
         let inner = self.edit();
@@ -468,7 +469,7 @@ impl ToolContext {
         self
     }
 
-    /// Sets that the content of calls goes into traces.
+    /// Sets whether traces contain the content of calls.
     #[cfg(feature = "runtime")]
     pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.edit().capture = capture;

@@ -1,4 +1,4 @@
-//! Converts what a `#[tool]` function returns to an outcome.
+//! Converts the return value of a `#[tool]` function to an outcome.
 //!
 //! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead the generated code proceeds in
 //! steps on the concrete type, and each step selects by method resolution, which sees through aliases: an inherent method wins
@@ -59,7 +59,7 @@ impl<E: Display> ReturnError for E {
 pub struct Returned<T>(pub T);
 
 impl<T, E> Returned<Result<T, E>> {
-    /// A result is returned unchanged.
+    /// Returns the `Result` unchanged.
     pub fn peel(self) -> Result<T, E> {
         self.0
     }
@@ -82,11 +82,11 @@ impl<T> PlainValue for Returned<T> {
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
-/// The answer of step 2 for a value that is an outcome itself.
+/// The result of step 2 for a value that converts to an outcome itself.
 #[derive(Debug)]
 pub struct OwnOutcome;
 
-/// The answer of step 2 for a value that is serialized as JSON.
+/// The result of step 2 for a value that is serialized as JSON.
 #[derive(Debug)]
 pub struct AsJson;
 
@@ -135,7 +135,7 @@ impl AsJson {
     }
 }
 
-/// A value for which `#[tool(none = "…")]` says something.
+/// A value that may be absent, for which `#[tool(none = "…")]` sets the text.
 #[diagnostic::on_unimplemented(
     message = "the option `none` is for a result that may be `None`, and `{Self}` always has a value",
     label = "return an `Option`, or remove the option `none`"
@@ -155,11 +155,11 @@ impl<T> PerhapsNone for Option<T> {
 #[derive(Debug)]
 pub struct OfError<'a, E>(pub &'a E);
 
-/// The answer of step 3 for an error with a source, which is kept for the operator.
+/// The result of step 3 for an error that is kept as a source, for the operator.
 #[derive(Debug)]
 pub struct WithSource;
 
-/// The answer of step 3 for a text.
+/// The result of step 3 for an error that is only a text.
 #[derive(Debug)]
 pub struct TextOnly;
 

@@ -4,16 +4,16 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 thread_local! {
-    /// A body is polled by the thread that this belongs to, so what it begins there is its own.
+    /// The tool whose body this thread is polling, so that work that starts during the poll is known to be of this tool.
     static TOOL: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
-/// Returns the name of the tool whose body runs here.
+/// Returns the name of the tool whose body runs on this thread.
 pub(crate) fn tool() -> Option<Arc<str>> {
     TOOL.with_borrow(Clone::clone)
 }
 
-/// Sets the tool while a part of its body runs.
+/// Sets the tool of this thread while its body is polled. Dropping the value restores the tool before.
 pub(super) struct Running(Option<Arc<str>>);
 
 impl Running {

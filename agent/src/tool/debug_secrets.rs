@@ -1,7 +1,7 @@
 //! Finds out whether the `Debug` of a type shows its secret arguments.
 //!
-//! A derive cannot see the other derives of its type, and a `Debug` by hand may leave secrets out. So the type is asked: two values are
-//! made that differ in a secret alone, and their texts are compared.
+//! A derive cannot see the other derives of its type, and a `Debug` by hand may leave secrets out. So the type is tested: two values are
+//! made that differ only in a secret, and their `Debug` texts are compared.
 
 use crate::args::{Plan, PlanOptions, hidden, secret_samples, withheld};
 use schemars::{JsonSchema, Schema};
@@ -16,13 +16,13 @@ use std::sync::{Mutex, PoisonError};
 /// The name of a type, and whether its `Debug` shows its secrets.
 pub type AskDebug = (fn() -> &'static str, fn() -> bool);
 
-/// The extension that names a type to ask. It is for the lint only.
+/// The extension of a schema that names a type to test. Only the lint reads it.
 pub(crate) const EXTENSION: &str = "x-debug";
 
 /// Whether the `Debug` of a type shows its secrets.
 type Shows = fn() -> bool;
 
-/// The types to ask, by name. Types within functions may share a name.
+/// The types to test, by name. Types within functions may share a name.
 static TYPES: Mutex<BTreeMap<&'static str, Vec<Shows>>> = Mutex::new(BTreeMap::new());
 
 /// Marks the schema of a type with secrets that implements `Debug`.
@@ -45,18 +45,18 @@ pub(super) fn is_shown_by(name: &str) -> bool {
     let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = types.get(name).cloned().unwrap_or_default();
     drop(types);
-    // It is code of the application.
+    // `Debug` is code of the application, so it may panic.
     asked.iter().any(|shows| catch_unwind(AssertUnwindSafe(shows)).unwrap_or(false))
 }
 
-/// An object around any type: only objects are arguments.
+/// An object with a value of any type, because only objects can be arguments.
 #[derive(Deserialize, JsonSchema)]
 #[serde(bound = "T: DeserializeOwned")]
 struct Holder<T> {
     value: T,
 }
 
-/// Whether the `Debug` text depends on a secret. A value that cannot be made is not shown.
+/// Whether the `Debug` text of a type depends on a secret. Returns `false` if no value of the type can be made.
 pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool {
     let Ok(plan) = Plan::for_type::<Holder<T>>("holder", PlanOptions::default()) else { return false };
     let text = |value: &Value| {
@@ -86,7 +86,7 @@ pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool 
     )
 }
 
-/// Values like this one: of the same length, because a `Debug` may show that.
+/// Returns other values of the same length, because a `Debug` may show the length of a secret.
 fn variants(value: &Value) -> Vec<Value> {
     match value {
         Value::Bool(value) => vec![json!(!value)],
@@ -104,7 +104,7 @@ fn variants(value: &Value) -> Vec<Value> {
                 };
                 Value::String(text.chars().map(shift).collect())
             };
-            // Also only the last character: a text may have a form.
+            // Changes only the last character, because a text may have a format that the other variant breaks.
             let mut last: Vec<char> = text.chars().collect();
             if let Some(char) = last.last_mut() {
                 *char = match *char {
@@ -119,7 +119,7 @@ fn variants(value: &Value) -> Vec<Value> {
     }
 }
 
-/// The places of texts, numbers and booleans that are withheld.
+/// Collects the paths of the texts, numbers and booleans that are withheld.
 fn secret_leaves(sent: &Value, shown: &Value, is_below: bool, path: &mut String, places: &mut Vec<String>) {
     let is_hidden = is_below || *shown == hidden() && sent != shown;
     let length = path.len();

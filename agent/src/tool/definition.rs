@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 /// Name, description and parameters of a tool: all that a model knows about it. A clone costs one reference count.
 ///
-/// The parameters are those of its [`Plan`], which also checks the arguments, so what a model sees and what is accepted cannot
-/// differ. It serializes to `{"name", "description", "parameters"}`, with `title`, `output_schema`, `annotations`, `examples` and
-/// `_meta` where they were set.
+/// The parameters are those of its [`Plan`], which also checks the arguments, so the shown schema and the accepted arguments cannot differ.
+/// A definition serializes to `{"name", "description", "parameters"}`, with `title`, `output_schema`, `annotations`, `examples` and `_meta`
+/// where they were set.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -43,7 +43,7 @@ struct Inner {
     /// The plan, which also has the tool's name.
     plan: Plan,
     options: ToolOptions,
-    /// Its texts in requests.
+    /// The texts of the definition in requests.
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
         allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -62,7 +62,7 @@ impl ToolDefinition {
         Self::with_options(plan, options)
     }
 
-    /// Creates the definition of a tool with these options. Their name counts, not that of the plan.
+    /// Creates the definition of a tool with these options. The name in the options replaces that of the plan.
     ///
     /// # Errors
     /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, or the description is blank and the tool is not
@@ -240,7 +240,7 @@ impl ToolDefinition {
         format!("{text}\nExample Usage:\n{call:#}")
     }
 
-    /// Whether its texts are doc comments of this program, rather than texts of a schema that is read at run time.
+    /// Whether the texts of the tool are doc comments of this program, rather than texts of a schema that is read at run time.
     pub(crate) fn is_in_code(&self) -> bool {
         self.inner.options.is_in_code
     }
@@ -275,7 +275,7 @@ impl ToolDefinition {
         Self::with_options(plan, self.inner.options.clone())
     }
 
-    /// Sets how arguments are checked where the options of the plan set nothing themselves.
+    /// Sets defaults for the options of the plan, which decide how arguments are checked.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled with them.
@@ -286,7 +286,7 @@ impl ToolDefinition {
 }
 
 impl PartialEq for ToolDefinition {
-    /// Whether models see the same.
+    /// Whether models see the same of both tools.
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (self.options(), other.options());
         Arc::ptr_eq(&self.inner, &other.inner)

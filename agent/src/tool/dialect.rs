@@ -12,12 +12,12 @@ use crate::schema::{
 use std::sync::Arc;
 
 impl Registry {
-    /// Returns the tools in a dialect, in the order of registration: those that it [can express](Rendered::is_expressible), and those that it
-    /// cannot.
+    /// Returns the tools in a dialect, in the order of registration: both the tools that it [can express](Rendered::is_expressible) and
+    /// those that it cannot.
     ///
-    /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It is assigned
-    /// in the order of registration: a tool that fits into the rest is strict, and one that does not is sent without `strict`,
-    /// which is not an error. Register first the tools that should be strict.
+    /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It is assigned in the
+    /// order of registration: a tool that fits into the remaining budget is strict, and one that does not is sent without `strict`, which
+    /// is not an error. Register the tools that should be strict first.
     ///
     /// ```
     /// use agent::{Registry, schema::Dialect, tool, tools};
@@ -38,8 +38,8 @@ impl Registry {
         tools_in_dialect(&self.definitions(), dialect)
     }
 
-    /// Checks that a dialect can express what each tool accepts, or a superset of it, for a test that fails when a provider could not accept
-    /// one of them.
+    /// Checks that a dialect can express what each tool accepts, or a superset of it, for a test that fails when a provider could not
+    /// accept one of the tools.
     ///
     /// ```
     /// use agent::{Registry, schema::Dialect, tool, tools};
@@ -92,8 +92,8 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
 }
 
 #[cfg(feature = "http")]
-/// Returns the text of each tool of one request in a dialect. `form` is the name of what `write` writes, which must depend on the definition
-/// and the schema alone.
+/// Returns the text of each tool of one request in a dialect. The texts are kept under `form`, so the text that `write` returns must depend
+/// only on the definition and the schema.
 #[cfg_attr(
     not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -129,7 +129,7 @@ pub(crate) fn written_tools(
     texts.collect()
 }
 
-/// The rest of a request's budget.
+/// The part of a request's budget for strict tools that is not used yet.
 struct RemainingBudget {
     tools: usize,
     optional: usize,

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// The error of a tool's body. The message goes to the model; a source, if there is one, goes only to the log.
+/// The error of a tool's body. The model reads the message; a source, if there is one, is only logged.
 ///
 /// Any error type can be a tool's error. This one says more than a text: that the model should [try a better call](Self::retry),
 /// that the call is [refused](Self::denied), or a [code](Self::with_code) of your own.

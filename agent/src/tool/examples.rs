@@ -5,14 +5,14 @@ use super::registry::Registry;
 use super::value::Tool;
 use serde_json::{Map, Value, json};
 
-/// Maximum number of places in one schema.
+/// Maximum number of schemas of parameters that are looked at in one tool.
 const MAX_PLACES: usize = 1_000;
-/// Maximum depth of a place.
+/// Maximum depth of a parameter in the arguments.
 const MAX_DEPTH: usize = 16;
 
 impl Registry {
-    /// Checks that the examples of all tools are calls that would run, and that those of their parameters are values that would
-    /// be accepted. For a test:
+    /// Checks that the examples of all tools are calls that would run, and that the examples of their parameters are values that would be
+    /// accepted. For a test:
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -51,7 +51,7 @@ pub(super) fn refused_examples(tool: &Tool) -> Vec<RegistryProblem> {
     refused
 }
 
-/// A place in the arguments, with what has to surround a value there.
+/// A path in the arguments, with the containers that have to surround a value at this path.
 #[derive(Clone, Default)]
 struct ExamplePath {
     path: String,
@@ -79,8 +79,8 @@ impl ExamplePath {
     }
 }
 
-/// Checks each example alone. A report lists everything that is wrong, so what it says about the example's place is about the
-/// example, whatever else is missing.
+/// Checks the examples of the parameters, each in a call with nothing else. The report lists other issues too, such as missing parameters;
+/// only issues at or below the example's path count.
 fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
     let mut left = vec![(root, ExamplePath::default())];
@@ -104,7 +104,7 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
             }
         }
         if place.around.len() < MAX_DEPTH {
-            // The last is looked at first.
+            // Reversed, because the last schema on the stack is looked at first.
             let mut inner = below(root, schema, &place);
             inner.reverse();
             left.append(&mut inner);
@@ -112,13 +112,13 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// Returns the schemas of what a value contains, in order.
+/// Returns the schemas of the properties and items of a value, in order.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =
         schema.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?))
     {
-        // A circle ends where places are too deep; one step counts as one.
+        // A reference to a reference is not followed, so that this recursion ends. A recursive schema ends at the maximum depth.
         if target.get("$ref").is_none() {
             found.extend(below(root, target, place));
         }

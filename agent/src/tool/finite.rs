@@ -1,17 +1,17 @@
-//! Numbers that JSON has no word for: `serde_json` writes `null` for them, which says something else.
+//! Finds NaN and infinities, which `serde_json` writes as `null`.
 
 use serde::ser::{self, Serialize, Serializer};
 use serde_json::Value;
 use std::fmt::{self, Display};
 
-/// Where a value has a number that is not finite, and which.
+/// A number that is not finite, with its path in a value.
 pub(super) struct NotFinite {
     path: Vec<String>,
     number: f64,
 }
 
 impl NotFinite {
-    /// The first one in `value`, of which `written` was made: only a null can have been one.
+    /// Finds the first such number in `value`. `written` is the value as JSON: without a null in it, there is no such number.
     pub(super) fn find<T: Serialize + ?Sized>(value: &T, written: &Value) -> Option<NotFinite> {
         let may_be = has_null(written);
         let end = may_be.then(|| value.serialize(Finder).err().and_then(|stop| stop.0));
@@ -46,7 +46,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Ends the walk: a number was found, or the value cannot be serialised.
+/// The error that ends the walk: a number was found, or the value cannot be serialised (`None`).
 #[derive(Debug)]
 struct Stop(Option<NotFinite>);
 
@@ -79,10 +79,10 @@ impl Stop {
     }
 }
 
-/// Walks a value and writes nothing.
+/// A serializer that only looks for a number that is not finite.
 struct Finder;
 
-/// The content of a value.
+/// The position of the walk in a container.
 struct FiniteWalk {
     variant: Option<&'static str>,
     index: usize,
@@ -92,7 +92,7 @@ struct FiniteWalk {
 type Walked = Result<(), Stop>;
 
 impl FiniteWalk {
-    /// `variant`: the one that the value is, which is a key in JSON.
+    /// `variant` is the name of the enum variant, which is a key in JSON.
     fn of(variant: Option<&'static str>) -> FiniteWalk {
         FiniteWalk { variant, index: 0, key: String::new() }
     }
@@ -103,7 +103,7 @@ impl FiniteWalk {
         self.below(|| index.to_string(), value)
     }
 
-    /// The step is named only where a number was found.
+    /// Walks a value within the container. `step` is called only if a number was found.
     fn below<T: Serialize + ?Sized>(&self, step: impl FnOnce() -> String, value: &T) -> Walked {
         value.serialize(Finder).map_err(|end| {
             let end = end.below(step());

@@ -18,12 +18,12 @@ pub(crate) struct FormQuestion {
     pub(crate) schema: Value,
 }
 
-/// Inputs by the keys of their questions. An accepted input is as the schema accepts it.
+/// Inputs by the keys of their questions. Accepted inputs are coerced by the schema.
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns the inputs to the last questions of another program, for a call that was suspended, and the state that the program gave for
-    /// them.
+    /// Returns the inputs to the last questions of another program, for which the call was suspended, and the state that the program gave
+    /// with the questions.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
         let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
@@ -49,8 +49,8 @@ impl ToolContext {
         Some((found, state))
     }
 
-    /// Asks a person the questions of another program. Whatever cannot be asked is declined. If `may_suspend` is set, the call is suspended
-    /// where no function answers: it continues with [`form_inputs`](Self::form_inputs).
+    /// Asks a person the questions of another program. A question that cannot be asked is declined. If no function answers and
+    /// `may_suspend` is set, the call is suspended; when it restarts, [`form_inputs`](Self::form_inputs) returns the inputs.
     pub(crate) async fn ask_forms(
         &self,
         server: &str,
@@ -87,7 +87,7 @@ impl ToolContext {
             return inputs;
         }
         if may_suspend && self.ask_rules().is_some_and(|rules| rules.suspends) {
-            // The answers are sent together, so those that were given already are asked for again.
+            // The program gets all answers together, so questions that already have an answer are asked again.
             let call = self.running_call().outermost();
             for question in asked {
                 call.stop(AskStop::Suspended, Some(question));
@@ -115,7 +115,7 @@ impl ToolContext {
         Ok(question)
     }
 
-    /// Returns what the function of the application says to a question, and the question as it was last asked.
+    /// Returns the input that the function of the application gives to a question, and the question as it was last asked.
     async fn form_input(&self, mut question: Question) -> (Question, QuestionInput) {
         let Some((rules, answerer)) =
             self.ask_rules().and_then(|rules| Some((rules, rules.answerer.as_ref()?)))

@@ -54,14 +54,15 @@ impl ToolOptions {
     }
 }
 
-/// Passes arguments of the function's type to it; `None` for those of another.
+/// Runs the function with arguments of its type; returns `None` for arguments of another type.
 type RunBoxed = Box<
     dyn for<'a> Fn(Box<dyn Any + Send>, &'a ToolContext) -> Option<BoxFuture<'a, ToolOutcome>> + Send + Sync,
 >;
 
-/// The body of a function. Its type of arguments is a value, so that bodies are compiled once, and not for each function.
+/// The body of a `#[tool]` function. The type of its arguments is erased, so that this code is compiled once instead of once for each
+/// function.
 struct TypedBody {
-    /// The definition that was compiled from the type.
+    /// The definition that was compiled from the type of the arguments.
     own: &'static ToolDefinition,
     injected: InjectedState,
     reader: ArgumentReader,
@@ -107,12 +108,12 @@ impl ToolBody for TypedBody {
         }
     }
 
-    /// Checks arguments by a definition and, if that is not the function's own, by its own as well.
+    /// Checks arguments by `definition` and, if it was not compiled from the function's type, also by the function's own definition.
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
         if definition.plan().source().is_some() {
             return AcceptedArguments::parse_by(self.reader, definition, text);
         }
-        // The application shows another schema. Arguments that it accepts have to fit the function, too.
+        // The application shows another schema. Arguments that this schema accepts have to fit the function, too.
         let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
         let own = AcceptedArguments::parse_by(self.reader, self.own, &accepted.value().to_string())
             .map_err(|report| report.under(definition.plan()))?;
@@ -131,8 +132,8 @@ impl ToolBody for TypedBody {
 
 /// Runs a synchronous body on the context's executor.
 ///
-/// The body gets its own context, because it may outlive the caller's wait: a running body cannot be stopped, but one that has
-/// not begun when the call is given up does not begin. A panic is resumed at the caller.
+/// The body gets its own context, because it may outlive the caller's wait: a running body cannot be stopped. A body that has not begun
+/// when the call is given up never begins. A panic is resumed at the caller.
 pub fn blocking<B>(cx: &ToolContext, body: B) -> BoxFuture<'_, ToolOutcome>
 where
     B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
@@ -165,7 +166,7 @@ where
     })
 }
 
-/// Asserts that a future can be sent to another thread, at the place where it is named.
+/// Asserts that a future is `Send`, so that the compiler reports an error at this call.
 pub fn sendable<'a, F: Future + Send + 'a>(future: F) -> F {
     future
 }
@@ -196,7 +197,7 @@ pub trait AppState: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: ?Sized + Send + Sync + 'static> AppState for T {}
 
-/// Looks up state of type `T`. The bound is stated in one place, so that one mistake causes one message.
+/// Looks up state of type `T`. Only `key` has the bound, so that one mistake causes one message.
 pub trait InjectState<T: ?Sized + 'static> {
     fn key() -> Option<StateKey>
     where
@@ -213,7 +214,7 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     }
 
     fn get(cx: &ToolContext) -> Result<&T, Box<ToolOutcome>> {
-        // A registry has looked for it before the call; this is for tools that are called by hand.
+        // A registry checks the state before each call. This error is for tools that are called without a registry.
         cx.get::<T>().ok_or_else(|| {
             tracing::error!(
                 tool = cx.tool(),
@@ -230,11 +231,11 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
 #[derive(Clone, Debug)]
 pub struct InjectedState {
     state: Arc<[StateKey]>,
-    /// Whether it takes the context itself.
+    /// Whether the tool takes the context itself.
     context: bool,
 }
 
-/// Sums up the injected parameters. The one without a key is the context itself.
+/// Returns the state that the injected parameters take, without repetitions. A parameter without a key is the context itself.
 pub fn keys(injected: &[Option<StateKey>]) -> InjectedState {
     let mut keys: Vec<StateKey> = Vec::new();
     for key in injected.iter().copied().flatten() {
@@ -267,7 +268,7 @@ pub fn from_text<T: FromText>(text: &'static str) -> T {
     T::from_text(text)
 }
 
-/// A type with a default of its own.
+/// A type that implements `Default`, for the option `default` without a value.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no default of its own",
     label = "write the value: `default = VALUE`",
@@ -311,11 +312,11 @@ pub fn skipped<T: Skippable>() -> T {
     T::when_skipped()
 }
 
-/// A default whose JSON may be known through [`ToolArgs`]; schemars finds that of a `Serialize` type.
+/// A default value, whose JSON may be known through [`ToolArgs`]. For a `Serialize` type, schemars finds the JSON.
 #[derive(Debug)]
 pub struct DefaultValue<T>(pub T);
 
-/// For every other type.
+/// No JSON, for all types that are not [`ToolArgs`].
 pub trait JsonUnknown {
     fn json(&self) -> Option<Value> {
         None
@@ -339,7 +340,7 @@ pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     }
 }
 
-/// `#[arg(length(…))]`: writes the keywords for the type in the schema, or all of them if the schema has no type.
+/// `#[arg(length(…))]`: adds the keywords for the length of the type in the schema, or for all types if the schema has none.
 pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     let is = |kind: &str| match schema.get("type") {
         None => true,
@@ -361,7 +362,7 @@ pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     }
 }
 
-/// `#[arg(with(read as Sent))]`: reads the sent value as any argument, then converts it to what the tool takes.
+/// `#[arg(with(read as Sent))]`: reads the sent value as any other argument, then converts it to the type that the tool takes.
 pub fn read_with<'de, D, S, T, E>(
     deserializer: D,
     read: impl FnOnce(S) -> Result<T, E>,

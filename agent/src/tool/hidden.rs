@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone)]
 pub(super) struct HiddenArgument {
     pub(super) name: String,
-    /// The value that the tool gets; `None` for its default.
+    /// The value that the tool gets; `None` for the argument's default.
     value: Option<Value>,
 }
 
@@ -30,7 +30,7 @@ impl HiddenArguments {
         without(whole, &self.arguments)
     }
 
-    /// Removes from prepared arguments what the model may not send, unless it was sent: then it is refused.
+    /// Removes hidden arguments that `prepare` added. Those that the model sent stay, so that they are refused.
     pub(super) fn remove_added(&self, prepared: &mut Map<String, Value>, sent: &Map<String, Value>) {
         for argument in self.arguments.iter().filter(|argument| !sent.contains_key(&argument.name)) {
             prepared.shift_remove(&argument.name);
@@ -46,7 +46,7 @@ impl HiddenArguments {
     }
 }
 
-/// Returns a definition without these arguments, also in its examples.
+/// Returns a definition without these arguments; its examples lose them, too.
 pub(super) fn without(
     definition: &ToolDefinition,
     hidden: &[HiddenArgument],
@@ -65,7 +65,7 @@ pub(super) fn without(
     ToolDefinition::with_options(plan, options)
 }
 
-/// Arguments with those that the application adds.
+/// The arguments of a call, with those that the application adds.
 pub(super) struct JoinedArguments {
     pub(super) text: String,
     pub(super) coercions: Vec<Coercion>,
@@ -78,7 +78,7 @@ impl HiddenArgument {
         Self { name: name.to_owned(), value }
     }
 
-    /// Checks that a tool works without the argument being sent. `validate` checks arguments of that tool.
+    /// Checks that a tool works if the model does not send this argument. `validate` checks arguments by the whole definition.
     pub(super) fn check(
         &self,
         plan: &Plan,
@@ -93,7 +93,7 @@ impl HiddenArgument {
                 _ => Ok(()),
             };
         };
-        // A report lists everything, so its issues at this path are about the value, whatever else is missing.
+        // The report lists other issues too, such as missing arguments; only issues at this path are about the value.
         let alone: Map<String, Value> = [(self.name.clone(), value.clone())].into_iter().collect();
         let path = self.pointer();
         match validate(&Value::Object(alone).to_string()) {
@@ -114,7 +114,8 @@ impl HiddenArgument {
     }
 }
 
-/// Checks the model's arguments against the plan that it saw, and adds the application's. `whole` is the tool's own plan.
+/// Checks the model's arguments against `shown`, the plan that the model saw, and adds those of the application. `whole` is the tool's own
+/// plan.
 pub(super) fn join(
     shown: &Plan,
     whole: &Plan,
@@ -126,7 +127,7 @@ pub(super) fn join(
         let text = arguments.to_owned();
         return Ok(JoinedArguments { text, coercions: parsed.coercions, value: parsed.value });
     };
-    // Where other keys are kept, a hidden argument would come in again, by its name or an alias.
+    // If unknown keys are kept, the model could still send a hidden argument, by its name or an alias.
     let is_hidden = |key: &&String| {
         whole.parameter_of(key).is_some_and(|name| hidden.iter().any(|argument| argument.name == name))
     };
@@ -149,7 +150,7 @@ pub(super) fn join(
         let is_as_sent = !parsed.coercions.iter().any(|coercion| {
             coercion.path.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
-        // Numbers stay as exact as they were written.
+        // An uncoerced value is copied as it was sent, so that numbers keep all digits.
         match raw.get(key).filter(|_| is_as_sent) {
             Some(raw) => push(key, raw),
             None => push(key, &value.to_string()),

@@ -27,7 +27,7 @@ use tracing::Span;
 /// The message for the model when a tool redacts its errors.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
-/// How a call ended, with the questions for which it is suspended.
+/// How a call ended, with the questions for which it is suspended, if it is.
 pub(crate) struct InvokedCall {
     pub(crate) outcome: ToolOutcome,
     pub(crate) coercions: Vec<Coercion>,
@@ -137,7 +137,7 @@ pub(super) async fn invoke(
         BodyEnd::TimedOut => timed_out(limit.unwrap_or_default()),
         BodyEnd::Cancelled => aborted(cx),
     };
-    // A body that suspends its call and ends in the same moment has ended.
+    // A body that asks and ends in the same poll has ended, so its questions are dropped.
     cx.take_questions();
     // A body that gives up because its call is cancelled was interrupted; it did not fail.
     if is_cancelled && is_own_error(&outcome) {
@@ -191,7 +191,7 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// Changes what a body returned, if its tool is not trusted.
+/// Changes the result of a body, if its tool is marked as untrusted.
 fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     let options = tool.options();
     if options.neutralizes {
@@ -202,7 +202,7 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     }
 }
 
-/// Only the library gives the handles under which its own calls wait.
+/// Fails a call whose tool deferred its result under a handle that is reserved for the library.
 fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if tool.options().of_assistant.is_none()
         && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES))
@@ -234,7 +234,7 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// The time limit of a body. It stands still while a person is asked, and begins anew with the input.
+/// The time limit of a body. It is paused while a person is asked, and starts anew with the input.
 struct BodyTimer {
     timer: BoxFuture<'static, ()>,
     limit: Duration,
@@ -268,7 +268,7 @@ enum BodyEnd {
     Cancelled,
 }
 
-/// Waits for the body, its timeout, and cancellation, which leaves the body a grace period.
+/// Waits until the body ends, its timeout is reached, or the grace period after a cancellation is over.
 async fn supervise(
     call: &mut SupervisedBody<'_>,
     mut timer: Option<BodyTimer>,
@@ -307,13 +307,13 @@ async fn supervise(
     .await
 }
 
-/// A body whose panics become values when it is created, polled and dropped. Dropped before its end, it cancels what it started
-/// elsewhere, such as work on a blocking pool.
+/// A body whose panics are caught when it is created, polled and dropped. If it is dropped before its end, it cancels its token, which
+/// stops work that the body started elsewhere, such as on a blocking pool.
 struct SupervisedBody<'a> {
     body: Option<BoxFuture<'a, ToolOutcome>>,
     panicked: Option<String>,
     cx: &'a ToolContext,
-    /// The span for what the body logs, on any thread.
+    /// The span in which the body logs, on any thread.
     span: Span,
 }
 
@@ -363,7 +363,7 @@ impl<'a> SupervisedBody<'a> {
 }
 
 impl Drop for SupervisedBody<'_> {
-    /// The caller may drop the call at any time.
+    /// Stops the body, because the caller may drop the call at any time.
     fn drop(&mut self) {
         self.stop("the caller stopped waiting");
     }

@@ -10,9 +10,9 @@ use super::registry::Registry;
 use std::fmt;
 
 impl Registry {
-    /// Reports what makes these tools hard to choose or to call correctly: parameters without a description, descriptions with
-    /// other names, similar words, texts that are too long or repeated, names that a provider refuses, examples that would be
-    /// refused, definitions that cost many tokens in each request. For a test:
+    /// Reports what makes these tools hard to choose or to call correctly: parameters without a description, descriptions that name a
+    /// parameter that does not exist, similar words, texts that are too long or repeated, names that a provider refuses, examples that
+    /// would be refused, definitions that cost many tokens in each request. For a test:
     ///
     /// ```
     /// use agent::{Registry, lint::Lint, tool, tools};
@@ -37,10 +37,11 @@ impl Registry {
     /// ```
     ///
     /// Types whose `Debug` shows an argument marked `#[arg(secret)]` are found, too ([`Lint::SecretInDebug`]): two values are made that
-    /// differ in the secret alone, and a finding is made if their texts differ. A `Debug` by hand that leaves the secret out is none.
+    /// differ in the secret alone, and a finding is made if their texts differ. A `Debug` by hand that leaves the secret out causes no
+    /// finding.
     ///
-    /// Tools of others, such as those of an MCP server or of a schema that is read at run time, have hints for who uses them, and
-    /// one finding for all parameters with the same fault. Names that look alike are reported once, at the last of the group:
+    /// For foreign tools, such as those of an MCP server or of a schema that is read at run time, the hints are for their user, and all
+    /// parameters with the same fault have one finding. Names that look alike are reported once, at the last of the group:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};
@@ -57,8 +58,8 @@ impl Registry {
     /// # Ok(()) }
     /// ```
     ///
-    /// The same tools have the same findings in the same order: those of each tool in the order of registration, then those of several tools
-    /// together. Findings are not errors: the tools work.
+    /// The order of findings is fixed: those of each tool in the order of registration, then those about several tools. Findings are not
+    /// errors: the tools work.
     #[must_use = "the tools work all the same: a test compares the findings with `[]`"]
     pub fn lint(&self) -> Vec<LintFinding> {
         let mut findings = Vec::new();

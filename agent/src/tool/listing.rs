@@ -2,7 +2,7 @@
 
 use super::set::Entry;
 
-/// A tool that is a type. `#[tool]` generates one beside a function.
+/// A tool that is a type. For a function, `#[tool]` generates a type of the same name.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
@@ -59,7 +59,7 @@ pub const fn duplicate_message<const N: usize>(name: &str) -> [u8; N] {
     out
 }
 
-/// Does not compile if `name` is one of those `before` it.
+/// Does not compile if `name` is one of the names `before` it in the list.
 #[doc(hidden)]
 #[track_caller]
 pub const fn assert_distinct(name: &str, before: &[&str], message: &[u8]) {

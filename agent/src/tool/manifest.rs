@@ -54,7 +54,7 @@ impl Registry {
 }
 
 fn shown(definition: &ToolDefinition) -> Value {
-    // Names, texts and JSON: nothing that could fail.
+    // Names, texts and JSON always serialize.
     serde_json::to_value(definition).unwrap_or_default()
 }
 
@@ -114,8 +114,8 @@ impl ToolManifest {
         format!("{:032x}", hash.0)
     }
 
-    /// Returns how `now` differs from this manifest, a sentence for each difference: first of the tools of this one, then new ones. After 200
-    /// differences the rest is counted.
+    /// Returns how `now` differs from this manifest, a sentence for each difference: first about the tools of this manifest, then about new
+    /// tools. Beyond 200 differences only their number is given.
     pub fn drift(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         for before in &self.tools {
@@ -152,7 +152,7 @@ fn name_of(tool: &Value) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Finds the places where the two differ, and reports the outermost that covers a difference.
+/// Adds the differences of two definitions to `found`. Only objects are compared key by key; a list that differs is one difference.
 fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(one), Value::Object(other)) => {
@@ -173,7 +173,7 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
     }
 }
 
-/// One difference.
+/// One difference; `Display` writes its sentence.
 struct ToolDifference<'m> {
     tool: &'m str,
     /// The JSON pointer into the definition; empty for the whole tool.
@@ -183,17 +183,17 @@ struct ToolDifference<'m> {
     after: Option<&'m Value>,
 }
 
-/// How a place, or a tool, differs.
+/// How a tool, or a value in its definition, differs.
 #[derive(Clone, Copy)]
 enum DifferenceKind {
     Added,
     Removed,
     Changed,
-    /// The order of the tools changed; this is the first one at another place.
+    /// The order of the tools changed; the tool is the first one with another position.
     Moved,
 }
 
-/// Returns the sentence of one difference.
+/// Returns the sentence about one difference.
 fn difference(
     tool: &str,
     path: &str,

@@ -1,7 +1,7 @@
-//! Tools as values: their options, the bodies that are written by hand, how a call ends, and what can be wrong with a set of tools.
+//! Tools as values: their options, bodies that are written by hand, the outcomes of calls, and the errors of a set of tools.
 //!
-//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), of which a [policy](ToolPolicy) is a part, and a [body](ToolBody). Most
-//! tools need nothing from here: `#[tool]` has every one of the [options](ToolOptions), and `#[tool]` and closures make the bodies.
+//! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), which includes a [policy](ToolPolicy), and a [body](ToolBody). Most
+//! tools need nothing from this module: `#[tool]` has all [options](ToolOptions), and it makes the bodies, as closures do.
 //!
 //! ```
 //! use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -25,13 +25,13 @@
 //! # Ok(()) }
 //! ```
 
-// The modules: `value` has the tool, `definition` and `options` what is set about it, `body` its body, `hidden` the arguments that the
-// application adds. `context`, `state`, `cancel`, `executor` and `progress` are for bodies; `output`, `outcome` and `error` are the results.
-// `registry` and `invoke` run one call, `trace` and `capture` record it, `secrets` withholds its secrets, and `untrusted` marks its result.
-// `written` is its text in requests.
-// `combine` derives sets and searches for tools. `builder` and `parameters` make tools at run time. `lint`, `examples`, `dialect` and
-// `manifest` serve tests. The macros use `arguments`, `glue`, `set`, `listing`, `probe`, `composed`, `constraint`, `convert`, `schemas` and
-// `result_schema`. Nothing here uses a clock, a thread pool or a network: waiting goes through `Executor`.
+// The modules: `value` has the tool, `definition` and `options` its settings, `body` its body, `hidden` the arguments that the application
+// adds. `context`, `state`, `cancel`, `executor` and `progress` are for bodies; `output`, `outcome` and `error` are the results. `registry`
+// and `invoke` run one call, `trace` and `capture` record it, `secrets` withholds its secrets, and `untrusted` marks its result. `written`
+// has the texts of a definition in requests. `combine` derives sets and searches for tools. `builder` and `parameters` make tools at run
+// time. `lint`, `examples`, `dialect` and `manifest` serve tests. The macros use `arguments`, `glue`, `set`, `listing`, `probe`,
+// `composed`, `constraint`, `convert`, `schemas` and `result_schema`. Nothing here uses a clock, a thread pool or a network: waiting goes
+// through `Executor`.
 
 pub(crate) mod annotations;
 pub(crate) mod approval;

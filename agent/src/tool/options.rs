@@ -14,11 +14,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything that is set about a tool beside its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) and a
-/// [`ToolPolicy`] are views of it.
+/// The options of a tool: everything except its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) and a [`ToolPolicy`]
+/// are views of it.
 ///
-/// The setters have the names of the options of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same ones.
-/// [`Tool::configure`](crate::Tool::configure) changes the options of any tool:
+/// The setters have the names of the options of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
+/// setters. [`Tool::configure`](crate::Tool::configure) changes the options of any tool:
 ///
 /// ```
 /// use agent::{Registry, tool, tools};
@@ -50,7 +50,7 @@ pub struct ToolOptions {
     pub(super) strict: Option<bool>,
     pub(super) deferred: bool,
     pub(super) meta: Map<String, Value>,
-    /// Whether its texts are doc comments of this program, for hints of the lint.
+    /// Whether the texts of the tool are doc comments of this program, which the hints of the lint depend on.
     pub(super) is_in_code: bool,
     pub(super) policy: ToolPolicy,
     pub(crate) arguments: PlanOptions,
@@ -61,7 +61,7 @@ pub struct ToolOptions {
     pub(super) examples_for: Option<Arc<ExamplesFor>>,
     pub(super) format_result: Option<Arc<FormatResult>>,
     pub(super) triggers_follow_up: Option<Arc<TriggersFollowUp>>,
-    /// Set if a call of the tool is a run of an assistant: what the runtime needs of it.
+    /// The data that the runtime needs of an assistant; set if a call of the tool is a run of this assistant.
     pub(crate) of_assistant: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -71,7 +71,7 @@ type ExamplesFor = dyn Fn(&Source) -> Option<Vec<Value>> + Send + Sync;
 type FormatResult = dyn Fn(&ToolArguments, &ToolResultMessage) -> Option<Vec<Part>> + Send + Sync;
 type TriggersFollowUp = dyn Fn(&ToolArguments, &ToolResultMessage) -> bool + Send + Sync;
 
-/// Writes the setters, for every type with options: `$options` returns them.
+/// Writes the setters for a type with options. `$options` is the method that returns the options.
 macro_rules! setters {
     ($options:ident) => {
         /// Sets the name that the model calls: `[A-Za-z0-9_-]{1,64}`.
@@ -191,7 +191,7 @@ macro_rules! setters {
             self
         }
 
-        /// Removes the time limit, also that of the caller.
+        /// Removes the time limit, including the caller's default.
         pub fn without_timeout(mut self) -> Self {
             self.$options().policy.timeout = Some(Duration::MAX);
             self
@@ -270,7 +270,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the maximum length of a result in bytes; longer ones are cut.
+        /// Sets the maximum length of a result in bytes; longer results are cut.
         pub fn max_result_bytes(mut self, bytes: usize) -> Self {
             self.$options().policy.max_result_bytes = Some(bytes);
             self
@@ -322,14 +322,14 @@ macro_rules! setters {
             self
         }
 
-        /// Sets what is coerced in arguments.
+        /// Sets the policy for coercions of arguments.
         pub fn coerce(mut self, policy: CoercionPolicy) -> Self {
             let options = self.$options();
             options.arguments = options.arguments.coercion(policy);
             self
         }
 
-        /// Sets what happens to arguments that the tool does not have.
+        /// Sets what happens to sent arguments that the tool does not know.
         pub fn unknown(mut self, unknown: UnknownKeys) -> Self {
             let options = self.$options();
             options.arguments = options.arguments.unknown(unknown);
@@ -353,9 +353,10 @@ macro_rules! setters {
             self
         }
 
-        /// Puts what the body returns, its errors included, into an envelope: for results that may contain text of strangers, such as web
-        /// pages, mail, or the results of a foreign MCP server. The model reads a line that says so, the content unchanged, and an end tag. The
-        /// boundary is random for each result, so that no text can end the envelope. Structured data and metadata stay as they are.
+        /// Puts the results of the body, its errors included, into an envelope. Use it for results that may contain text of strangers, such
+        /// as web pages, mail, or the results of a foreign MCP server. The model reads a line that says that the content is not trusted,
+        /// the unchanged content, and an end tag. The boundary is random for each result, so that no text can end the envelope. Structured
+        /// data and metadata stay as they are.
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value};
@@ -388,9 +389,9 @@ macro_rules! setters {
             self
         }
 
-        /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. The function runs
-        /// before every check, so running it twice must have the same result as once. Arguments that are not an object are not passed
-        /// to it. An error ends the call with the code `prepare_error`.
+        /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. The function runs before
+        /// every check, which may happen more than once, so running it on its own result must change nothing. Arguments that are not an
+        /// object are not passed to it. An error ends the call with the code `prepare_error`.
         ///
         /// ```
         /// use agent::{Registry, ToolBuilder, ToolContext, ToolError, Value, message::ToolCall, tools};

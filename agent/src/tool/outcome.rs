@@ -1,4 +1,4 @@
-//! How a call ended. Every way of ending is data, and all but one are a result for the model.
+//! How a call ended. Every outcome is data, and every one but a deferred result is a result for the model.
 
 use super::error::ToolError;
 use super::output::{Control, ToolOutput};
@@ -35,7 +35,7 @@ use std::fmt;
 /// # Ok(()) }
 /// ```
 ///
-/// What applications, models and messages read from an outcome:
+/// Applications, models and messages read different parts of an outcome:
 ///
 /// ```
 /// use agent::message::OutcomeKind;
@@ -104,7 +104,7 @@ pub enum ToolOutcome {
     Unknown(Map<String, Value>),
 }
 
-/// Outcomes that a later version stored are kept.
+/// Keeps outcomes of a kind that only a later version knows.
 impl<'de> Deserialize<'de> for ToolOutcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -309,7 +309,7 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns whether the run continues, as far as the tool says.
+    /// Returns whether the run continues, by the output or the metadata of the tool.
     pub(crate) fn control(&self) -> Control {
         match self {
             Self::Completed(output) => output.control,

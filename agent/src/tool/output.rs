@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// The output of a completed call: content for the model, the same as structured data, and metadata that only the application sees.
+/// The output of a completed call: content for the model, the result as structured data, and metadata that only the application sees.
 ///
 /// ```
 /// use agent::ToolOutput;
@@ -115,14 +115,14 @@ impl ToolOutput {
         Self::parts(vec![Part::image(bytes.into(), mime_type)])
     }
 
-    /// Creates an output with a value as JSON text. A string stays text, and `null` becomes the text `There is none.`, because a
-    /// model cannot tell an empty result from a success without a value. An object or a list is also kept as
-    /// [`structured`](Self::structured) data. JSON has no form for numbers that are not finite: such a number alone becomes the
-    /// text `NaN`, `inf` or `-inf`; inside a value it is an error.
+    /// Creates an output with a value as JSON text. A string stays text, and `null` becomes the text `There is none.`, because a model
+    /// cannot tell an empty result from a success without a value. An object or a list is also kept as [`structured`](Self::structured)
+    /// data. JSON has no form for numbers that are not finite. A value that is such a number becomes the text `NaN`, `inf` or `-inf`; a
+    /// number inside of a value is an error.
     ///
     /// # Errors
-    /// Fails when the value cannot be serialized as JSON: a map with keys that are not text, a number in it that is not finite, or
-    /// an error of its own `Serialize`.
+    /// Fails when the value cannot be serialized as JSON: it has a map with keys that are not text, it contains a number that is not
+    /// finite, or its `Serialize` fails.
     ///
     /// ```
     /// # use agent::ToolOutput;

@@ -38,12 +38,12 @@ use serde_json::{Map, Value, json};
 pub struct Parameters {
     properties: Map<String, Value>,
     required: Vec<Value>,
-    /// The name that was added last, for keywords.
+    /// The name that was added last, which [`with_keyword`](Self::with_keyword) refers to.
     last: Option<String>,
     error: Option<DefinitionError>,
 }
 
-/// Generates the methods for each kind, for every type with parameters: `$to` leads to the [`Parameters`].
+/// Generates the methods for each kind of parameter, for a type with parameters. `$to` is the method that changes its [`Parameters`].
 macro_rules! kinds {
     ($to:ident) => {
         kinds! { @plain $to

@@ -30,7 +30,7 @@ use std::time::Duration;
 pub enum Effect {
     /// No effects: it may be run any number of times.
     Pure,
-    /// Repeated runs with the same idempotency key have the same effect as one.
+    /// Repeated runs with the same idempotency key have the same effect as one run.
     Idempotent,
     /// Something that must not happen twice. This is the default, because it is the safe assumption.
     #[default]
@@ -64,14 +64,13 @@ pub enum Effect {
 pub struct ToolPolicy {
     /// The effects of running the tool.
     pub effect: Effect,
-    /// The time limit of a body. After that its token is cancelled, its future is dropped, and the call fails with the code `timeout`.
-    /// [`Duration::MAX`] is no limit. `None`: the caller's
-    /// [default](crate::ToolContext::with_default_timeout).
+    /// The time limit of a body. When it is reached, the token of the call is cancelled, the body is dropped, and the call fails with the
+    /// code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's [default](crate::ToolContext::with_default_timeout).
     pub timeout: Option<Duration>,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
-    /// Maximum number of times that the body may be started for one call when something outside of it fails: a crash, or a lost
-    /// engine. A body with the effect [`Once`](Effect::Once) is never started again. `None`: the driver decides.
+    /// Maximum number of times that the body may be started for one call, for failures outside of the body: a crash, or a lost engine. A
+    /// body with the effect [`Once`](Effect::Once) is never started again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// The number of further calls that a model gets in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). `None`: the driver decides.
@@ -80,8 +79,8 @@ pub struct ToolPolicy {
     pub approval: Approval,
     /// Whether no other call of the same reply runs at the same time.
     pub exclusive: bool,
-    /// Whether a completed result is cached for the same arguments. `None`: the driver decides. An assistant caches for each session and
-    /// source, and not where the tool could read state of the prompt; see `AssistantBuilder::cache_results`.
+    /// Whether a completed result is cached for the same arguments. `None`: the driver decides. An assistant has a cache for each session
+    /// and source, and caches nothing if the tool could read state of the prompt; see `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
     /// Whether the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again although its effect
     /// is [`Once`](Effect::Once).
@@ -91,10 +90,10 @@ pub struct ToolPolicy {
     /// Whether the model is asked at once when a call that was made outside of a run is recorded; see
     /// [`ToolOptions::triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
-    /// Whether results are never cleared from what is sent of a long conversation, in an assistant that
-    /// [manages the context](crate::AssistantBuilder::manage_context). A summary may still replace the messages around them.
+    /// Whether results are kept when an assistant that [manages the context](crate::AssistantBuilder::manage_context) clears old results
+    /// from its requests. A summary may still replace the messages around them.
     pub keep_result: bool,
-    /// Maximum length of a result in bytes; longer ones are cut. `None`: the driver decides.
+    /// Maximum length of a result in bytes; longer results are cut. `None`: the driver decides.
     pub max_result_bytes: Option<usize>,
 }
 

@@ -1,8 +1,8 @@
 //! Questions about types that generated code asks at compile time.
 //!
-//! An inherent associated constant takes precedence over a trait's, but only where its bounds hold. So a constant of [`Probe<T>`]
-//! is the answer for types that meet a bound, and the trait's is the answer for all others. This works through aliases, and needs
-//! no bound on `T` where the question is asked.
+//! An inherent associated constant takes precedence over a trait's, but only where its bounds hold. So a constant of [`Probe<T>`] is the
+//! answer for types that meet a bound, and the constant of the trait is the answer for all other types. This works through aliases, and
+//! needs no bound on `T` where the question is asked.
 
 #![expect(
     missing_docs,
@@ -29,7 +29,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// Whether it is a whole argument object, as `OBJECT`.
+/// `OBJECT`, whether a type is a whole argument object, for types that are not [`ToolArgs`].
 pub trait ObjectUnknown {
     const OBJECT: bool = false;
 }
@@ -40,7 +40,7 @@ impl<T: ToolArgs> Probe<T> {
     pub const OBJECT: bool = T::OBJECT;
 }
 
-/// Whether it can be an argument, as `ARGUMENT`.
+/// `ARGUMENT`, whether a type can be an argument, for types that are not an [`Argument`].
 pub trait ArgumentUnknown {
     const ARGUMENT: bool = false;
 }
@@ -51,7 +51,7 @@ impl<T: Argument> Probe<T> {
     pub const ARGUMENT: bool = true;
 }
 
-/// Whether it implements `RunTool`, as `RUNS`.
+/// `RUNS`, whether a type implements `RunTool`, for types that do not.
 pub trait RunUnknown {
     const RUNS: bool = false;
 }
@@ -62,7 +62,7 @@ impl<T: RunTool> Probe<T> {
     pub const RUNS: bool = true;
 }
 
-/// How to find out whether its `Debug` shows its secrets, as `DEBUG`.
+/// `DEBUG`, the test whether the `Debug` of a type shows its secrets, for types that cannot be tested.
 pub trait DebugUnknown {
     const DEBUG: Option<AskDebug> = None;
 }
@@ -76,7 +76,7 @@ impl<T: std::fmt::Debug + DeserializeOwned + JsonSchema> Probe<T> {
 /// Asserts that a struct implements `RunTool`.
 pub const fn runs<T: RunTool>() {}
 
-/// Advice to use another type, as `BY_VALUE` and `BY_REFERENCE`.
+/// `BY_VALUE` and `BY_REFERENCE`, the advice to use another type, for types without advice.
 pub trait AdviceUnknown {
     const BY_VALUE: Option<&'static str> = None;
     const BY_REFERENCE: Option<&'static str> = None;
@@ -230,8 +230,8 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// Asserts that a type is an [`Argument`]. `L` is what it is made of, for the advice. That it is `Send` is a bound of its
-/// own, so that the compiler says which part of the type is not.
+/// Asserts that a type is an [`Argument`]. `L` is the type that the advice names. `Send` is a separate bound, so that the compiler names
+/// the part of the type that is not `Send`.
 pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
 
 /// A type that can be a by-value parameter.
@@ -247,7 +247,7 @@ pub trait ParameterOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> ParameterOf<L> for T {}
 
-/// Asserts that a type can be a field of arguments. `L` is what it is made of, for the advice.
+/// Asserts that a type can be a field of arguments. `L` is the type that the advice names.
 pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
 
 /// A type that can be a field of arguments.
@@ -262,15 +262,15 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The same requirements, as the derives on a mirror type may assume them.
+/// The bounds of [`FieldOf`] as a plain trait, which the derives on a mirror type may assume.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
 
-/// Asserts that a type can be a field of what is returned. `L` is what it is made of, for the advice.
+/// Asserts that a type can be a field of a tool's result. `L` is the type that the advice names.
 pub const fn output<T: OutputOf<L>, L: ?Sized>() {}
 
-/// A type that can be a field of what a tool returns.
+/// A type that can be a field of a tool's result.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of what a tool returns",
     label = "cannot be written as JSON",
@@ -282,12 +282,12 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The same requirements, as the derive on a mirror type may assume them.
+/// The bounds of [`OutputOf`] as a plain trait, which the derive on a mirror type may assume.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
 
-/// Whether it has a schema, as `DESCRIBED`.
+/// `DESCRIBED`, whether a type has a schema, for types without one.
 pub trait SchemaUnknown {
     const DESCRIBED: bool = false;
 }
@@ -298,7 +298,7 @@ impl<T: JsonSchema> Probe<T> {
     pub const DESCRIBED: bool = true;
 }
 
-/// Called where the derive on a mirror type generated nothing because [`field`] reported an error.
+/// Provides `deserialize` for a mirror type whose derive generated nothing because [`field`] reported an error.
 pub trait NotRead<U> {
     fn deserialize<'de, D: Deserializer<'de>>(_: D) -> Result<U, D::Error> {
         unreachable!("arguments with such a field do not compile")
@@ -307,7 +307,7 @@ pub trait NotRead<U> {
 
 impl<M, U> NotRead<U> for M {}
 
-/// Called where the derive on a mirror type generated nothing because [`output`] reported an error.
+/// Provides `serialize` for a mirror type whose derive generated nothing because [`output`] reported an error.
 pub trait NotWritten<U> {
     fn serialize<S: Serializer>(_: &U, _: S) -> Result<S::Ok, S::Error> {
         unreachable!("a result with such a field does not compile")
@@ -329,20 +329,20 @@ impl<T: Send + Sync + 'static> SharedReceiver for T {}
 /// Asserts that a value can be shared between calls.
 pub const fn shared<T: SharedReceiver>() {}
 
-/// Whether a type is used itself, as a type: the answer to [`ArgumentUnknown::ARGUMENT`] and the like.
+/// Whether a type is used as it is, as a type-level boolean: the answer to [`ArgumentUnknown::ARGUMENT`] and similar constants.
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// Whether a type is replaced, as a type: one with advice is.
+/// Whether a type is replaced, as a type-level boolean. Types with advice are.
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 
-/// Replaces the type of a parameter that is not an argument, so that one mistake causes one message: it satisfies the derives and
-/// the assertions.
+/// Replaces the type of a parameter that is not an argument, so that one mistake causes one message. It satisfies the derives and the
+/// assertions.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct StandIn {}
 
-/// The field for a parameter of type `T`.
+/// The type of the field for a parameter of type `T`: `T`, or a [`StandIn`].
 pub trait OrStandIn<T> {
     type Field;
     fn take(value: T) -> Self::Field;
@@ -402,7 +402,7 @@ impl<T> OrStandIn<T> for ReplacedType<true> {
     }
 }
 
-/// The body of a struct that is a tool.
+/// The body of a struct tool, or nothing if the struct does not implement [`RunTool`].
 pub trait OrIdle<T> {
     type Output: Send;
     fn run(value: T, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;

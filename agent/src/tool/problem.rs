@@ -7,7 +7,7 @@ use crate::args::{InvalidArguments, Issue};
 use crate::schema::{Change, Dialect};
 use std::fmt::{self, Write};
 
-/// Maximum number of tools that the text about an unknown one lists.
+/// Maximum number of tools that the text about an unknown tool lists.
 const LISTED: usize = 40;
 
 /// A name that no tool has. `Display` is the sentence for the model.
@@ -98,7 +98,7 @@ impl RegistryError {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems }) }
     }
 
-    /// The same text for a prompt of an assistant, where only the prompt can add the state.
+    /// Returns the text of the error for a prompt of an assistant, where only the prompt can add missing state.
     #[cfg(feature = "runtime")]
     pub(crate) fn of_a_prompt(&self) -> String {
         let problem = |problem: &RegistryProblem| match problem {
@@ -178,7 +178,7 @@ pub enum RegistryProblem {
         tool: String,
         /// The type of the state.
         state: StateKey,
-        /// Whether an `Arc` of the type was given as a value of its own.
+        /// Whether an `Arc` of the type was added as a value, instead of as shared state.
         given_as_arc: bool,
     },
     /// An example would be refused as a call.

@@ -19,8 +19,8 @@ pub(super) const SECRET_MARK: &str = "x-secret";
 
 /// A question of a tool to a person, made by [`ToolContext::ask`](crate::ToolContext::ask).
 ///
-/// A function of the application answers it at once ([`on_question`](crate::ToolContext::on_question)), or it is one of the
-/// questions of a suspended run. It can be serialized and shown.
+/// A function of the application answers it at once ([`on_question`](crate::ToolContext::on_question)), or it is one of the questions of a
+/// suspended run. A question can be serialized and shown.
 ///
 /// ```
 /// use agent::tool::{Question, QuestionInput};
@@ -49,21 +49,21 @@ pub(super) const SECRET_MARK: &str = "x-secret";
 pub struct Question {
     /// The id of the question, unique in its run and all runs around it.
     pub request_id: String,
-    /// The place of the run that asks, in its tree: empty, unless the run is that of a sub-agent.
+    /// The path of the run that asks; empty, unless it is the run of a sub-agent.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
     pub path: RunPath,
     /// The id of the call whose tool asks.
     pub call_id: String,
     /// The name of the tool that asks.
     pub tool: String,
-    /// The name of the MCP server that asks, if its tool does.
+    /// The name of the MCP server that asks, if the question is from a tool of a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// The text for the person.
     pub message: String,
     /// The JSON Schema of the input. A type that is not an object has one property `value`. Secret fields have `"x-secret": true`.
     pub schema: Value,
-    /// The report on the input before, if the question is asked again.
+    /// The report on the refused input, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
     /// The number of the question in its call, counted from 0.
@@ -74,15 +74,15 @@ pub struct Question {
     /// Whether the input has secrets, which are not stored.
     #[serde(default)]
     pub(crate) is_secret: bool,
-    /// The state of the call at the server, if a tool of an MCP server asks.
+    /// The state with which an MCP server continues the call, if a tool of the server asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continuation: Option<Continuation>,
-    /// Whether listeners know that it was asked.
+    /// Whether listeners were notified of the question.
     #[serde(skip)]
     pub(crate) is_announced: bool,
 }
 
-/// The state with which an MCP server continues a call that asked.
+/// The state with which an MCP server continues a call after its questions were answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Continuation {
     /// The server's key of the question.
@@ -90,20 +90,20 @@ pub(crate) struct Continuation {
     /// The server's state of the call, which is returned unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
-    /// The number of rounds of questions before.
+    /// The number of earlier rounds of questions in the call.
     pub(crate) round: u32,
 }
 
 impl Question {
-    /// Checks an input as the tool will, so that a form can show what is wrong with it.
+    /// Checks an input as the tool will, so that a form can show the issues.
     ///
     /// # Errors
-    /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not one.
+    /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not valid.
     pub fn check(&self, input: &Value) -> Result<(), AskError> {
         self.accepted(input).map(drop)
     }
 
-    /// Returns an input as its schema accepts it.
+    /// Returns an input after it was checked and coerced by the schema.
     pub(crate) fn accepted(&self, input: &Value) -> Result<Value, AskError> {
         let plan = self.plan()?;
         let [first, second] =
@@ -144,13 +144,14 @@ impl Question {
         crate::schema::form(&self.schema).map_err(|path| AskError::NoForm { path })
     }
 
-    /// Whether an input that is not an object is the value of a property.
+    /// Whether the input is not an object, so that the schema has it as the property `value`.
     pub(super) fn is_wrapped(&self) -> bool {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
     }
 
-    /// Returns the texts of an input: as it is, and as the property that stands for it.
+    /// Returns the two texts that an input may mean, in the order in which they are tried: the input itself, and an object with the input
+    /// as the property `value`.
     pub(super) fn texts(&self, input: &Value) -> [String; 2] {
         let plain = input.to_string();
         if !self.is_wrapped() {
@@ -162,7 +163,7 @@ impl Question {
         if has_property { [plain, wrapped] } else { [wrapped.clone(), wrapped] }
     }
 
-    /// Whether both ask for the same.
+    /// Whether both questions have the same message and schema.
     pub(crate) fn asks_like(&self, other: &Self) -> bool {
         self.message == other.message && self.schema == other.schema
     }
@@ -229,7 +230,7 @@ impl fmt::Debug for QuestionInput {
     }
 }
 
-/// Why a question has no answer. As the error of a tool, its text tells the model.
+/// Why a question has no answer. If a tool returns this error, the model reads its text.
 ///
 /// ```
 /// use agent::{ToolError, ToolOutcome, tool::AskError};
@@ -247,7 +248,7 @@ pub enum AskError {
     /// The person dismissed the question.
     #[error("the person dismissed the question")]
     Dismissed,
-    /// No input fitted, after three tries.
+    /// Three inputs were refused.
     #[error("the answer does not fit: {report}")]
     #[non_exhaustive]
     Refused {
@@ -264,14 +265,14 @@ pub enum AskError {
         /// The name of the tool. The option `asks` of `#[tool]` allows it.
         tool: String,
     },
-    /// The question is not valid: its type has no schema, its message is longer than 4 KiB, or it is the 65th of its call.
+    /// The question is not valid: its type has no schema, its message is longer than 4 KiB, or it is the 65th question of its call.
     #[error("the question is not valid: {message}")]
     #[non_exhaustive]
     Invalid {
         /// The reason.
         message: String,
     },
-    /// The question has no form, which the person who is asked needs, as in MCP.
+    /// The question cannot be shown as a form, and the client that asks the person needs one, as in MCP.
     #[error("the question has no form: `{path}` is neither a scalar nor a choice")]
     #[non_exhaustive]
     NoForm {
@@ -301,14 +302,14 @@ impl AskError {
     }
 }
 
-/// The input to a question of a call, for the next start of its body.
+/// The input to a question of a call, which the restarted body gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedInput {
     pub(crate) question: Question,
     pub(crate) input: QuestionInput,
 }
 
-/// Writes inputs without those that have secrets.
+/// Serializes the inputs, except those with secrets.
 pub(crate) fn serialize_inputs<S: serde::Serializer>(
     inputs: &[RecordedInput],
     serializer: S,

@@ -48,16 +48,15 @@ impl Registry {
     /// Creates a registry of the tools of a [`tools!`](crate::tools) list, or of any other value that contains tools.
     ///
     /// # Errors
-    /// Lists everything that is wrong: two tools with the same name, a schema that cannot be compiled, two parameters of one name, a default that
-    /// breaks the constraints of its own parameter, a timeout without a clock
-    /// (without the feature `runtime`).
+    /// Lists everything that is wrong: two tools with the same name, a schema that cannot be compiled, two parameters of one name, a
+    /// default that breaks the constraints of its own parameter, or a timeout without a clock, which the feature `runtime` provides.
     pub fn new(tools: impl IntoTools) -> Result<Self, RegistryError> {
         let (registry, problems) = Self::assemble(tools.into_tools(), StateMap::default());
         RegistryError::none_of(problems)?;
         Ok(registry)
     }
 
-    /// Assembles what is valid, and returns it with everything that is wrong with the tools.
+    /// Creates a registry of the valid tools, and returns it with all problems of the set.
     pub(crate) fn assemble(set: ToolSet, state: StateMap) -> (Self, Vec<RegistryProblem>) {
         let (mut registry, mut problems) = (Inner { state, ..Inner::default() }, Vec::new());
         registry.add_all(set, &mut problems);
@@ -83,7 +82,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// Lists everything that is wrong, as [`new`](Self::new) does. Then none of the tools is added.
+    /// Lists everything that is wrong, as [`new`](Self::new) does. If it fails, none of the tools is added.
     pub fn register(&mut self, tools: impl IntoTools) -> Result<&mut Self, RegistryError> {
         let (mut changed, mut problems) = (Inner::clone(&self.inner), Vec::new());
         changed.add_all(tools.into_tools(), &mut problems);
@@ -92,7 +91,7 @@ impl Registry {
         Ok(self)
     }
 
-    /// Adds a value as state. Parameters `&T` receive it, unless the context of a call has a value of that type itself.
+    /// Adds a value as state. Parameters `&T` receive this value, unless the context of a call has a value of that type.
     ///
     /// # Errors
     /// Fails when there already is state of that type.
@@ -151,7 +150,7 @@ impl Registry {
     /// Returns the tool with this name.
     ///
     /// # Errors
-    /// Fails when there is none; the text lists the tools, and those with a similar name.
+    /// Fails when there is no such tool; the text suggests tools with a similar name and lists all tools.
     ///
     /// ```
     /// use agent::{Registry, tool, tool::RegistryProblem, tools};
@@ -186,7 +185,8 @@ impl Registry {
         self.inner.definitions.iter().map(ToolDefinition::name)
     }
 
-    /// Returns what models see, in the order of registration. The list is shared, not copied; iterate over it with `.iter()`.
+    /// Returns the definitions that models see, in the order of registration. The list is shared, not copied; iterate over it with
+    /// `.iter()`.
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -209,14 +209,14 @@ impl Registry {
         self.inner.definitions.clone()
     }
 
-    /// Returns what withholds the secret arguments of the tools.
+    /// Returns the [`SecretArguments`] of the tools, which withhold them.
     #[cfg(feature = "runtime")]
     pub(crate) fn secrets(&self) -> &Arc<SecretArguments> {
         &self.inner.secrets
     }
 
-    /// Returns what models see on behalf of `source`. Without a source, or if no tool depends on it, it is the shared list of
-    /// [`definitions`](Self::definitions).
+    /// Returns the definitions that models see on behalf of `source`. Without a source, or if no tool depends on the source, this is the
+    /// shared list of [`definitions`](Self::definitions).
     ///
     /// # Errors
     /// Lists every tool whose schema for this source cannot be compiled.
@@ -244,8 +244,8 @@ impl Registry {
         Ok(definitions.into())
     }
 
-    /// Returns what a model sees of a stored result: the tool's own [form](crate::tool::ToolOptions::format_result), or the stored content if
-    /// the tool has none, no longer exists, returns only blank text, or panics.
+    /// Returns the content of a stored result for a model: the tool's own [form](crate::tool::ToolOptions::format_result), or the stored
+    /// content if the tool has none, no longer exists, returns only blank text, or panics.
     pub fn shown_content<'m>(&self, call: &ToolCall, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
         let shown = self.ask_tool(call, result, None, Tool::format_result);
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
@@ -255,13 +255,14 @@ impl Registry {
         }
     }
 
-    /// Whether the model is asked at once when this call is [recorded](crate::tool::ToolOptions::triggers_follow_up). It is not if the tool no
-    /// longer exists, or panics.
+    /// Whether the model is asked at once when this call is [recorded](crate::tool::ToolOptions::triggers_follow_up). `false` if the tool
+    /// no longer exists, or its function panics.
     pub fn triggers_follow_up(&self, call: &ToolCall, result: &ToolResultMessage) -> bool {
         self.ask_tool(call, result, false, Tool::triggers_follow_up)
     }
 
-    /// Calls a function of the tool of a result, with the arguments that the call ran with: the model's, or those that a person changed.
+    /// Calls a function of the tool of a result with the arguments that the call ran with: those of the model, or those that a person
+    /// changed. Returns `otherwise` if there is no such tool, or the function panics.
     fn ask_tool<T>(
         &self,
         call: &ToolCall,
@@ -319,7 +320,7 @@ impl Registry {
         Self { inner: Arc::new(kept) }
     }
 
-    /// Returns the tools with these options, where they have none of their own, and without state.
+    /// Returns a registry without state, whose tools have these options as defaults for their own.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn with_options(&self, options: PlanOptions) -> Result<Self, RegistryError> {
         let tools: ToolSet = self.tools().cloned().collect();
@@ -443,7 +444,7 @@ impl Registry {
         self.run_call(call, InvokedArguments::Accepted(arguments), cx).await.into_result(call)
     }
 
-    /// Runs a call, and returns how it ended.
+    /// Runs a call, and returns its outcome and its open questions.
     pub(crate) async fn run_call(
         &self,
         call: &ToolCall,
@@ -472,7 +473,7 @@ impl Registry {
         tool.requires().iter().filter_map(|key| self.inner.state.value(key).cloned()).collect()
     }
 
-    /// Returns the context with the registry's state below it.
+    /// Returns the context with the state of the registry; the state of the run takes precedence.
     #[cfg(feature = "runtime")]
     pub(crate) fn context(&self, cx: &ToolContext) -> ToolContext {
         cx.over(&self.inner.state)
@@ -491,7 +492,7 @@ pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool
             suggestions = did_you_mean(own, names());
         }
     }
-    // Or a prefix: `mcp_notes_search_notes`.
+    // Some models put a prefix in front: `mcp_notes_search_notes`.
     let is_end = |tool: &&str| {
         let before = name.strip_suffix(*tool).unwrap_or_default();
         !tool.is_empty() && before.ends_with(|c: char| !c.is_alphanumeric())

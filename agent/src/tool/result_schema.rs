@@ -1,4 +1,4 @@
-//! The schema of what a tool returns, if its type has one.
+//! The schema of a tool's result, if the return type has one.
 //!
 //! As in `convert`, the generated code proceeds in steps on the concrete type, so that aliases do not matter.
 
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A type whose values tools return, with the type that schemars describes in its place. `#[derive(ToolOutput)]` implements it,
-/// because `JsonSchema` itself may come from another derive on the same type.
+/// A type that tools return. `Described` is the type whose schema stands for it. `#[derive(ToolOutput)]` implements it, because
+/// `JsonSchema` itself may come from another derive on the same type.
 pub trait ResultSchema {
     type Described: JsonSchema;
 }
@@ -35,7 +35,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// Whether it derives `ToolOutput`, or is made of types that do, as `OUTPUT`.
+/// `OUTPUT`, whether a type is a [`ResultSchema`], for types that are not.
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -96,7 +96,7 @@ impl<T> ResultOf<T> {
 }
 
 impl<T, E> ResultOf<Result<T, E>> {
-    /// Step 1: for a `Result`, its value.
+    /// Step 1 for a `Result`: the type of its value.
     pub fn value(self) -> ResultOf<T> {
         ResultOf::NEW
     }
@@ -114,13 +114,13 @@ impl<T> OutputOfValue<T> for ResultOf<T> {
 }
 
 impl<T: JsonSchema> ResultOf<T> {
-    /// Step 2: for a type that schemars describes.
+    /// Step 2 for a type that schemars describes.
     pub fn schema(&self) -> Option<Value> {
         of::<T>()
     }
 }
 
-/// Step 2: for a type that derives `ToolOutput`.
+/// Step 2 for a type that derives `ToolOutput`.
 pub trait OutputWithSchema {
     fn schema(&self) -> Option<Value>;
 }
@@ -140,13 +140,13 @@ pub trait OutputUnknown {
 
 impl<T> OutputUnknown for &ResultOf<T> {}
 
-/// Largest schema of a list in which definitions are written where they are used, in bytes.
+/// Maximum size in bytes of a list's schema whose definitions are written where they are used.
 const MAX_INLINED: usize = 16 * 1024;
 
-/// Structured results are objects and lists; other return values are sent only as text.
+/// Returns the output schema of a type, if it describes an object or a list; other return values are sent only as text.
 ///
-/// The schema of a list has its definitions where they are used, apart from recursive ones: FastMCP's client makes types of the
-/// part that describes the list, without the definitions of the whole.
+/// The schema of a list has its definitions where they are used, except recursive ones: FastMCP's client makes a type of the subschema for
+/// the list, which does not contain the definitions of the whole.
 fn of<T: JsonSchema>() -> Option<Value> {
     let schema = generated::<T>(false);
     match schema.get("type").and_then(Value::as_str)? {

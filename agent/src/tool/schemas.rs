@@ -1,4 +1,4 @@
-//! Changes to schemars' output, where it loses what the derive knows.
+//! Changes to schemars' output, which loses information that the derive has.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::Transform;
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// The schema of a type whose fields are flattened into another: serde reads them from a buffer, and what cannot pass through the
-/// buffer is refused when the tool is registered.
+/// The schema of a type whose fields are flattened into another. serde reads such fields from a buffer, so its properties are marked: a
+/// type that cannot pass through the buffer is refused when the tool is registered.
 #[derive(Debug)]
 pub struct Flattened<T: ?Sized>(PhantomData<T>);
 
@@ -65,8 +65,8 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the names that the fields of a flattened type have in the object around it, and whether that type takes its fields out
-/// of the object, as structs do.
+/// Returns the names that the fields of a flattened type have in the outer object, and whether that type takes its fields out of the
+/// object, so that a later field cannot have the same names. Structs do.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -109,16 +109,16 @@ fn collect(
     }
 }
 
-/// Returns the names in a type, and whether it takes any other.
+/// [`names_of`] for the type of a flattened field.
 type NamesOf = fn() -> (Vec<String>, bool);
 
-/// Compares the names of flattened fields with those beside them: serde gives a value to the first of two, and the second is missing
-/// in every call. The schema tells, and a tool with it is refused.
+/// Compares the names of flattened fields with the other names of the object. serde gives a value to the first of two fields with one name,
+/// and the second is missing in every call. The schema is marked with `x-clash`, and the tool is refused.
 #[derive(Debug)]
 pub struct CompareNames {
     /// The names and aliases of the other fields.
     pub own: &'static [&'static str],
-    /// The flattened fields, and the names in their types.
+    /// The flattened fields, each with the names in its type.
     pub flattened: &'static [(&'static str, NamesOf)],
 }
 
@@ -145,7 +145,7 @@ impl Transform for CompareNames {
     }
 }
 
-/// Writes members with descriptions as one closed set, because a map with such keys would lose them. The plan restores the
+/// Writes members with descriptions as one `enum`, because schemars would lose them as the keys of a map. The plan restores the
 /// descriptions.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };

@@ -1,4 +1,4 @@
-//! Calls and messages without their secret arguments, as they may be shown or stored. The one place that knows how.
+//! Calls and messages without their secret arguments, as they may be shown or stored. All code that withholds secrets uses this module.
 #![allow(dead_code, reason = "which parts are used depends on the features")]
 
 use super::definition::ToolDefinition;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Withholds the secret arguments of calls, by the definitions of their tools.
 ///
-/// What a call without a known tool holds is not known either: it is withheld as a whole where any of the tools has secrets, because
-/// its name may be a misspelled one.
+/// If any of the tools has secrets, the arguments of a call of an unknown tool are withheld as a whole, because its name may be the
+/// misspelled name of a tool with secrets.
 #[derive(Clone, Default)]
 pub(crate) struct SecretArguments {
     lists: Vec<Arc<[ToolDefinition]>>,
@@ -21,7 +21,7 @@ pub(crate) struct SecretArguments {
 }
 
 impl SecretArguments {
-    /// Takes all definitions of each tool: an argument that one of them marks as secret is withheld.
+    /// Creates the value from all definitions of each tool: an argument that one of them marks as secret is withheld.
     pub(crate) fn new(lists: impl IntoIterator<Item = Arc<[ToolDefinition]>>) -> Self {
         let mut secrets = Self { lists: Vec::new(), hides_unknown: false };
         lists.into_iter().for_each(|list| secrets.add(list));
@@ -34,7 +34,7 @@ impl SecretArguments {
         matches!(&self.lists[..], [only] if Arc::ptr_eq(only, list))
     }
 
-    /// Takes more definitions of tools.
+    /// Adds definitions of tools.
     pub(crate) fn add(&mut self, list: Arc<[ToolDefinition]>) {
         if !self.lists.iter().any(|known| Arc::ptr_eq(known, &list)) {
             self.hides_unknown |= list.iter().any(|tool| tool.plan().graph().has_secrets());
@@ -47,7 +47,7 @@ impl SecretArguments {
         self.lists.iter().flat_map(|list| list.iter()).filter(move |known| known.name() == tool)
     }
 
-    /// Withholds the arguments of every call whose tool is not among these, for one who does not know all tools of the conversation.
+    /// Withholds the arguments of every call of another tool, for a reader that does not know all tools of the conversation.
     pub(crate) fn hiding_unknown(mut self) -> Self {
         self.hides_unknown = true;
         self
@@ -58,7 +58,7 @@ impl SecretArguments {
         self.hides_unknown
     }
 
-    /// Returns what reads the arguments of a tool.
+    /// Returns the plan of a tool, which reads its arguments.
     pub(crate) fn plan(&self, tool: &str) -> Option<&Plan> {
         let mut known = self.lists.iter().rev().flat_map(|list| list.iter());
         known.find(|known| known.name() == tool).map(ToolDefinition::plan)
@@ -84,12 +84,13 @@ impl SecretArguments {
                 shown = Some(less);
             }
         }
-        // Nothing can be withheld of no arguments.
+        // Empty arguments have nothing to withhold.
         let is_empty = args.as_object().is_some_and(serde_json::Map::is_empty);
         if is_known || is_empty { shown } else { Some(hidden()) }
     }
 
-    /// The same for arguments as they were sent. Text that is not JSON is withheld as a whole.
+    /// Returns arguments as they were sent, without secrets; `None` if nothing has to be withheld. Text that is not JSON may be withheld as
+    /// a whole.
     pub(crate) fn arguments(&self, tool: &str, args: &ToolArguments) -> Option<ToolArguments> {
         if !self.hides_unknown {
             return None;
@@ -109,7 +110,7 @@ impl SecretArguments {
     pub(crate) fn message(&self, message: &Message) -> Option<(Message, Vec<String>)> {
         match message {
             Message::ToolResult(result) => {
-                // The arguments that a person set have secrets, too.
+                // Arguments that a person changed may have secrets, too.
                 let sent = result.edited_args.as_ref()?;
                 let args = self.arguments(&result.tool, sent)?;
                 let quoted = Quoted::of(self, [(&*result.tool, sent)]);
@@ -132,7 +133,7 @@ impl SecretArguments {
                     match &mut part.content {
                         Content::ToolCall(call) if is_less(call) => {
                             *call = without.next()?;
-                            // The data that is kept with a call is about the call.
+                            // Data that is kept with a call may quote its arguments.
                             (part.provider_data, part.extra) = (None, serde_json::Map::new());
                         }
                         Content::Opaque(opaque) if quoted.is_in(&opaque.data) => opaque.data = Value::Null,
@@ -148,13 +149,13 @@ impl SecretArguments {
         }
     }
 
-    /// Returns the message as it may be shown.
+    /// Returns the message without secrets, or the message itself if nothing has to be withheld.
     pub(crate) fn shown(&self, message: &Arc<Message>) -> Arc<Message> {
         self.message(message).map_or_else(|| message.clone(), |(message, _)| Arc::new(message))
     }
 }
 
-/// The secrets of some calls, as the data that a provider keeps with a message may quote them.
+/// The secrets of some calls, for which the data that a provider keeps with a message is searched.
 struct Quoted(Vec<String>);
 
 impl Quoted {
@@ -190,11 +191,11 @@ impl Quoted {
     }
 }
 
-/// A shorter text occurs in ordinary words: to take it out of texts would spoil them.
+/// Minimum length of a secret that is removed from other texts, in characters. Shorter texts occur in ordinary words.
 const MIN_SEARCHED: usize = 4;
 
 impl SecretArguments {
-    /// Returns the secrets of all calls in these messages, as they may occur in other texts.
+    /// Returns the secrets of all calls in these messages, to search other texts for them. The longest come first.
     pub(crate) fn texts<'m>(&self, messages: impl IntoIterator<Item = &'m Arc<Message>>) -> Vec<String> {
         if !self.hides_unknown {
             return Vec::new();
@@ -213,7 +214,7 @@ impl SecretArguments {
             }
         }
         texts.retain(|text| text.chars().count() >= MIN_SEARCHED);
-        // The longest first, because one may be a part of another.
+        // The longest first, because a secret may be a part of another secret.
         texts.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         texts.dedup();
         texts
@@ -235,13 +236,13 @@ impl SecretArguments {
     }
 }
 
-/// Returns the arguments of a call of this tool as they may be shown, by all definitions that it has for the source.
+/// Returns the arguments of a call of this tool without secrets, by its own definition and its definition for the source.
 pub(crate) fn without_secrets(tool: &Tool, source: Option<&Source>, args: Value) -> Value {
     let own = source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))));
     let own = match own {
         None => None,
         Some(Ok(Ok(own))) => own,
-        // Without its definition it is not known what is secret.
+        // Without the definition for the source it is not known which arguments are secret.
         Some(_) => return hidden(),
     };
     let definitions = [Some(tool.definition()), own.as_ref()];

@@ -13,8 +13,8 @@ pub type Entry = Result<Tool, (String, DefinitionError)>;
 
 /// Tools in order, as listed by [`tools!`](crate::tools). A [`Registry`](crate::Registry) is built from it.
 ///
-/// Nothing is checked here: two tools with the same name, or a schema that cannot be compiled, are all reported together when the
-/// registry is built.
+/// A set checks nothing. Two tools with the same name, or a schema that cannot be compiled, are reported when the registry is built,
+/// together with all other errors.
 ///
 /// ```
 /// use agent::{ToolSet, tool, tools};
@@ -61,7 +61,7 @@ impl ToolSet {
         self
     }
 
-    /// Checks the arguments of these tools by `options`, where neither a tool nor a parameter sets anything itself.
+    /// Sets the default options for checking arguments: those of a tool or a parameter take precedence.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};
@@ -182,8 +182,8 @@ impl<T: IntoTools> IntoTools for Option<T> {
     }
 }
 
-/// Implemented by `#[tool]` on an impl block without a name: tools that share one value. A type cannot have two such blocks, and
-/// then the compiler prints the trait's name.
+/// Implemented by `#[tool]` on an impl block without a name: tools that share one value. A type cannot have two such blocks: the compiler
+/// reports them with the name of this trait.
 #[doc(hidden)]
 #[expect(non_camel_case_types, reason = "it is read as a sentence")]
 #[diagnostic::on_unimplemented(

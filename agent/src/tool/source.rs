@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// On whose behalf tools are shown and called: a user, a tenant, a request. The library only passes it on.
+/// On whose behalf tools are shown and called: a user, a tenant, a request. The library passes the source on and does not read it.
 ///
 /// Without a source, a tool whose schema depends on it uses its own definition, which should offer the least.
 ///
@@ -38,7 +38,7 @@ impl Source {
         self
     }
 
-    /// Returns the value, if it is of this type.
+    /// Returns the value, if its type is `T`.
     pub fn get<T: 'static>(&self) -> Option<&T> {
         self.value.downcast_ref()
     }

@@ -66,7 +66,7 @@ pub(crate) struct StateMap {
 
 type StateValues = HashMap<StateKey, StateValue, BuildHasherDefault<TypeHasher>>;
 
-/// What all empty maps share, so that they cost nothing.
+/// The content of all empty maps, so that an empty map needs no allocation.
 static EMPTY: LazyLock<Arc<StateValues>> = LazyLock::new(Arc::default);
 
 impl Default for StateMap {
@@ -150,7 +150,7 @@ impl StateMap {
         self.values.contains_key(key)
     }
 
-    /// Returns these values, and those of `below` whose types are not among them.
+    /// Returns the values of both maps; those of this map take precedence.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn over(&self, below: &Self) -> Self {
         if self.values.is_empty() {
@@ -166,7 +166,7 @@ impl StateMap {
         all
     }
 
-    /// Returns the values whose types are not among those of `others`.
+    /// Returns the values whose types are not in `others`.
     #[cfg(feature = "runtime")]
     pub(crate) fn without(&self, others: &Self) -> Self {
         if !others.values.keys().any(|key| self.values.contains_key(key)) {
@@ -186,7 +186,7 @@ impl StateMap {
         self
     }
 
-    /// Whether an `Arc` of that type was added where the value in it was meant.
+    /// Whether an `Arc` of that type was added as a value, instead of as shared state.
     pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
         self.values.keys().any(|given| given.id == key.in_arc)
     }

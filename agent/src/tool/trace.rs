@@ -57,8 +57,8 @@ pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolCont
     tracing::warn!(tool, call, %keys, "arguments were dropped that the tool does not have");
 }
 
-/// Records how a call ended: its kind of error, the coercions of its arguments or the report that refused them, and its content where it is
-/// captured.
+/// Records the end of a call: its kind of error, the coercions of its arguments or the report that refused them, and its content if content
+/// is captured.
 pub(crate) fn end_call(
     span: &Span,
     tool: &Tool,
@@ -86,7 +86,8 @@ pub(crate) fn end_call(
     });
 }
 
-/// Records how a call ended whose arguments were refused before. They are checked once more, only if traces are recorded.
+/// Records the end of a call whose arguments were already refused. If traces are recorded, the arguments are checked again to get the
+/// report.
 #[cfg(feature = "runtime")]
 pub(crate) fn end_refused_call(
     span: &Span,
@@ -105,14 +106,14 @@ pub(crate) fn end_refused_call(
     end_call(span, tool, arguments, outcome, Err(refused.as_ref()), cx);
 }
 
-/// Returns the text of a result; the object, if it is one as text.
+/// Returns the text of a result; if the text is a JSON object, returns the object.
 fn result(outcome: &ToolOutcome) -> Value {
     let text = outcome.text();
     let object = serde_json::from_str(&text).ok().filter(Value::is_object);
     object.unwrap_or_else(|| Value::from(&*text))
 }
 
-/// Records the kind of error, if it is one.
+/// Records the kind of error, if the outcome is an error.
 pub(crate) fn end_span(span: &Span, outcome: &ToolOutcome) {
     if outcome.is_error() {
         fail(span, outcome.code().unwrap_or("retry"));
@@ -154,7 +155,7 @@ fn emit_refusal(tool: &Tool, refusal: &InvalidArguments, capture: Option<&Captur
     }
 }
 
-/// The names of a tool's parameters, at any depth: everything else in a path was made up by the model.
+/// The names of a tool's parameters, at any depth. Other keys in a path were made up by the model.
 struct Names<'a> {
     known: HashSet<&'a str>,
     has_secrets: bool,
@@ -178,12 +179,13 @@ impl<'a> Names<'a> {
         Self { known: names, has_secrets: tool.definition().plan().graph().has_secrets() }
     }
 
-    /// Returns the path, with `*` for keys that the model chose, unless content is captured. A key of a tool with secrets may be one.
+    /// Returns the path, with `*` for keys that the model chose, unless content is captured. In the arguments of a tool with secrets, a key
+    /// may be a secret, so these keys are never shown.
     fn shown(&self, path: &str, capture: Option<&Capture>) -> String {
         if capture.is_some() && !self.has_secrets {
             return path.to_owned();
         }
-        // An index has few digits; a number as a key may be anything.
+        // At most 4 digits are taken as an index; a longer number may be a key.
         let is_index = |part: &str| part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
         let is_known = |part: &str| {
             part.is_empty()

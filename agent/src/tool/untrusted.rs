@@ -1,4 +1,5 @@
-//! Results that may contain text of strangers: an envelope around them, and the removal of what could pass for something else.
+//! Results that may contain text of strangers: puts them into an envelope, and neutralizes characters and marks that could pass for
+//! something else.
 
 use super::outcome::{OutcomeCode, ToolOutcome};
 use crate::message::{Content, Part};
@@ -27,7 +28,7 @@ pub(super) fn envelop(outcome: &mut ToolOutcome) {
     }
 }
 
-/// Puts another form of a stored result into the envelope of the stored one, so that it stays the same in every request.
+/// Puts another form of a stored result into the envelope of the stored result, so that the boundary is the same in every request.
 pub(super) fn envelop_as(stored: &[Part], shown: Vec<Part>) -> Vec<Part> {
     match (stored.first(), stored.last()) {
         (Some(first), Some(last)) if first.as_text().is_some_and(|text| text.starts_with(OPEN)) => {
@@ -49,7 +50,7 @@ fn close(id: &str) -> String {
     format!("</untrusted id=\"{id}\">")
 }
 
-/// 128 random bits: each state has keys of its own, which come from the operating system.
+/// Returns 128 random bits. Each `RandomState` has other keys, which come from the operating system.
 fn random_id() -> String {
     let word = || RandomState::new().hash_one(0_u8);
     format!("{:016x}{:016x}", word(), word())

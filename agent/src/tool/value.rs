@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 /// A tool that a model can call: its definition, its policy and its body. A clone costs a few reference counts.
 ///
-/// [`#[tool]`](macro@crate::tool) makes one of a function or a struct, and `tools![…]` lists it. At run time [`Tool::new`] makes one of
-/// a JSON Schema and a closure, a [`ToolBuilder`](crate::ToolBuilder) of declared parameters, and [`Tool::from_body`] of a
+/// [`#[tool]`](macro@crate::tool) makes a tool of a function or a struct, and `tools![…]` lists it. At run time, [`Tool::new`] makes a tool
+/// of a JSON Schema and a closure, a [`ToolBuilder`](crate::ToolBuilder) makes one of declared parameters, and [`Tool::from_body`] one of a
 /// [body](crate::tool::ToolBody) written by hand.
 ///
 /// ```
@@ -47,8 +47,8 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 ///
-/// Each part can be replaced: the options by [`configure`](Self::configure), the schema by [`with_schema`](Self::with_schema), the body
-/// by [`with_body`](Self::with_body). A closure around the body sees each call on its way ([`wrap`](Self::wrap)):
+/// Each part can be replaced: the options by [`configure`](Self::configure), the schema by [`with_schema`](Self::with_schema), the body by
+/// [`with_body`](Self::with_body). A closure around the body sees each call ([`wrap`](Self::wrap)):
 ///
 /// ```
 /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -86,7 +86,7 @@ pub struct Tool {
     hidden: Option<Arc<HiddenArguments>>,
 }
 
-/// The definitions of one call: the one that the model saw, and the one by which the body gets its arguments.
+/// The definitions of one call: `shown` is the definition that the model saw, and `whole` has all arguments of the body.
 struct CallDefinitions<'t> {
     shown: Cow<'t, ToolDefinition>,
     whole: Cow<'t, ToolDefinition>,
@@ -133,7 +133,7 @@ impl Tool {
         Self { definition, body: Arc::new(body), hidden: None }
     }
 
-    /// Returns what a model sees.
+    /// Returns the definition that a model sees.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
@@ -148,7 +148,7 @@ impl Tool {
         self.options().of_assistant.is_some()
     }
 
-    /// Returns what the runtime needs of the assistant whose run a call is.
+    /// Returns the data that the runtime needs of an assistant, if a call of the tool is a run of this assistant.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn assistant_spec(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
         self.options().of_assistant.as_deref()
@@ -168,7 +168,7 @@ impl Tool {
         self.body.reads_context()
     }
 
-    /// Returns what a model sees on behalf of `source`; `None` if that is [`definition`](Self::definition).
+    /// Returns the definition that a model sees on behalf of `source`; `None` if it is [`definition`](Self::definition).
     ///
     /// # Errors
     /// Fails when the schema for the source cannot be compiled, or the function that gives it panics.
@@ -209,13 +209,13 @@ impl Tool {
         Ok(Some(CallDefinitions { shown: Cow::Owned(shown), whole: Cow::Owned(whole) }))
     }
 
-    /// Returns the definition by which the body gets its arguments.
+    /// Returns the definition with all arguments of the body, including hidden ones.
     fn whole(&self) -> &ToolDefinition {
         self.hidden.as_ref().map_or(&self.definition, |hidden| &hidden.whole)
     }
 
-    /// Prepares and checks arguments on behalf of a source, without running the body. They are parsed once:
-    /// [`Registry::call_accepted`](crate::Registry::call_accepted) runs the call with them.
+    /// Prepares and checks arguments on behalf of a source, without running the body.
+    /// [`Registry::call_accepted`](crate::Registry::call_accepted) runs the call with the accepted arguments, which are not parsed again.
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -233,8 +233,8 @@ impl Tool {
     /// ```
     ///
     /// # Errors
-    /// Fails with the full report when the arguments are refused, and when they cannot be prepared, a check of the tool's own panics, or
-    /// the tool has no valid parameters for the source.
+    /// Fails with the full report when the arguments are refused. Also fails when the arguments cannot be prepared, a check of the tool's
+    /// own panics, or the tool has no valid parameters for the source.
     pub fn check(&self, arguments: &str, source: Option<&Source>) -> Result<AcceptedArguments, CallError> {
         let definitions = match source {
             Some(source) => self.definitions_for(source)?,
@@ -277,7 +277,7 @@ impl Tool {
         Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
     }
 
-    /// Returns the arguments as the tool's own function changes them, if it does. A panic becomes an error.
+    /// Returns the arguments as the tool's `prepare` changed them; `None` if the text stays as it is. A panic becomes an error.
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
@@ -303,7 +303,7 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns what a model sees of a stored result, if that is not the stored content.
+    /// Returns the content of a stored result for a model, if it differs from the stored content.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,
@@ -363,13 +363,13 @@ impl Tool {
         }
     }
 
-    /// Returns the same tool with these options for checking arguments, where it sets nothing itself.
+    /// Returns the tool with default options for checking arguments. Options of the tool take precedence.
     pub(super) fn with_plan_defaults(self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
         let definition = self.definition.clone().with_plan_defaults(defaults)?;
         Self { definition, ..self }.over_whole(|whole| whole.with_plan_defaults(defaults))
     }
 
-    /// Changes the definition with all arguments, if some are hidden.
+    /// If arguments are hidden, changes the whole definition, and hides them from the result again.
     fn over_whole(
         mut self,
         change: impl FnOnce(ToolDefinition) -> Result<ToolDefinition, DefinitionError>,
@@ -490,7 +490,7 @@ impl Tool {
         let alone = [argument.clone()];
         let definition = without(&self.definition, &alone)?;
         argument.check(&before, |text| self.validate(text))?;
-        // The tool's own rule reads all arguments.
+        // The approval rule was written for all arguments, so it gets the hidden ones, too.
         let approval = self.policy().approval.clone().over(before.clone(), move |shown, text| {
             join(shown, &before, &alone, text).ok().map(|joined| joined.text)
         });

@@ -1,4 +1,4 @@
-//! The text of a definition in requests, which the definition keeps.
+//! The texts of a definition in requests, which the definition keeps.
 
 #![allow(dead_code, reason = "only the protocols of providers write definitions")]
 
@@ -9,16 +9,16 @@ use crate::schema::{Dialect, Size};
 /// A tool as a protocol writes it.
 #[derive(Clone)]
 pub(super) struct WrittenTool {
-    /// The name of the protocol's form, and the dialect that it was to have.
+    /// The name of the protocol's form, and the requested dialect.
     pub(super) form: &'static str,
     pub(super) asked: Dialect,
     pub(super) text: Arc<str>,
-    /// The dialect that it has, and what it needs of the budget of a request.
+    /// The actual dialect of the text, and the part of a request's budget that the tool needs.
     pub(super) dialect: Dialect,
     pub(super) size: Size,
 }
 
-/// The texts of a definition, one for each form and dialect: as many as protocols have.
+/// The texts of a definition, one for each form and dialect that was requested.
 #[derive(Default)]
 pub(super) struct WrittenTools(Mutex<Vec<WrittenTool>>);
 

@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 /// Maximum length of a check's message, in characters.
 const MAX_PROBLEM: usize = 250;
 
-/// A type with checks: how it is read without them, and what they find.
+/// A type with checks: reads a value without checks, and runs the checks separately.
 pub trait CheckedType<'de>: Sized {
     fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
     fn check(&self, findings: &mut FindingList);
@@ -44,13 +44,14 @@ impl<'de, T: CheckedType<'de>> Visitor<'de> for CheckedVisitor<T> {
         read_and_check(deserializer, false)
     }
 
-    /// The engine calls this to show that the request is its own, and does not come from one of serde's buffers.
+    /// The argument engine calls this method instead of `visit_newtype_struct`, which shows that the value is not read from one of serde's
+    /// buffers.
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         read_and_check(deserializer, true)
     }
 }
 
-/// Reading is much code, so it is compiled only once.
+/// Not inlined: the code that reads a value is large, so it is compiled once for both visitor methods.
 #[inline(never)]
 fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -68,7 +69,7 @@ fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     }
 }
 
-/// Writes one line: serde has only one error.
+/// Joins the findings to one error, because serde has only one.
 #[cold]
 fn refusal<E: Error>(found: &[CheckFinding]) -> E {
     let words: Vec<String> = found.iter().map(|found| found.in_words(0)).collect();
@@ -110,7 +111,7 @@ impl FindingList {
     }
 }
 
-/// A step from a value to the subject of a check.
+/// A step of the path from a checked value to the part that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FindingStep {
     /// A field by its name in Rust, or an item by its index.
@@ -126,7 +127,7 @@ pub enum FindingStep {
 pub(super) struct CheckFinding {
     pub(super) steps: Vec<FindingStep>,
     pub(super) problem: String,
-    /// Whether the check saw the whole value, and not only what the steps lead to.
+    /// Whether the check got the whole value, and not only the part that the steps lead to.
     pub(super) whole: bool,
 }
 
@@ -144,7 +145,7 @@ impl CheckFinding {
         self
     }
 
-    /// Returns the names of the steps after the first `known` ones, and the message.
+    /// Returns the message after the names of the steps. The first `known` steps are left out.
     pub(super) fn in_words(&self, known: usize) -> String {
         let names: Vec<&str> = self.steps.iter().skip(known).filter_map(FindingStep::name).collect();
         if names.is_empty() {
@@ -165,8 +166,8 @@ impl FindingStep {
     }
 }
 
-/// A function that can check a field of type `V`. Where there are several impls, the compiler says these words of a function that
-/// does not fit, and not that it is no `Fn`.
+/// A function that can check a field of type `V`. There are two impls, so that for an unsuitable function the compiler prints the message
+/// of this trait, and not that `Fn` is not implemented.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a check of a `{V}`",
     label = "write `fn(&{V}) -> Result<(), E>`",
@@ -219,14 +220,14 @@ impl<V, F: NoFunction> WholeCheck<V, ()> for F {
     }
 }
 
-/// Marks what takes an `A` by reference and returns an `R`.
+/// Marks functions that take an `A` by reference and return an `R`, so that the impls do not overlap.
 #[derive(Debug)]
 pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 
-/// No type is this.
+/// A trait that no type implements, for the second impl of [`FieldCheck`] and [`WholeCheck`].
 pub trait NoFunction {}
 
-/// A field that a check of an `A` applies to: an `A`, or a type that may lack one or lends one.
+/// A field that a check of an `A` applies to: an `A`, an `Option<A>`, or a type that lends an `A`.
 #[diagnostic::on_unimplemented(
     message = "this check is for a `{A}`, but it stands at a `{Self}`",
     label = "takes a `&{A}`",

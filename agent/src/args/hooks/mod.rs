@@ -1,9 +1,9 @@
 //! Checks of tool authors that run on typed values: `#[arg(validate = …)]`.
 //!
-//! A check is part of the type's `Deserialize`, so every serde format runs it. To serde a refusal is an error like any other: the
-//! first one ends the reading. Only the engine needs all of them. After a refusal it reads the text once more within [`collect`],
-//! where a refused value is kept and the findings are set aside; the resulting value is dropped. No refused value is accepted
-//! that way.
+//! A check is part of the type's `Deserialize`, so every serde format runs it. To serde, a refusal is an error like any other, so the first
+//! refusal ends the reading. Only the argument engine needs all refusals: after the first one, it reads the text once more within
+//! [`collect`], where a refused value is kept and its findings are set aside. The resulting value is dropped, so no refused value is
+//! accepted.
 
 mod findings;
 mod locate;
@@ -19,10 +19,10 @@ use crate::args::plan::NodeId;
 use findings::CheckFinding;
 use std::cell::{Cell, RefCell};
 
-/// The name under which a checked type requests itself; the engine recognizes it.
+/// The name with which a checked type calls `deserialize_newtype_struct`; the argument engine recognizes it.
 pub(crate) const CHECKED: &str = "agent::Checked";
 
-/// Further findings are not kept.
+/// Maximum number of findings that are kept.
 const MAX_FOUND: usize = 10_000;
 
 /// `None` outside of [`collect`].
@@ -31,24 +31,24 @@ type SetAside = Option<Vec<CheckFinding>>;
 thread_local! {
     /// The findings in this thread's scope, which lasts for one synchronous read.
     static ASIDE: RefCell<SetAside> = const { RefCell::new(None) };
-    /// Set inside alternatives that serde tries one after the other: there a refusal must be an error.
+    /// Set while serde tries alternatives one after the other. Then a refusal must be an error, so that serde tries the next alternative.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `reading` in a scope in which checks set aside what they find.
+/// Runs `reading` in a scope in which checks set their findings aside.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     let _before =
         CollectScope { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };
     reading()
 }
 
-/// From here on, only values that the engine itself reads set findings aside. Returns `false` if that was so before. A panic ends it
-/// with the scope.
+/// Until `resume` is called, only values that the engine itself reads set findings aside; other findings are errors. Returns `false` if
+/// this was already so. If the code panics, the scope of [`collect`] ends this state.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }
 
-/// Ends what `suspend` began.
+/// Ends the state that `suspend` began.
 pub(crate) fn resume() {
     SUSPENDED.set(false);
 }
@@ -66,7 +66,8 @@ impl Drop for CollectScope {
     }
 }
 
-/// Sets the findings aside, or returns them outside of [`collect`]. `certain`: the value is not read as an attempt.
+/// Sets the findings aside, or returns them outside of [`collect`]. `certain` means that the engine itself reads the value, not serde in an
+/// attempt.
 fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFinding>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -78,7 +79,7 @@ fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFin
     })
 }
 
-/// The same for a type that parses text itself; `false` outside of [`collect`].
+/// Sets aside the refusal of a type that parses text itself. Returns `false` if it must be an error, as outside of [`collect`].
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }
@@ -88,7 +89,7 @@ fn take() -> Vec<CheckFinding> {
     ASIDE.with_borrow_mut(|aside| aside.as_mut().map(std::mem::take).unwrap_or_default())
 }
 
-/// The findings of one value's checks, and the place of the value.
+/// A finding of a check, with the path of the checked value.
 pub(crate) struct LocatedFinding {
     pub(crate) path: String,
     node: NodeId,

@@ -45,7 +45,7 @@ impl Violations {
         Self::default()
     }
 
-    /// Adds a mistake in a field: by its name in Rust or the one that the model sees, with `/` between nested names and indices
+    /// Adds a mistake in a field: by its name in Rust or its name for the model, with `/` between nested names and indices
     /// (`"guests/0/age"`). An empty name means the value as a whole.
     pub fn add(&mut self, field: impl Into<String>, problem: impl Display) {
         self.found.push((field.into(), problem.to_string()));

@@ -1,7 +1,7 @@
-//! Assertions about a value as a whole: `not`, `if`, `contains`, … and schemas that cannot be merged with the rest.
+//! Assertions about a value as a whole: `not`, `if`, `contains`, … and schemas that cannot be merged with other schemas.
 //!
-//! They are taken out of a schema and kept beside it as a list of schemas. The rest is compiled as usual, and the value is read
-//! and coerced along it; the result must then pass the checks.
+//! The assertions are moved from a schema to a list of checks. The remaining schema is compiled as usual, and the value is read and coerced
+//! along it. The coerced value must pass the checks.
 
 use super::compile::Compiler;
 use super::error::CompileResult;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// In that list: any name may be meant.
+/// An entry of the list [`KNOWN`]: the checks may refer to any name.
 const ANY_NAME: &str = "\0any";
 
-/// Keywords that become checks, with those that they need beside them.
+/// Keywords that become checks, each with the other keywords that belong to it.
 const GROUPS: [&[&str]; 7] = [
     &["not"],
     &["if", "then", "else"],
@@ -27,12 +27,12 @@ const GROUPS: [&[&str]; 7] = [
     &["dependencies"],
 ];
 
-/// Keywords that depend on which properties or items the keywords beside them evaluate.
+/// Keywords that depend on which properties or items the other keywords of the schema evaluate.
 const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
 impl Compiler<'_> {
-    /// Returns a schema whose assertions about the whole are in the list of its checks.
+    /// Returns a schema whose assertions about the value as a whole are moved to its list of checks.
     pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
         let patterns = map.get("patternProperties").and_then(Value::as_object);
         let several = patterns.filter(|patterns| patterns.len() > 1 && !map.contains_key(CHECKS));
@@ -55,7 +55,7 @@ impl Compiler<'_> {
         if !self.foreign {
             return Ok(Cow::Owned(out));
         }
-        // Read along the first pattern that matches; all that match must fit.
+        // A value is read along the first pattern that matches its key, and checked by the schemas of all patterns that match.
         for (pattern, schema) in several.into_iter().flatten() {
             if *schema != json!(true) && *schema != json!({}) {
                 add_check(&mut out, json!({ALSO: {"patternProperties": {pattern: schema}}}));
@@ -65,8 +65,9 @@ impl Compiler<'_> {
         Ok(Cow::Owned(out))
     }
 
-    /// `unevaluatedProperties` and `unevaluatedItems` depend on what the schemas beside them evaluate (JSON Schema 2020-12, core,
-    /// section 11). If there are none, or they are merged already, they mean the same as `additionalProperties` and `items`.
+    /// Replaces `unevaluatedProperties` and `unevaluatedItems`, which depend on what subschemas evaluate (JSON Schema 2020-12, core,
+    /// section 11). If there are no such subschemas, or they are already merged, the two keywords mean the same as `additionalProperties`
+    /// and `items`.
     fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;
@@ -110,7 +111,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Returns the node that `compile` makes of the schema without its checks, with the checks.
+    /// Compiles the schema without its checks by `compile`, and returns a node that also has the checks.
     pub(super) fn with_checks(
         &mut self,
         map: &SchemaMap,
@@ -193,7 +194,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Adds the properties that a check refers to, except to forbid them.
+    /// Adds the names of the properties that a check refers to, unless it only forbids them.
     fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> CompileResult<()> {
         const MOST_NAMES: usize = 1000;
         const DEEPEST: usize = 16;
@@ -246,7 +247,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns the names that a list of known names adds to an object; `None` if any name may be meant.
+/// Returns the names in the list [`KNOWN`] of an object; `None` if the checks may refer to any name.
 pub(super) fn known(map: &SchemaMap) -> Option<Vec<&str>> {
     let Some(Value::Array(names)) = map.get(KNOWN) else { return Some(Vec::new()) };
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
@@ -269,7 +270,7 @@ fn says_nothing(keyword: &str, check: &SchemaMap) -> bool {
     match keyword {
         "not" => check["not"] == json!(false),
         "propertyNames" => open(&check["propertyNames"]),
-        // The properties that they look at may matter even where they demand nothing.
+        // The properties that these keywords evaluate may matter even if the keywords demand nothing.
         "if" | "contains" => false,
         keyword => check[keyword].as_object().is_none_or(serde_json::Map::is_empty),
     }

@@ -1,4 +1,4 @@
-//! Names that two parts of a type share: serde reads only one of them, so no call would fit the type.
+//! Refuses types in which two fields or two variants have one name: serde reads only one of the two, so no call would fit the type.
 
 use super::error::{CompileResult, SchemaError};
 use crate::args::text::push_segment;
@@ -10,7 +10,7 @@ pub(super) fn refuse_clashes(root: &Value) -> CompileResult<()> {
     visit(root, root, &mut String::new())
 }
 
-/// The recursion is at most as deep as the type.
+/// Visits every subschema. The recursion is at most as deep as the type.
 fn visit(root: &Value, schema: &Value, pointer: &mut String) -> CompileResult<()> {
     let Value::Object(map) = schema else { return Ok(()) };
     of_fields(root, map, pointer)?;
@@ -50,7 +50,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     if let Some(clash) = map.get("x-clash").and_then(Value::as_str) {
         return Err(SchemaError::new("properties", pointer, clash));
     }
-    // schemars writes a property of a name once, and each field that needs it here.
+    // For two fields of one name, schemars writes one property, but lists the name twice in `required`.
     let required: Vec<&str> = map
         .get("required")
         .and_then(Value::as_array)
@@ -80,7 +80,8 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
             format!("has {}, one of them as an alias: rename one", twice(name, "fields")),
         ));
     }
-    // A variant with one value of a struct: its tag is taken before the struct is read.
+    // For a variant that holds one struct, serde takes the tag out before it reads the struct, so the struct would miss a field of this
+    // name.
     let tag = properties.iter().next().filter(|(_, schema)| schema.get("const").is_some());
     let target = map.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?));
     if let (Some((tag, _)), Some(target)) = (tag, target)

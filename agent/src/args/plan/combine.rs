@@ -1,4 +1,4 @@
-//! `allOf`, `anyOf`, `oneOf`: split up, merged, multiplied out.
+//! Compiles `allOf`, `anyOf` and `oneOf`: their parts are merged, and their alternatives multiplied out.
 
 use super::check::look_at_properties;
 use super::compile::{Compiler, MERGE_COST};
@@ -23,7 +23,7 @@ const CLOSING: &str = "unevaluatedProperties";
 struct Parts {
     /// The part that always holds.
     plain: SchemaMap,
-    /// Groups, of each of which one alternative has to be chosen.
+    /// Groups of alternatives. A value has to fit one alternative of each group.
     groups: Vec<Group>,
 }
 
@@ -31,11 +31,11 @@ struct Parts {
 struct Group {
     keyword: &'static str,
     options: Vec<Value>,
-    /// `oneOf` of a foreign schema: more than one fitting option is a mistake.
+    /// Whether the group is the `oneOf` of a foreign schema: a value that fits several options is refused.
     exclusive: bool,
 }
 
-/// One schema for each combination.
+/// One schema for each combination of alternatives.
 struct Product {
     alternatives: Vec<Value>,
     exclusive: bool,
@@ -52,7 +52,7 @@ impl Compiler<'_> {
             parts.plain.shift_remove(CLOSING);
             self.unmodelled(CLOSING, "beside conditions on properties is not modelled")?;
         }
-        // Once for the whole, not for each alternative.
+        // The checks are compiled once for the whole schema, not for each alternative.
         let checks = if parts.groups.is_empty() { None } else { parts.plain.shift_remove(CHECKS) };
         let Some(checks) = checks else { return self.alternatives(parts, keyword, map) };
         let mut apart = SchemaMap::from_iter([(CHECKS.to_owned(), checks)]);
@@ -71,8 +71,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns the only part of `allOf`, if nothing else restricts the value except the type that the part has, too. It is not
-    /// merged, because it may be a recursive reference.
+    /// Returns the only part of `allOf`, if no other keyword restricts the value, except for a `type` that the part has, too. Such a part
+    /// is not merged, because it may be a recursive reference.
     pub(super) fn only_part<'m>(&self, map: &'m SchemaMap) -> Option<&'m Value> {
         let Value::Array(parts) = map.get("allOf")? else { return None };
         let [part] = &parts[..] else { return None };
@@ -87,7 +87,7 @@ impl Compiler<'_> {
         others.all(|(k, v)| k == "type" && target.get(k) == Some(v)).then_some(part)
     }
 
-    /// Returns `None` if no value can fit.
+    /// Splits a schema into the part that always holds and groups of alternatives. Returns `None` if no value can fit.
     fn parts(&self, map: &SchemaMap, depth: usize) -> CompileResult<Option<Parts>> {
         if depth > MAX_NESTING {
             return Err(self.error("allOf", "nests too deeply"));
@@ -107,7 +107,7 @@ impl Compiler<'_> {
             let Some(whole) = self.resolved(part)? else { return Ok(None) };
             let Some(mut part) = self.parts(&whole, depth + 1)? else { return Ok(None) };
             if self.foreign && part.plain.shift_remove(CLOSING).is_some() {
-                // It sees what this part looks at, not the others: a schema of its own.
+                // The keyword sees only the properties that this part evaluates, so the part becomes a check of its own.
                 push_check(&mut part.plain, whole);
             }
             let Some(merged) = self.merged(&plain, &part.plain)? else { return Ok(None) };
@@ -118,7 +118,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        // It sees what the parts look at, and so closes the merged whole.
+        // This keyword sees the properties that all parts evaluate, so it applies to the merged schema.
         if let Some(closing) = map.get(CLOSING) {
             plain.insert(CLOSING.into(), closing.clone());
             if groups.is_empty() {
@@ -128,14 +128,14 @@ impl Compiler<'_> {
         Ok(Some(Parts { plain, groups }))
     }
 
-    /// base and (a or b or c) is (base and a) or (base and b) or (base and c).
+    /// Merges the plain part with each combination of alternatives: `base and (a or b)` is `(base and a) or (base and b)`.
     fn product(&self, parts: Parts, depth: usize) -> CompileResult<Product> {
         let Parts { mut plain, mut groups } = parts;
         if groups.is_empty() {
             return Ok(Product { alternatives: vec![Value::Object(plain)], exclusive: false });
         }
         if groups.len() == 1 && !plain.keys().any(|k| restricts(k)) {
-            // A reference stays one: it may be recursive.
+            // References are not resolved, because they may be recursive.
             let Group { options, exclusive, .. } = groups.remove(0);
             return Ok(Product { alternatives: options, exclusive });
         }
@@ -145,7 +145,7 @@ impl Compiler<'_> {
         }
         let exclusive = groups.iter().position(|g| g.exclusive);
         let mut out = match exclusive {
-            // Exactly one of these; the other groups hold inside each.
+            // Exactly one option of this group must fit. The other groups become a part of each option.
             Some(at) => {
                 let chosen = groups.remove(at);
                 self.each(&plain, &chosen, &groups)?
@@ -197,7 +197,7 @@ impl Compiler<'_> {
                         self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
                     );
                 }
-                // Too many to distinguish while reading: checked afterwards.
+                // Too many combinations to distinguish while a value is read, so the group is checked afterwards.
                 for schema in &mut product {
                     push_check(schema, group.as_schema());
                 }
@@ -215,13 +215,13 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    /// Returns one of several schemas, resolved. Its assertions about properties that it does not evaluate become a check of
-    /// their own, because merged they would apply to more properties.
+    /// Resolves an option. If it has `unevaluatedProperties`, the whole option becomes a check, because after a merge the keyword would
+    /// apply to other properties.
     fn opened(&self, option: &Value) -> CompileResult<Option<SchemaMap>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
-    /// The same for a schema that is resolved already.
+    /// [`opened`](Self::opened) for a schema that is already resolved.
     pub(super) fn open(&self, mut option: SchemaMap) -> SchemaMap {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();
@@ -231,7 +231,7 @@ impl Compiler<'_> {
         option
     }
 
-    /// Returns the options of a group, including those of nested groups; an inner group of which exactly one must fit stays together.
+    /// Returns the options of a group, including the options of nested groups. A nested `oneOf` group is kept as one option.
     fn options(&self, group: &Group, depth: usize) -> CompileResult<Vec<SchemaMap>> {
         let mut out = Vec::with_capacity(group.options.len());
         for option in &group.options {
@@ -260,7 +260,8 @@ impl Group {
     }
 }
 
-/// Whether the same properties are evaluated whichever of the alternatives fit: they name the same ones, or only one can fit.
+/// Whether the evaluated properties do not depend on which alternatives fit: all alternatives name the same properties, or only one
+/// alternative can fit.
 fn look_at_the_same(alternatives: &[SchemaMap]) -> bool {
     let names = |schema: &SchemaMap| -> Option<BTreeSet<String>> {
         if ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|k| schema.contains_key(*k)) {

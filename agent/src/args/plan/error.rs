@@ -8,8 +8,8 @@ pub(super) type CompileResult<T> = Result<T, SchemaError>;
 
 /// The error for an invalid or unsupported schema: it occurs when a tool is defined, never when it is called.
 ///
-/// It names the keyword and its place, for example a keyword that is not supported, a pattern that is not a regular expression,
-/// or a reference to a missing schema.
+/// The error names the keyword and its path in the schema. Examples are a keyword that is not supported, a pattern that is not a regular
+/// expression, and a reference to a missing schema.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -21,7 +21,7 @@ pub(super) type CompileResult<T> = Result<T, SchemaError>;
 /// ```
 #[derive(Clone)]
 pub struct SchemaError {
-    // Boxed, because it is part of other errors.
+    // Boxed, because other errors contain this one and should stay small.
     inner: Box<Inner>,
 }
 

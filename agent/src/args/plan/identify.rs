@@ -1,5 +1,5 @@
-//! Named places of a document: `$id`, `$anchor`. References to them become pointers before anything is compiled. The metaschemas
-//! are part of every document that refers to them: a tool may take a schema.
+//! Resolves `$id` and `$anchor`: references to named schemas become pointers before a document is compiled. The metaschemas are added to a
+//! document that refers to them, because a tool may have a schema as an argument.
 
 use super::error::{CompileResult, SchemaError};
 use super::uri;
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// Maximum depth of a schema, as `serde_json` limits the depth of text.
+/// Maximum depth of a schema. `serde_json` limits only the depth of text, not of values that code builds.
 const MAX_DEPTH: usize = 256;
 /// Maximum number of values in a schema.
 const MAX_VALUES: usize = 500_000;
-/// The addresses that are known without being fetched. The vocabularies of 2020-12 are one schema here, and further keys are
-/// allowed, as in the specification.
+/// The addresses whose schemas are built in. The vocabularies of 2020-12 are joined to one schema. It allows unknown keys, as the
+/// specification does.
 const METASCHEMAS: [(&str, &str); 2] = [
     ("http://json-schema.org/draft-07/schema", include_str!("metaschemas/draft-07.json")),
     ("https://json-schema.org/draft/2020-12/schema", include_str!("metaschemas/2020-12.json")),
@@ -36,7 +36,7 @@ pub(super) fn with_pointers(root: &Value, lone_references: bool) -> CompileResul
     Ok(Cow::Owned(out))
 }
 
-/// Adds the metaschemas that are referred to and missing to the definitions. Returns whether there were any.
+/// Adds the metaschemas that the document refers to and does not contain to its definitions. Returns whether any were added.
 fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     let Some(map) = document.as_object_mut() else { return false };
     let Value::Object(definitions) = map.entry("$defs").or_insert_with(|| Map::new().into()) else {
@@ -45,7 +45,7 @@ fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     let mut any = false;
     for (address, text) in METASCHEMAS {
         if places.wanted.contains(address) && !places.resources.contains_key(address) {
-            // The text is ours: a test reads both.
+            // The texts are part of the library, and a test parses both, so this does not fail.
             let Ok(metaschema) = serde_json::from_str(text) else { continue };
             definitions.insert(format!("\0{address}"), metaschema);
             any = true;
@@ -54,7 +54,7 @@ fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     any
 }
 
-/// Works without recursion; the passes after it may recurse.
+/// Refuses schemas that are too deep or too large. Works without recursion, so that later passes may recurse.
 fn check_size(root: &Value) -> CompileResult<()> {
     let (mut open, mut count) = (vec![(root, 0)], 0);
     while let Some((value, depth)) = open.pop() {
@@ -74,7 +74,7 @@ fn check_size(root: &Value) -> CompileResult<()> {
     Ok(())
 }
 
-/// The resource that a schema belongs to.
+/// The schema resource, in terms of JSON Schema, that a schema belongs to.
 #[derive(Clone, Default)]
 struct SchemaResource {
     base: String,
@@ -85,19 +85,19 @@ struct SchemaResource {
 #[derive(Default)]
 struct Places {
     lone_references: bool,
-    /// Whether there is any reference that is not a pointer from the root of the document.
+    /// Whether the document has a reference that is not a pointer from its root.
     rewrite: bool,
     /// Pointers to resources, by URI.
     resources: HashMap<String, String>,
-    /// Pointers by resource and name.
+    /// Pointers to anchors, by the URI of their resource and their name.
     anchors: HashMap<(String, String), String>,
     /// The number of occurrences of a `$dynamicAnchor`, by its name.
     dynamic: HashMap<String, usize>,
-    /// Metaschemas that are referred to.
+    /// The metaschemas that the document refers to.
     wanted: HashSet<&'static str>,
 }
 
-/// The contents of a keyword's value.
+/// The kind of content of a keyword's value.
 enum Holds {
     Schema,
     Schemas,
@@ -135,7 +135,7 @@ fn holds(keyword: &str, value: &Value) -> Holds {
 }
 
 impl Places {
-    /// Returns the resource of a schema, which may start a new one.
+    /// Returns the resource of a schema: a new one if the schema has an `$id`, or the resource `around` it.
     fn place(&self, map: &Map<String, Value>, pointer: &str, around: &SchemaResource) -> SchemaResource {
         let id = map.get("$id").and_then(Value::as_str);
         let beside_reference = self.lone_references && map.contains_key("$ref");
@@ -242,7 +242,7 @@ impl Places {
         Ok(())
     }
 
-    /// Whether a dynamic reference has the same target from everywhere.
+    /// Whether a dynamic reference has the same target wherever evaluation starts.
     fn is_static(&self, reference: &str) -> bool {
         let name = uri::split(reference).1.unwrap_or_default();
         name.is_empty() || name.starts_with('/') || self.dynamic.get(name).is_none_or(|count| *count == 1)
@@ -264,7 +264,7 @@ impl Places {
             None if address.is_empty() => &place.root,
             None => return Err(refused("leads out of the document")),
         };
-        // A percent sign of the pointer's own must not be read as an escape.
+        // A percent sign in the pointer is escaped, because the reference is decoded later.
         let escaped = |pointer: &str| pointer.replace('%', "%25");
         match fragment {
             None | Some("") => Ok(format!("#{}", escaped(resource))),
@@ -277,7 +277,7 @@ impl Places {
     }
 }
 
-/// Visits what a schema contains: the value, the pointer to it, and whether it is known to be a schema.
+/// Calls `visit` for each value in a schema, with the pointer to the value and whether it is known to be a schema.
 fn each_below<'v>(
     map: &'v Map<String, Value>,
     pointer: &mut String,

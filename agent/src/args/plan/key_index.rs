@@ -1,18 +1,18 @@
-//! Finds a parameter by its name in a few instructions, however many there are.
+//! Finds a parameter by its name in a few instructions, independent of the number of parameters.
 
 use super::node::Prop;
 use super::token::{WORD, before_bare_quote, word_at};
 
 /// A table of the names and aliases of parameters.
 ///
-/// Its places are fixed when the plan is compiled, and no key that is sent can change how many of them are looked at.
+/// The table does not change after the plan is compiled, so sent keys cannot make lookups slower.
 #[derive(Debug)]
 pub(super) struct KeyIndex {
-    /// At least half of the places are empty. A power of two.
+    /// The entries of the table; their number is a power of two, and at least half of them are empty.
     places: Box<[KeyPlace]>,
 }
 
-/// A name as it is compared with a text.
+/// A name in the form that is compared with the bytes of a text.
 #[derive(Clone, Debug)]
 struct KeyPlace {
     ends: [u64; 2],
@@ -36,7 +36,7 @@ impl KeyIndex {
                 while places[at & (places.len() - 1)].index != EMPTY {
                     at += 1;
                 }
-                // With quotes and a colon.
+                // The token of a name without escapes is longer by two quotes and a colon.
                 let is_written = name == prop.name && prop.token.text().len() == name.len() + 3;
                 let length = if is_written { name.len() } else { UNWRITTEN };
                 let place = KeyPlace { ends: ends(name.as_bytes()), length, index };
@@ -46,8 +46,8 @@ impl KeyIndex {
         KeyIndex { places }
     }
 
-    /// Returns the property whose key is at a position of a text, as it is usually written, and the position after it. `None` says
-    /// nothing: the key may be long, or written in another way.
+    /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not mean that
+    /// the key is unknown: it may be long, an alias, or written in an unusual way.
     #[inline]
     pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if text.get(at) != Some(&b'"') {
@@ -55,7 +55,8 @@ impl KeyIndex {
         }
         let start = at + 1;
         let head = word_at(text, start);
-        // A quote that is escaped ends no key: no name is written like what is before it.
+        // The first quote may be an escaped one, which does not end the key. The text before it ends with a backslash then, and matches no
+        // name.
         let (head, tail, length) = match before_bare_quote(head) {
             WORD => {
                 let more = before_bare_quote(word_at(text, start + WORD));
@@ -92,7 +93,7 @@ impl KeyIndex {
     }
 }
 
-/// A hash of all bytes of a name: those of its ends, and of a long one also those between.
+/// Returns a hash of all bytes of a name: of its first and last eight bytes, and in a long name also of the bytes between them.
 #[inline]
 fn hash(key: &[u8]) -> usize {
     let [head, tail] = ends(key);
@@ -104,13 +105,13 @@ fn hash(key: &[u8]) -> usize {
     index(words.fold(short as u64, mixed))
 }
 
-/// Returns the first eight bytes of a name, and the last eight of a longer one.
+/// Returns the first eight bytes of a name and, if it is longer, its last eight.
 #[inline]
 fn ends(key: &[u8]) -> [u64; 2] {
     [word_at(key, 0), if key.len() > WORD { word_at(key, key.len() - WORD) } else { 0 }]
 }
 
-/// A hash of the first and the last eight bytes of a name.
+/// Returns a hash of the first and the last eight bytes of a name.
 #[inline]
 fn short_hash(head: u64, tail: u64, length: usize) -> usize {
     index(mixed(head ^ (length as u64).rotate_right(8), tail))

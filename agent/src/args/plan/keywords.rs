@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 /// The keywords of a schema.
 pub(super) type SchemaMap = Map<String, Value>;
 
-/// The key of the list of checks in a schema. No foreign schema has a keyword that starts like this.
+/// The key of the list of checks in a schema. Keywords of foreign schemas do not start with a null character.
 pub(super) const CHECKS: &str = "\0checks";
-/// In that list: a schema that must fit as well.
+/// The keyword of a check whose value is a schema that must fit as well.
 pub(super) const ALSO: &str = "\0also";
-/// Names of properties that only checks refer to. They are not unknown keys.
+/// The key of a list of properties that only checks refer to. These properties are not unknown keys.
 pub(super) const KNOWN: &str = "\0known";
 
-/// Keywords of older drafts that no current draft has: an author who uses them expects them to be checked.
+/// Keywords of older drafts that no current draft has. They are refused, because an author who uses them expects them to be checked.
 const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
 
-/// Keywords that are modelled in foreign schemas. In types they have no meaning, except `not` and a closed set.
+/// Keywords that are modelled only in foreign schemas. In the schemas of types they are refused, except for `not` with a closed set.
 const OF_FOREIGN: [&str; 10] = [
     "not",
     "if",
@@ -60,7 +60,7 @@ pub(super) fn notes(schema: &Value) -> Notes {
     map.iter().filter(|(k, _)| is_note(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
-/// Adds a schema that has to fit what has arrived.
+/// Adds a schema that has to fit as well, as a check.
 pub(super) fn push_check(map: &mut SchemaMap, schema: SchemaMap) {
     add_check(map, Value::Object(SchemaMap::from_iter([(ALSO.to_owned(), Value::Object(schema))])));
 }
@@ -76,7 +76,7 @@ pub(super) fn add_check(map: &mut SchemaMap, check: Value) {
     }
 }
 
-/// Keywords that restrict values of one type, and no others.
+/// Keywords that restrict only values of one type.
 pub(super) const OF_TYPE: [(&str, &[&str]); 4] = [
     (
         "object",
@@ -100,7 +100,7 @@ pub(super) fn type_of(keyword: &str) -> Option<&'static str> {
     OF_TYPE.iter().find(|(_, keywords)| keywords.contains(&keyword)).map(|(name, _)| *name)
 }
 
-/// Further keywords that restrict what is accepted and that the plan models.
+/// Other keywords that restrict values and that the plan models.
 const MODELLED: [&str; 20] = [
     CHECKS,
     KNOWN,
@@ -124,7 +124,8 @@ const MODELLED: [&str; 20] = [
     "unevaluatedItems",
 ];
 
-/// Whether a keyword can change what is accepted. Any other, known or not, is an annotation (JSON Schema 2020-12, core, section 6.5).
+/// Whether a keyword can change what is accepted. Any other keyword, known or not, is an annotation (JSON Schema 2020-12, core, section
+/// 6.5).
 pub(super) fn restricts(keyword: &str) -> bool {
     type_of(keyword).is_some() || MODELLED.contains(&keyword) || REFUSED.contains(&keyword)
 }
@@ -190,7 +191,7 @@ fn is_harmless(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// The value that `NonZero<i32>` excludes.
+/// Whether a schema only lists values, as `not` does for the zero that `NonZero<i32>` excludes.
 fn is_closed_set(value: &Value) -> bool {
     value
         .as_object()

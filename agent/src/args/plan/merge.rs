@@ -16,9 +16,8 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
     Err(Conflict { keyword: keyword.into(), reason: reason.into() })
 }
 
-/// Merges `a` and `b`; `None` if no value can fit both. For derived schemas the merged whole decides what is closed: a flattened
-/// struct is not closed against the fields of the struct around it. For foreign schemas `additionalProperties` means what JSON
-/// Schema says.
+/// Merges `a` and `b`; `None` if no value can fit both. For schemas of types, only the merged schema is closed: a flattened struct does not
+/// refuse the fields of the outer struct. For foreign schemas `additionalProperties` means what JSON Schema says.
 pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Option<SchemaMap>, Conflict> {
     let (mut a, mut b) = (Cow::Borrowed(a), Cow::Borrowed(b));
     let mut apart = Vec::new();
@@ -62,7 +61,7 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
                     old.extend(missing);
                 }
             }
-            // Two of them cannot be one; the second is checked on its own.
+            // Two patterns or two factors cannot be merged, so the second is checked separately.
             "pattern" | "multipleOf" => {
                 if !foreign {
                     return conflict(keyword, "cannot be merged with another of the same place");
@@ -108,11 +107,11 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
             "prefixItems" | "additionalItems" => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }
-            // In a foreign schema a format only describes.
+            // In a foreign schema, a format is only an annotation.
             "format" if !foreign => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }
-            // Annotations: the outer ones are nearer to the reader.
+            // The annotations of `a`, the outer schema, are kept, because they are nearer to the reader.
             _ => {}
         }
     }
@@ -126,7 +125,8 @@ const NAMES: [&str; 2] = ["properties", "patternProperties"];
 const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
-/// Takes keywords out of a schema, and returns the schema of these keywords and the names beside them.
+/// Takes `keywords` out of a schema and returns them as a schema of their own. It repeats the properties under `names` without
+/// restrictions, because the keywords depend on them.
 fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str]) -> SchemaMap {
     let mut out = SchemaMap::new();
     for keyword in names {
@@ -142,7 +142,7 @@ fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str])
     out
 }
 
-/// Adds one more schema that has to fit.
+/// Adds a schema that has to fit as well, as a part of `allOf`.
 pub(super) fn push_part(out: &mut SchemaMap, part: Value) {
     match out.get_mut("allOf") {
         Some(Value::Array(parts)) => parts.push(part),
@@ -176,8 +176,8 @@ fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
     }
 }
 
-/// `additionalProperties` applies only to the properties beside it (JSON Schema 2020-12, core, 10.3.2.3), so after a merge it
-/// would also apply to the properties of the other schema.
+/// Whether a merge would change the meaning of `additionalProperties`. The keyword refers only to the properties of its own schema (JSON
+/// Schema 2020-12, core, 10.3.2.3); after a merge, the properties of the other schema would no longer be additional.
 fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     let lacks = |keyword: &str| {
         let own = closed.get(keyword);
@@ -189,7 +189,8 @@ fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     !open && more
 }
 
-/// `items` applies to what the `prefixItems` beside it leave over; after a merge it would also spare the other schema's.
+/// Whether a merge would change the meaning of `items`. The keyword applies to the items after the `prefixItems` of its own schema; after a
+/// merge, it would also skip the `prefixItems` of the other schema.
 fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     let silent = |schema: &SchemaMap| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &SchemaMap| {
@@ -199,7 +200,7 @@ fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     !(silent(a) || silent(b) || same || list(a) && list(b))
 }
 
-/// Returns `None` if there is none. A single type is returned alone.
+/// Returns the types that both allow: a single one as a string, several as a list; `None` if there is none.
 fn common_types(a: &Value, b: &Value) -> Option<Value> {
     let list = |v: &Value| -> Vec<String> {
         match v {

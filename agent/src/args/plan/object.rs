@@ -31,7 +31,7 @@ impl Compiler<'_> {
             Some(Value::Bool(false)) => AdditionalProperties::Denied,
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
-            // A foreign schema that lists nothing means any object; schemars writes it for a struct without fields.
+            // A foreign schema without properties accepts any object. schemars writes such a schema for a struct without fields.
             None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
                 AdditionalProperties::Schema(self.push(NodeKind::Any))
@@ -41,10 +41,10 @@ impl Compiler<'_> {
                 AdditionalProperties::Schema(self.below(&["additionalProperties"], below, schema)?)
             }
         };
-        // A name that only other parts of the schema speak about: no unknown key.
+        // Names that only checks refer to are not unknown keys.
         let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
-        // A required name that no property has: any value, if the object takes it at all.
+        // A required name without a property accepts any value, if the object accepts the key.
         let required = required.iter().map(|name| (*name, true));
         for (name, required) in required.chain(known) {
             if !props.iter().any(|p| p.name == name)
@@ -96,7 +96,7 @@ impl Compiler<'_> {
         patterns: &[(Pattern, NodeId)],
         map: &SchemaMap,
     ) -> CompileResult<Prop> {
-        // The settings of the macros; in a foreign schema they are annotations like any other.
+        // The settings that the macros write. In a foreign schema they are ordinary annotations.
         let setting = |keyword: &str| if self.foreign { None } else { schema.get(keyword) };
         let aliases = match setting("x-aliases") {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
@@ -120,7 +120,7 @@ impl Compiler<'_> {
         let schema = if overlapping.is_empty() {
             schema
         } else {
-            // Its name also matches patterns, so their schemas hold as well.
+            // The name of the property also matches patterns, so the schemas of these patterns apply, too.
             let mut parts = vec![schema.clone()];
             parts.extend(overlapping.iter().map(|p| map["patternProperties"][p.source.as_str()].clone()));
             all = json!({"allOf": parts});
@@ -134,7 +134,7 @@ impl Compiler<'_> {
             NodeKind::Nullable(inner) => Some(*inner),
             _ => None,
         };
-        // `Option<T>`: schemars says nullable, meaning that it may be left out.
+        // For an `Option<T>`, schemars writes a nullable schema, which means that the parameter may be left out.
         if let Some(inner) = nullable
             && !self.foreign
             && !required
@@ -151,7 +151,7 @@ impl Compiler<'_> {
         if !self.foreign && !takes_null && notes.get("default").is_some_and(Value::is_null) {
             notes.remove("default");
         }
-        // The description of a parameter precedes those of its type's variants and does not replace them.
+        // The description of a parameter precedes the descriptions of the variants of its type and does not replace them.
         if let (Some(Value::String(own)), Some(variants)) =
             (notes.get_mut("description"), self.variant_docs.get(&node))
             && !own.ends_with(variants.as_str())
@@ -171,7 +171,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Keeps the annotations of the nullable form where the inner one has none.
+    /// Adds the annotations of the nullable form that the inner node does not have, and returns the inner node.
     fn described(&mut self, id: NodeId, outer: super::Notes) -> NodeId {
         let own = self.notes_mut(id);
         for (keyword, note) in outer.into_iter().filter(|(_, note)| !note.is_null()) {

@@ -6,15 +6,15 @@ use super::node::Pattern;
 use regex::{Regex, RegexBuilder};
 use std::{collections::HashMap, iter::Peekable, str::Chars};
 
-/// Maximum number of different patterns in one schema, and of their total length.
+/// Maximum number of different patterns in one schema, and their maximum total length in bytes.
 const MAX_PATTERNS: usize = 500;
 const MAX_SOURCE: usize = 1 << 16;
-/// Most patterns compile to less than this.
+/// Size limits of compiled patterns in bytes, for most patterns and for large ones.
 const SMALL: usize = 1 << 16;
 const LARGE: usize = 10 << 20;
-/// Maximum size of the cache of a search.
+/// Maximum size of the cache of a search, in bytes.
 const LAZY: usize = 1 << 20;
-/// Maximum number of larger patterns.
+/// Maximum number of large patterns in one schema.
 const MAX_LARGE: usize = 4;
 
 /// The cost of a schema's patterns so far.
@@ -26,7 +26,7 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles the pattern of a keyword at a place of the schema.
+    /// Compiles the pattern of the keyword at a path of the schema, which errors name.
     pub(super) fn compile(&mut self, source: &str, keyword: &str, pointer: &str) -> CompileResult<Pattern> {
         let error = |reason: String| SchemaError::new(keyword, pointer, reason);
         let source = source.to_owned();
@@ -58,7 +58,7 @@ const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = r"\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
 const NO_LINE_END: &str = r"[^\n\r\x{2028}\x{2029}]";
 
-/// Translates a regular expression of ECMA-262 to the syntax of the `regex` crate, or says why it has no equivalent.
+/// Translates a regular expression of ECMA-262 to the syntax of the `regex` crate, or returns the reason why it has no equivalent.
 fn translated(source: &str) -> Result<String, String> {
     let mut out = String::with_capacity(source.len() + 16);
     let mut chars = source.chars().peekable();
@@ -96,7 +96,7 @@ fn translated(source: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// Refuses flags, which would change the meaning of what is translated here.
+/// Refuses flags that would change the meaning of the translated expression; `i` is allowed.
 fn check_group(mut rest: Peekable<Chars<'_>>) -> Result<(), String> {
     if rest.next_if_eq(&'?').is_none() {
         return Ok(());
@@ -129,7 +129,7 @@ impl Atom {
     }
 }
 
-/// Parses what follows a backslash.
+/// Parses an escape, after its backslash.
 fn escape(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, String> {
     let Some(c) = chars.next() else { return Err("ends in a backslash".into()) };
     Ok(match c {
@@ -168,7 +168,7 @@ fn escape(chars: &mut Peekable<Chars<'_>>) -> Result<Atom, String> {
     })
 }
 
-/// `\uXXXX`, a pair of those, `\u{…}`.
+/// Parses `\uXXXX`, a pair of such escapes, or `\u{…}`, after the `u`.
 fn unicode(chars: &mut Peekable<Chars<'_>>) -> Result<char, String> {
     if chars.next_if_eq(&'{').is_some() {
         let digits: String = chars.by_ref().take_while(|c| *c != '}').collect();
@@ -195,12 +195,12 @@ fn code(number: Option<u32>) -> Result<char, String> {
     number.and_then(char::from_u32).ok_or_else(|| "names a character that there is not".to_owned())
 }
 
-/// Parses what follows an opening bracket. Everything in it is literal except ranges and escapes: no nested brackets, no
-/// operations on sets.
+/// Parses a class, after its opening bracket. Everything in it is literal except ranges and escapes; nested brackets and set operations of
+/// the `regex` crate are escaped.
 fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String> {
     let negated = chars.next_if_eq(&'^').is_some();
     if chars.next_if_eq(&']').is_some() {
-        // Nothing, or anything.
+        // `[]` matches nothing, and `[^]` matches any character.
         out.push_str(if negated { r"[\s\S]" } else { r"[^\s\S]" });
         return Ok(());
     }

@@ -3,8 +3,9 @@
 use super::keywords::{SchemaMap, restricts};
 use serde_json::{Value, json};
 
-/// schemars closes unions with `unevaluatedProperties`; the plan closes what it has merged. The derive marks types that check
-/// their values. It writes closed sets with described members so that maps know their keys.
+/// Removes `unevaluatedProperties`, with which schemars closes unions, because the plan closes merged objects itself. Removes the mark of
+/// types that check their values. Restores the variants of closed sets with descriptions, which the derive writes as `enum` so that maps
+/// know their keys.
 pub(super) fn prepare(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -18,7 +19,7 @@ pub(super) fn prepare(schema: &mut Value) {
             for (keyword, value) in map {
                 match (keyword.as_str(), value) {
                     ("const" | "enum" | "default" | "examples", _) => {}
-                    // Their keys are names.
+                    // The keys are names, not keywords.
                     ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
                         named.values_mut().for_each(prepare);
                     }
@@ -35,9 +36,9 @@ pub(super) fn prepare(schema: &mut Value) {
     }
 }
 
-/// The other words for a variant of a derived enum.
+/// The keyword for the other names of a variant of a derived enum.
 const WORD_ALIASES: &str = "\0aliases";
-/// Marks the variant of a derived enum for every word that no other has.
+/// The keyword that marks the variant of a derived enum for every word that is not the name of another variant.
 const OTHER_WORDS: &str = "\0other";
 
 /// Moves the settings of a variant to the schema of its name: the variant itself, or its tag.
@@ -60,7 +61,7 @@ fn place_settings(variant: &mut Value) {
         None => &mut *variant,
     };
     if !is_tagged && single_entry(named).is_some() {
-        // A key like that of any object.
+        // The tag is a key, so its aliases are those of a property.
         let payload =
             named.get_mut("properties").and_then(Value::as_object_mut).and_then(|p| p.values_mut().next());
         if let (Some(payload), Some(aliases)) = (payload, aliases) {
@@ -75,7 +76,7 @@ fn place_settings(variant: &mut Value) {
     let is_other = other.is_some();
     named.extend(other.map(|other| (OTHER_WORDS.to_owned(), other)));
     if is_tagged && is_other {
-        // Nothing is known about the keys beside an unknown name.
+        // The other keys of an object with an unknown tag are not known.
         variant.insert("additionalProperties".to_owned(), json!(true));
     }
 }

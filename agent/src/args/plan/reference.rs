@@ -14,13 +14,13 @@ impl<'s> Compiler<'s> {
     pub(super) fn reference(&mut self, reference: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         let target = self.resolve(reference)?;
         let own = map.iter().filter(|(k, _)| *k != "$ref" && restricts(k));
-        // A type that the target has itself adds nothing.
+        // A `type` that the target also has adds no restriction.
         if own.clone().any(|(k, v)| k != "type" || target.get("type") != Some(v)) {
             return self.refined(target, map);
         }
         let before = self.rules;
         if target.get("type").is_some_and(|t| t == "object") {
-            // Being an item changes nothing for an object: one node is enough.
+            // The rules for items do not affect objects, so one node is enough.
             self.rules = before.not_item();
         }
         let id = self.shared(reference, target);
@@ -28,7 +28,8 @@ impl<'s> Compiler<'s> {
         id
     }
 
-    /// Compiles a reference with restrictions beside it, for example an internally tagged newtype variant: merged, not chained.
+    /// Compiles a reference in a schema with other restrictions, for example an internally tagged newtype variant, by merging the target
+    /// with them.
     fn refined(&mut self, target: &Value, map: &SchemaMap) -> CompileResult<NodeId> {
         let mut own = map.clone();
         own.remove("$ref");
@@ -49,8 +50,8 @@ impl<'s> Compiler<'s> {
         }
     }
 
-    /// Returns the node of a definition, compiled once for each policy. It is identified by its address in memory, because a
-    /// pointer to it has several spellings.
+    /// Returns the node of a definition, compiled once for each policy. A definition is identified by its address in memory, because a JSON
+    /// Pointer to it has several spellings.
     fn shared(&mut self, reference: &str, target: &'s Value) -> CompileResult<NodeId> {
         let key = (std::ptr::from_ref(target).addr(), self.rules);
         if let Some(id) = self.references.get(&key) {
@@ -66,7 +67,7 @@ impl<'s> Compiler<'s> {
             return Err(self.error("$ref", "refers only to itself"));
         }
         self.slots.insert(slot, id);
-        // From here on the node itself is known; only what was compiled in between has to be redirected.
+        // Later references use the node itself. Only references that were compiled within the definition still use the slot.
         self.references.insert(key, id);
         Ok(id)
     }
@@ -95,7 +96,7 @@ impl<'s> Compiler<'s> {
         target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
     }
 
-    /// Returns a schema with its own `$ref` replaced by the target; `true` is the empty schema, `false` is `None`.
+    /// Returns a schema with its `$ref` replaced by the target. `true` becomes the empty schema, and `false` becomes `None`.
     pub(super) fn resolved(&self, schema: &Value) -> CompileResult<Option<SchemaMap>> {
         let mut map = match schema {
             Value::Object(map) => {
@@ -137,7 +138,7 @@ impl<'s> Compiler<'s> {
     }
 }
 
-/// Returns the number of values in a copy.
+/// Returns the number of values in a schema, which is the cost of a copy.
 fn size(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),

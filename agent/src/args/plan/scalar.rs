@@ -55,12 +55,12 @@ impl Compiler<'_> {
         Ok(self.push(kind))
     }
 
-    /// Text that encodes bytes is shown as a format.
+    /// Returns the encoding of text that encodes bytes, which is shown as a format.
     fn encoding<'m>(&self, map: &'m SchemaMap) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
 
-    /// The bounds of the Rust type are in `format`; schemars writes them out only for small types.
+    /// Compiles an integer. The bounds of the Rust type follow from `format`, because schemars writes bounds only for small types.
     fn integer(&self, map: &SchemaMap) -> CompileResult<IntSpec> {
         let format = if self.foreign { None } else { format(map) };
         let (low, high, wide) = match format {
@@ -70,7 +70,7 @@ impl Compiler<'_> {
             Some("uint64" | "uint") => (0, Some(u64::MAX.into()), false),
             Some("int128") => (i128::MIN, Some(i128::MAX), true),
             Some("uint128") => (0, None, true),
-            // The range of serde_json's own values.
+            // The range of integers in a `Value`.
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {
@@ -94,7 +94,7 @@ impl Compiler<'_> {
 
     fn array(&mut self, map: &SchemaMap) -> CompileResult<ArraySpec> {
         let below = self.rules.not_item();
-        // draft-07 says `items: [..]` and `additionalItems` for `prefixItems` and `items`.
+        // In draft-07, `prefixItems` is `items: [..]`, and `items` is `additionalItems`.
         let (prefix, prefix_keyword, items, items_keyword) = match (map.get("prefixItems"), map.get("items"))
         {
             (Some(Value::Array(prefix)), items) => (prefix.as_slice(), "prefixItems", items, "items"),
@@ -127,7 +127,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// `enum` and `const`: the members that the other keywords beside them accept.
+    /// Compiles `enum` and `const`: the set of members that the other keywords of the schema accept.
     pub(super) fn closed_set(&mut self, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let mut rest = map.clone();
         rest.remove("enum");
@@ -146,7 +146,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    /// Adds the other words for the name of a variant.
+    /// Adds the aliases of a variant to its name.
     fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
         if let NodeKind::Enum(words) = self.kind_mut(id) {
@@ -158,7 +158,7 @@ impl Compiler<'_> {
     }
 
     fn set(&mut self, mut members: Vec<Value>) -> NodeId {
-        // Told once; a long set is left as it is.
+        // Repeated members are removed, except from long sets, because the comparison is quadratic.
         if self.foreign && members.len() <= MAX_COMPARED {
             let mut told: Vec<Value> = Vec::with_capacity(members.len());
             for member in members {
@@ -184,7 +184,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A closed set beside other restrictions, for example `enum` and `maxLength`: simple ones are applied here.
+    /// Compiles a closed set with other restrictions, for example `enum` with `maxLength`. Restrictions of strings and numbers filter the
+    /// members; others become checks.
     fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let other = |k: &&String| restricts_more(k) && !matches!(type_of(k), Some("string" | "number"));
         if let Some(keyword) = map.keys().find(other) {
@@ -211,17 +212,17 @@ impl Compiler<'_> {
         Ok(self.set(kept))
     }
 
-    /// Returns a kind that is only used for a question at compile time.
+    /// Returns the kind of node for a schema, which is only used to test members at compile time.
     fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))
     }
 }
 
-/// Maximum number of members of a set that are compared with each other.
+/// Maximum number of members of a set in which repetitions are looked for.
 const MAX_COMPARED: usize = 100;
 
-/// Whether a keyword restricts values and would be lost beside a closed set.
+/// Whether a keyword restricts values, and a closed set alone would lose the restriction.
 fn restricts_more(keyword: &str) -> bool {
     type_of(keyword).is_some() || matches!(keyword, "allOf" | "anyOf" | "oneOf")
 }
@@ -252,13 +253,14 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
     }
 }
 
-/// The smallest integer whose multiples are the integers among the multiples of `unit`: for 1.5 it is 3.
+/// Returns the smallest integer that is a multiple of `unit`: for 1.5 it is 3. All integers among the multiples of `unit` are multiples of
+/// it.
 fn whole_multiple(unit: f64) -> i128 {
     let Some((digits, power)) = decimal(unit) else { return i128::MAX };
-    // digits / 10^-power in lowest terms; the denominator does not matter for whole numbers.
+    // `unit` is digits / 10^-power. In lowest terms, its numerator is the result.
     let scale = |by: i32| u32::try_from(by).ok().and_then(|by| 10i128.checked_pow(by));
     if power >= 0 {
-        // Nothing but 0 of 64 bits is a multiple of more than 128.
+        // If the result exceeds 128 bits, 0 is the only multiple among integers of 64 bits.
         return scale(power).and_then(|ten| digits.checked_mul(ten)).unwrap_or(i128::MAX);
     }
     let (mut a, mut twos, mut fives) = (digits, -power, -power);

@@ -8,12 +8,12 @@ use serde_json::Value;
 use super::finish::mark_secrets;
 use super::{Graph, NodeKind, Plan};
 
-/// Replaces a secret.
+/// The text that replaces a secret.
 const WITHHELD: &str = "[secret]";
 
 impl Plan {
-    /// Returns arguments as others may see them, in a log or on a screen. Values marked secret become `"[secret]"`, and so do the
-    /// values of keys that the tool does not know, because one may be a misspelled secret. `None` if the tool has no secrets.
+    /// Returns arguments without secrets, for a log or a screen. Values marked secret become `"[secret]"`, and so do the values of unknown
+    /// keys, because such a key may be the misspelled name of a secret. `None` if the tool has no secrets.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
@@ -38,7 +38,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Returns the plan with these parameters as secrets, at any depth: the schema of an application has no marks that are read.
+    /// Returns the plan with the parameters of these names as secrets, at any depth. Needed because marks for secrets in a foreign schema
+    /// are not read.
     pub(crate) fn with_secrets(mut self, names: &[&str]) -> Plan {
         if let Some(graph) = Arc::get_mut(&mut self.graph) {
             for node in &mut graph.nodes {
@@ -58,8 +59,7 @@ pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
     names
 }
 
-/// Returns the texts of a value that belongs to a plan with secrets, as far as they are secret or under a name that no parameter
-/// has.
+/// Returns the texts of a value for a plan with secrets that are secret, or that are under a name that no parameter has.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     fn leaves(value: &Value, stance: Stance, names: &SecretNames<'_>, out: &mut Vec<String>) {
         match (value, stance) {
@@ -77,7 +77,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
             }
             (Value::Null, _) | (_, Stance::Show) => {}
             (Value::String(text), _) => {
-                // The JSON text of an object has the secrets of the object.
+                // JSON text of an object may contain the secrets of the object.
                 if let Some(inner) = container(text) {
                     leaves(&inner, stance, names, out);
                 }
@@ -87,7 +87,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
         }
     }
     let mut out = Vec::new();
-    // A scalar where an object may have secrets is one of them.
+    // Arguments that are a scalar instead of an object with secrets may be a secret.
     let stance = if value.is_array() { Stance::Show } else { Stance::Enter };
     leaves(value, stance, &SecretNames::of(graph), &mut out);
     out
@@ -112,15 +112,15 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
-    /// Secrets are below: an object is shown without them. Another value in its place is hidden.
+    /// The value contains secrets: an object is shown without them, and any other value is hidden.
     Enter,
     Hide,
 }
 
-/// The names of parameters, by what may be shown of their values.
+/// The names of parameters, grouped by whether their values may be shown.
 struct SecretNames<'g> {
     known: HashSet<&'g str>,
-    /// Those with secrets below.
+    /// The names of parameters that contain secrets.
     holders: HashSet<&'g str>,
     secret: HashSet<&'g str>,
 }
@@ -170,9 +170,9 @@ impl<'g> SecretNames<'g> {
     }
 }
 
-/// Hides the values marked secret, those of keys that the tool does not know, because one may be a misspelled secret, and values in place
-/// of an object with a secret, such as its JSON text. `None` if the tool has no secrets. The flag tells whether
-/// anything was hidden.
+/// Hides values marked secret, values of unknown keys, because such a key may be the misspelled name of a secret, and values that are sent
+/// instead of an object with secrets, such as its JSON text. Returns `None` if the tool has no secrets. The flag tells whether anything was
+/// hidden.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let graph = plan.graph();
     if !graph.has_secrets() {
@@ -188,7 +188,7 @@ pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     Some((shown, left_out))
 }
 
-/// Replaces a value as a whole.
+/// Returns the value that replaces a hidden value.
 pub(crate) fn hidden() -> Value {
     Value::String(WITHHELD.to_owned())
 }

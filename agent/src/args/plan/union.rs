@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
 
 impl Compiler<'_> {
-    /// `described` has the annotations of the whole schema.
+    /// Compiles alternatives. `described` is the description of the whole schema.
     pub(super) fn union(
         &mut self,
         alternatives: Vec<Value>,
@@ -24,19 +24,19 @@ impl Compiler<'_> {
     ) -> CompileResult<NodeId> {
         let (mut nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
         if exclusive && !nulls.is_empty() && (nulls.len() > 1 || self.any_takes_null(&others)?) {
-            // Null fits several, where only one may.
+            // Null may fit several alternatives although only one may fit, so it is not handled separately.
             others.append(&mut nulls);
         }
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(NodeKind::Never),
             0 => return Ok(self.push(NodeKind::Null)),
-            // An enum of one variant is still an enum to serde.
+            // serde also reads an enum of one variant as an enum.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
                 self.choice(&others, exclusive, keyword, described)?
             }
             1 => self.schema(&others.remove(0))?,
             _ => {
-                // An item of an array that has several types is not a plain string.
+                // The rules for items are for plain strings, and an item with several types is not one.
                 let before = self.rules;
                 self.rules = before.not_item();
                 let id = self.choice(&others, exclusive, keyword, described)?;
@@ -177,7 +177,7 @@ impl Compiler<'_> {
         }
         let rules = self.rules;
         let mut variants = Vec::with_capacity(payloads.len());
-        // serde reads an external tag without buffering, but an untagged enum around it may buffer.
+        // An external tag does not need a buffer in serde, but an untagged enum around it may use one.
         for (i, (name, schema, notes)) in payloads.into_iter().enumerate() {
             let node = self.below(&[keyword, &i.to_string(), "properties", name], rules, schema)?;
             let setting = if self.foreign { None } else { schema.get("x-aliases").and_then(Value::as_array) };
@@ -234,7 +234,7 @@ fn object(value: &Value) -> &SchemaMap {
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// Returns the set of these words, with the aliases that the alternatives of one word each state.
+/// Returns the set of these words, with the aliases that alternatives with a single word have.
 fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =
@@ -247,7 +247,7 @@ fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     Words::new(set).with_aliases(aliases).opened(is_open)
 }
 
-/// Returns the strings of a closed set, if the schema is nothing else.
+/// Returns the strings of a closed set, if the schema has no other restriction.
 fn words(schema: &SchemaMap) -> Option<Vec<String>> {
     let plain = |k: &String| !restricts(k) || matches!(k.as_str(), "type" | "const" | "enum");
     if !schema.keys().all(plain) || schema.get("type").is_some_and(|t| t != "string") {
@@ -260,7 +260,7 @@ fn words(schema: &SchemaMap) -> Option<Vec<String>> {
     }
 }
 
-/// Returns all words of closed sets without repetitions; if `exclusive`, those of exactly one set.
+/// Returns all words of closed sets without repetitions; if `exclusive`, only words that are in exactly one set.
 fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
     let mut owners: HashMap<&str, usize> = HashMap::new();
     for set in sets {
@@ -273,7 +273,7 @@ fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
     words.filter(|word| told.insert(word.as_str())).cloned().collect()
 }
 
-/// Whether this is null and nothing else.
+/// Whether the schema accepts only null.
 fn is_null(schema: &Value) -> bool {
     let schema = object(schema);
     let constant = schema.get("const");

@@ -1,6 +1,6 @@
 //! Resolves references to URIs (RFC 3986, section 5.2). Nothing is ever fetched.
 
-/// Splits into the address and the fragment.
+/// Splits a reference into the address and the fragment.
 pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
     match reference.split_once('#') {
         Some((address, fragment)) => (address, Some(fragment)),

@@ -1,4 +1,4 @@
-//! Checks what the plan does not model of a foreign schema, on the whole value after coercion (feature `full-schema`).
+//! Validates the whole value after coercion by those keywords of a foreign schema that the plan does not model (feature `full-schema`).
 
 use super::error::{CompileResult, SchemaError};
 use crate::args::issue::{Issue, IssueCode};
@@ -13,7 +13,7 @@ pub(crate) use NoValidator as Whole;
 
 #[cfg(not(feature = "full-schema"))]
 impl NoValidator {
-    /// Nothing is left to it: the keyword was refused before.
+    /// Refuses the first keyword that the plan does not model. No validator is ever created.
     pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> CompileResult<NoValidator> {
         Err(SchemaError::new(keywords.first().copied().unwrap_or("$schema"), "", "is not modelled"))
     }
@@ -28,14 +28,14 @@ impl NoValidator {
 }
 
 impl Whole {
-    /// Adds the issues that the plan, which has issues of its own, does not model. Returns their number.
+    /// Adds the issues of keywords that the plan does not model to the issues that the plan found. Returns the number of added issues.
     pub(crate) fn add_to(&self, issues: &mut Vec<Issue>, sent: &Value) -> usize {
         if !sent.is_object() {
             return 0;
         }
         let own = issues.len();
         for issue in self.issues(sent, IssueLimit::Unmodelled) {
-            // A place that is wrong already, or lies in one that is, says nothing new.
+            // An issue is not new if the plan found one at the same path, or a wrong type above it.
             let known = |told: &Issue| {
                 issue.path.strip_prefix(&told.path).is_some_and(|rest| {
                     rest.is_empty() || rest.starts_with('/') && told.code == IssueCode::Type
@@ -49,15 +49,15 @@ impl Whole {
     }
 }
 
-/// Maximum number of the plan's issues that those of the whole are compared with.
+/// Maximum number of the plan's issues that each issue of the validator is compared with.
 const MAX_COMPARED: usize = 1_000;
 
 /// Which issues a validator returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssueLimit {
-    /// Everything that is wrong.
+    /// All issues of the value.
     All,
-    /// Only what the plan does not model: it has refused the value itself.
+    /// Only issues of keywords that the plan does not model, because the plan already found its own issues.
     Unmodelled,
 }
 
@@ -76,12 +76,12 @@ mod full {
     use std::collections::{HashMap, HashSet};
     use std::sync::Arc;
 
-    /// Maximum number of values, and depth, of a schema that is passed on.
+    /// Maximum number of values and maximum depth of a schema that the validator gets.
     const MAX_VALUES: usize = 20_000;
     const MAX_DEPTH: usize = 100;
     /// Maximum number of schemas that are applied to values in one validation.
     const MAX_STEPS: usize = 100_000;
-    /// Maximum nesting depth of those schemas.
+    /// Maximum nesting depth of the schemas that are applied in one validation.
     const MAX_NESTING: usize = 300;
     /// Maximum number of errors that are reported.
     const MAX_ISSUES: usize = 1_000;
@@ -149,7 +149,7 @@ mod full {
             &self.keywords
         }
 
-        /// Returns what is wrong with a value. Paths start at the value.
+        /// Returns the issues of a value. Paths start at the value.
         pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
             if !self.is_cheap(value) {
                 let words = "takes too long to check: send something simpler";
@@ -172,15 +172,15 @@ mod full {
             path.split('/').any(|segment| self.keywords.contains(&segment))
         }
 
-        /// Follows and counts every schema that a validator could look at.
+        /// Whether a validation takes few enough steps. Counts every schema that the validator could apply.
         fn is_cheap(&self, value: &Value) -> bool {
             let mut open = vec![(&self.document, value, 0usize)];
-            // The validator remembers what it found out about a value at the target of a reference.
+            // The validator applies the target of a reference only once to a value, and so does this count.
             let mut seen = HashSet::new();
             let mut steps = 0;
             while let Some((schema, value, depth)) = open.pop() {
                 let Value::Object(map) = schema else { continue };
-                // The keywords beside it are evaluated once more to find the unevaluated parts.
+                // With these keywords, the validator evaluates the other keywords once more to find the unevaluated parts.
                 let twice = map.contains_key("unevaluatedProperties") || map.contains_key("unevaluatedItems");
                 steps += 1 + if twice { size_of(value) } else { 0 };
                 if steps + open.len() > MAX_STEPS || depth > MAX_NESTING {
@@ -236,7 +236,7 @@ mod full {
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(parts), _) => {
                     open.extend(parts.iter().map(|part| (part, value, depth)));
-                    // Asked whether one fits, and asked again why not.
+                    // The validator applies the options once to find out whether one fits, and once more to report why none does.
                     if keyword != "allOf" {
                         open.extend(parts.iter().map(|part| (part, value, depth)));
                     }

@@ -7,12 +7,12 @@ use crate::args::policy::Rules;
 use crate::args::text::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 
-/// Words that can also be distinguished without case and separators; computed when first needed.
+/// An index of words without their case and separators, computed when first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Returns what the only one of `spellings` that folds to `folded` stands for. They must be the same in every call.
+    /// Returns the number of the only word with a spelling that folds to `folded`. `spellings` must be the same in every call.
     pub(crate) fn find<'a>(
         &self,
         spellings: impl Iterator<Item = (&'a str, usize)>,
@@ -41,7 +41,7 @@ pub(crate) struct Words {
     folds: Folds,
 }
 
-/// The word that a text names.
+/// The word of a closed set that a text names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedWord<'a> {
     pub(crate) word: &'a str,
@@ -56,7 +56,7 @@ impl Words {
         Words { own: words, ..Words::default() }
     }
 
-    /// Adds other spellings of words; those of words that are not in the set are left out.
+    /// Adds other spellings of words. Spellings of words that are not in the set are left out.
     pub(super) fn with_aliases<'a>(mut self, aliases: impl IntoIterator<Item = (&'a str, &'a str)>) -> Words {
         for (word, alias) in aliases {
             if let Some(of) = self.own.iter().position(|own| own == word) {
@@ -85,8 +85,8 @@ impl Words {
         self.open
     }
 
-    /// Returns the word that `text` names, as far as the rules allow: itself, the one whose alias it is, or (lenient) the only one
-    /// that is equal except for case and separators.
+    /// Returns the word that `text` names, as far as the rules allow: the word that equals the text, the word with this alias, or (lenient)
+    /// the only word that is equal except for case and separators.
     #[inline]
     pub(crate) fn pick<'a>(&'a self, text: &'a str, rules: Rules) -> Option<PickedWord<'a>> {
         let exact = |word| Some(PickedWord { word, is_coerced: false });
@@ -126,11 +126,11 @@ pub(crate) struct VariantNames {
     first: OnceLock<FirstTag>,
 }
 
-/// How an object begins whose tag comes first.
+/// The possible beginnings of an object whose tag comes first.
 #[derive(Debug)]
 pub(crate) struct FirstTag {
     pub(crate) key: NameToken,
-    /// For each variant that is an object and whose name is a word of its tag: the name, the object, and the index of the tag.
+    /// The name, the object and the index of the tag, for each variant that is an object and whose tag accepts the name.
     pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 
@@ -145,14 +145,14 @@ impl VariantNames {
         self.other.is_some()
     }
 
-    /// Whether every variant is an object without further checks, whose entries can be read once the tag is known.
+    /// Whether every variant is an object without further checks, so that its entries can be read as soon as the tag is known.
     #[inline]
     pub(crate) fn are_objects(&self, variants: &[(String, NodeId)], graph: &Graph) -> bool {
         let is_object = |node: NodeId| matches!(graph.kind(node), NodeKind::Object(_));
         *self.are_objects.get_or_init(|| variants.iter().map(|v| v.1).chain(self.other).all(is_object))
     }
 
-    /// Returns how the object begins; `tag` and `variants` must be the same in every call.
+    /// Returns the possible beginnings of the object. `tag` and `variants` must be the same in every call.
     #[inline]
     pub(crate) fn first(&self, tag: &str, variants: &[(String, NodeId)], graph: &Graph) -> &FirstTag {
         self.first.get_or_init(|| {

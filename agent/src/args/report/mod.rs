@@ -14,7 +14,7 @@ use super::text::{MAX_RECORD, cut, push_cut, push_quoted};
 use serde_json::{Map, Value, json};
 use std::{fmt, fmt::Write, sync::Arc};
 
-/// How a report on the arguments of a call begins.
+/// The beginning of a report on the arguments of a call.
 pub(crate) const REFUSAL: &str = "Invalid arguments for ";
 pub(crate) const MAX_ISSUES: usize = 20;
 const MAX_PATH: usize = MAX_RECORD;
@@ -53,7 +53,7 @@ struct Inner {
     issues: Vec<Issue>,
     count: usize,
     corrected: Option<String>,
-    /// The place after which nothing was checked.
+    /// The path after which nothing was checked.
     unchecked: Option<String>,
     attempt: Option<(u32, u32)>,
     subject: Subject,
@@ -62,18 +62,18 @@ struct Inner {
 /// The action of the model that the report describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// It called a tool.
+    /// The model called a tool.
     Call,
-    /// It answered in text, as requested.
+    /// The model answered in text, as requested.
     #[cfg(feature = "runtime")]
     Answer,
-    /// It answered in text, and has a tool with the plan's name for answers.
+    /// The model answered in text, although it has a tool for answers, which has the plan's name.
     #[cfg(feature = "runtime")]
     AnswerWithoutTool,
 }
 
 impl Subject {
-    /// The word for the whole, where a mistake has no path.
+    /// The word that stands for the path of a mistake in the whole value.
     fn root(self) -> &'static str {
         if self == Self::Call { "(arguments)" } else { "(answer)" }
     }
@@ -99,7 +99,7 @@ impl InvalidArguments {
         InvalidArguments { inner: Arc::new(inner) }
     }
 
-    /// Adds that values after a place were not checked.
+    /// Records that values after this path were not checked.
     pub(crate) fn unchecked_after(mut self, place: Option<String>) -> InvalidArguments {
         if place.is_some() {
             Arc::make_mut(&mut self.inner).unchecked = place;
@@ -107,7 +107,7 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the same mistakes at other places.
+    /// Returns the report with changed paths.
     pub(crate) fn moved(mut self, move_pointer: impl Fn(&mut String)) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         inner
@@ -119,14 +119,14 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the same mistakes with the signatures of another plan, whose parameters may be mentioned.
+    /// Returns the report with the name and the parameters of another plan, which the model knows.
     pub(crate) fn under(mut self, plan: &Plan) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         inner.plan = plan.clone();
         self
     }
 
-    /// Replaces issues at or below a place by issues of the whole without values, and removes the corrected call.
+    /// Replaces issues at or below a path by issues of the whole value, which do not show the sent values. Removes the corrected call.
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {
@@ -141,7 +141,7 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the same mistakes, described for what the model did.
+    /// Returns the report in words for this action of the model.
     #[cfg(feature = "runtime")]
     pub(crate) fn about(mut self, subject: Subject) -> InvalidArguments {
         Arc::make_mut(&mut self.inner).subject = subject;
@@ -153,8 +153,8 @@ impl InvalidArguments {
         self.inner.plan.name()
     }
 
-    /// Returns the mistakes, at most the first 10,000: for each object unknown keys in the order sent, then its parameters as
-    /// declared, each with what is below it, then map entries in the order sent.
+    /// Returns the mistakes, at most the first 10,000: for each object its unknown keys in the order sent, then its parameters as declared,
+    /// each with the mistakes within it, then map entries in the order sent.
     pub fn issues(&self) -> &[Issue] {
         &self.inner.issues
     }
@@ -276,7 +276,7 @@ impl InvalidArguments {
 
     /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?,
     /// "expected"?, "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`.
-    /// `message` is the line of the text without its number; `unchecked_after` is the place after which nothing was checked.
+    /// `message` is the line of the text without its number; `unchecked_after` is the path after which nothing was checked.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -338,7 +338,7 @@ fn push_count(out: &mut String, count: usize) {
     }
 }
 
-/// `PATH: PROBLEM[; got RECEIVED][; expected SIGNATURE][; did you mean "A" or "B"?]`
+/// Writes `PATH: PROBLEM[; got RECEIVED][; expected SIGNATURE][; did you mean "A" or "B"?]`.
 fn push_line(out: &mut String, issue: &Issue, subject: Subject) {
     let start = out.len();
     if issue.path.is_empty() {

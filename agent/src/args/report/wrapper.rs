@@ -1,7 +1,7 @@
-//! Arguments that stand inside other objects: `{"name": …, "arguments": {…}}`, in any words.
+//! Finds arguments inside wrappers, objects such as `{"name": …, "arguments": {…}}`, with any keys.
 //!
-//! Only the structure decides: exactly one key that is not a parameter holds an object, the other keys that are not parameters are
-//! texts, and parameters beside them are taken along. Whether what comes out fits the tool is checked by the caller.
+//! A wrapper is recognized by its structure: exactly one key that is not a parameter holds an object, and the other keys that are not
+//! parameters hold texts. Parameters next to that key are added to the inner object. The caller checks whether the result fits the tool.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
@@ -11,23 +11,23 @@ use crate::args::suggest::did_you_mean;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
 use serde_json::{Map, Value};
 
-/// Maximum number of wrappers around each other.
+/// Maximum number of nested wrappers.
 pub(super) const MAX_WRAPPERS: usize = 5;
 /// Maximum number of times that JSON text is decoded.
 const MAX_DECODED: usize = 4;
 
-/// Arguments without what was around them.
+/// Arguments without their outermost wrapper.
 pub(super) struct Unwrapped {
     pub(super) call: Value,
-    /// The pointer to what was unwrapped.
+    /// The pointer from the wrapper to the inner arguments.
     at: String,
-    /// Whether that is JSON in a text.
+    /// Whether the inner arguments were JSON in a text.
     is_text: bool,
-    /// The keys that were found there.
+    /// The keys of the inner arguments.
     keys: Vec<String>,
 }
 
-/// Whether [`unwrapped`] or [`several`] can find anything: most calls have no key for it.
+/// Whether [`unwrapped`] or [`several`] may find a wrapper. Most calls have no key that could be one.
 pub(super) fn may_be_wrapped(graph: &Graph, sent: &Doc<'_>) -> bool {
     let Shape::Object(entries) = &sent.shape else { return true };
     entries.iter().any(|(key, doc)| match &doc.shape {
@@ -86,12 +86,13 @@ fn around_entries(graph: &Graph, tool: &str, entries: &Map<String, Value>) -> Op
     Some(Unwrapped { call: call.into(), at: at + below, is_text, keys })
 }
 
-/// Returns the object that a value holds: itself, in JSON text, or wrapped as the only item of a list; and the pointer to it.
+/// Returns the object that a value holds, and the pointer to it. The value is the object, its JSON text, a list with a wrapper as its only
+/// item, or a list of names and values.
 fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static str)> {
     match value {
         Value::Object(_) => Some((value.clone(), "")),
         Value::String(_) => decoded(value).map(|object| (object, "")),
-        // A list of one object may be a list of arguments; it is one of calls if the arguments are further inside.
+        // A list of one object is a wrapped call if that object is a wrapper. Otherwise it may be a list of names and values.
         Value::Array(items) => match items.as_slice() {
             [Value::Object(only)] if around_entries(graph, tool, only).is_some() => {
                 Some((Value::Object(only.clone()), "/0"))
@@ -123,7 +124,7 @@ fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     (!call.is_empty()).then_some(call)
 }
 
-/// Whether a value beside the arguments only describes the call.
+/// Whether a value next to the arguments has no data, so that it may only describe the call.
 fn is_without_data(value: &Value) -> bool {
     match value {
         Value::Null | Value::String(_) => true,
@@ -154,7 +155,7 @@ fn is_parameter(graph: &Graph, key: &str) -> bool {
     }
 }
 
-/// Returns the names of the parameters that were not given.
+/// Returns the names of the parameters that were not sent.
 fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str> {
     match graph.kind(graph.unchecked(graph.root)) {
         NodeKind::Object(object) => {
@@ -166,7 +167,7 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// Returns the issues of what is inside wrappers, if that is where the arguments are, instead of those of the call as a whole.
+/// If the arguments are inside wrappers, returns the issues of the inner arguments instead of those of the whole call.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,
@@ -193,7 +194,7 @@ pub(crate) fn issues_inside(
     let (mut at, mut keys, mut call, mut is_text) = (String::new(), Vec::new(), sent, false);
     for _ in 0..MAX_WRAPPERS {
         let Some(next) = unwrapped(graph, tool, &call) else { break };
-        // Nothing points into a text.
+        // Pointers end at a JSON text.
         at += if is_text { "" } else { &next.at };
         is_text |= next.is_text;
         (keys, call) = (next.keys, next.call);
@@ -221,7 +222,8 @@ pub(crate) fn issues_inside(
         count += inner;
         told.extend(issues.into_iter().map(|mut issue| {
             let key = issue.path.split('/').nth(1).unwrap_or_default().replace("~1", "/").replace("~0", "~");
-            // A parameter that is missing at the top belongs inside, too; one that is missing in a parameter beside the wrapper does not.
+            // Issues of inner keys and of missing parameters get the path of the inner arguments. Issues of parameters next to the wrapper
+            // keep their path.
             let is_parameter_missing = issue.code == IssueCode::Missing && issue.is_at_top();
             if !is_parameter_missing && !keys.contains(&key) {
                 return issue;
@@ -238,7 +240,7 @@ pub(crate) fn issues_inside(
     Some((told, count))
 }
 
-/// Returns the pointer to a list of several calls, and how many there are.
+/// Returns the pointer to a list of several calls, and the number of calls.
 fn several(graph: &Graph, tool: &str, sent: &Value) -> Option<(String, usize)> {
     let is_call = |item: &Value| match item {
         Value::Object(entries) => {

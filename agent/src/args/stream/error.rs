@@ -2,10 +2,10 @@
 
 use crate::parse_error::ParseError;
 
-/// Maximum length of a number token.
+/// Maximum length of a number token, in bytes.
 pub(super) const MAX_NUMBER: usize = 400;
 
-/// The arguments are not one complete JSON value. It quotes nothing of the text.
+/// The error for text that is not one complete JSON value. It does not quote the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not valid JSON: {fault} at byte {offset}")]
 pub(super) struct FaultAt {

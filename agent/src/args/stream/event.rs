@@ -31,14 +31,14 @@ pub enum ArgumentEvent<'a> {
         /// The kind of the value.
         kind: ArgumentKind,
     },
-    /// A string continues. Its joined fragments are the string; a delta may have several.
+    /// A string continues. The joined fragments are the whole string; one delta may cause several fragments.
     Appended {
         /// The path of the string.
         path: ArgumentPath<'a>,
         /// The text that was added, unescaped; never empty.
         fragment: &'a str,
     },
-    /// A value is complete. Every value has this event, containers after their content.
+    /// A value is complete. Every value has this event; a container has it after its content.
     Finished {
         /// The path of the value.
         path: ArgumentPath<'a>,
@@ -115,8 +115,8 @@ pub enum ArgumentKind {
     Object,
 }
 
-/// The place of a value in the arguments. `Display` is its JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)),
-/// empty for the whole.
+/// The path of a value in the arguments. `Display` writes its JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)), empty for
+/// the arguments as a whole.
 ///
 /// ```
 /// use agent::args::ArgumentStream;
@@ -142,7 +142,7 @@ pub struct ArgumentPath<'a> {
 /// An open object or array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// The start of its text.
+    /// The position where its text starts.
     pub(super) start: usize,
     /// The current item of an array; `None` for an object.
     pub(super) index: Option<usize>,
@@ -169,12 +169,12 @@ impl<'a> ArgumentPath<'a> {
         })
     }
 
-    /// Returns the number of segments: 0 for the whole, 1 for a top-level parameter.
+    /// Returns the number of segments: 0 for the arguments as a whole, 1 for a top-level parameter.
     pub fn depth(self) -> usize {
         self.frames.len()
     }
 
-    /// Returns the top-level parameter that the value is, or is in; `None` for the whole.
+    /// Returns the top-level parameter that the value is, or is within; `None` for the arguments as a whole.
     pub fn parameter(self) -> Option<&'a str> {
         match self.steps().next() {
             Some(ArgumentStep::Key(key)) => Some(key),

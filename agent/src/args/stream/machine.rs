@@ -1,4 +1,4 @@
-//! Reads JSON byte by byte; its whole state is kept between deltas.
+//! Reads JSON byte by byte. The whole state of the parser is kept between deltas.
 
 use super::error::{Fault, MAX_NUMBER};
 use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, Frame};
@@ -26,9 +26,9 @@ enum ParserState {
         key: bool,
     },
     Number,
-    /// In a literal, of which this part must follow.
+    /// In a literal; this part of it must follow.
     Literal(&'static [u8]),
-    /// The whole is complete.
+    /// The outermost value is complete.
     End,
 }
 
@@ -48,9 +48,9 @@ pub(super) struct Machine {
     at: usize,
     /// The start of the open scalar.
     token: usize,
-    /// Where the latest value was completed or container opened.
+    /// The position after the latest value that was completed or container that was opened.
     closed: usize,
-    /// Whether the whole, and the value of the latest top-level key, may contain a secret.
+    /// Whether the arguments as a whole, and the value of the latest top-level key, may contain a secret.
     secret: bool,
     key_secret: bool,
 }
@@ -80,7 +80,7 @@ impl Machine {
         ArgumentPath { frames: &self.frames, keys: &self.keys, secret }
     }
 
-    /// Continues reading. `text` is everything so far.
+    /// Continues to the end of `text`, which is all text so far.
     pub(super) fn run(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, ParserState::String { key: false }) && self.emit_plain(text, to) {
             return Ok(());
@@ -94,7 +94,7 @@ impl Machine {
                     }
                 }
                 ParserState::Number => {
-                    // The first byte too many is reported, however the text was split.
+                    // Reads one byte beyond the limit, so that the same byte is reported however the text was split.
                     let end = bytes.len().min(self.token + MAX_NUMBER + 1);
                     let rest = bytes.get(self.at..end).unwrap_or_default();
                     self.at += rest.iter().take_while(|byte| is_of_number(**byte)).count();
@@ -145,7 +145,8 @@ impl Machine {
         }
     }
 
-    /// Returns the text so far, completed: open containers are closed, and only a string may be cut. `None` if there is nothing.
+    /// Returns the text so far as valid JSON: open containers are closed, an open string ends where the text ends, and other incomplete
+    /// values are left out. `None` if nothing is complete.
     pub(super) fn closed_text(&self, text: &str) -> Option<String> {
         let string = matches!(self.state, ParserState::String { key: false });
         let end = if string { self.string.whole_until(self.at) } else { self.closed };
@@ -178,7 +179,7 @@ impl Machine {
             b'f' => (ParserState::Literal(b"alse"), ArgumentKind::Boolean),
             b'n' => (ParserState::Literal(b"ull"), ArgumentKind::Null),
             b']' if first => {
-                // There is no item 0 after all.
+                // The array is empty.
                 self.close_container(text, to);
                 return Ok(());
             }
@@ -252,7 +253,7 @@ impl Machine {
                 self.close_value(text, self.token, to);
                 Ok(())
             }
-            // The number may be incomplete.
+            // The number may continue in the next delta.
             Err(error) if last && error.is_eof() => Err(Fault::Incomplete),
             Err(_) => {
                 self.at = self.token;

@@ -1,4 +1,4 @@
-//! Reads arguments while they arrive: events in linear time, and early reports of what the plan refuses.
+//! Reads arguments while they arrive: emits events in linear time, and reports early what the plan refuses.
 
 mod error;
 mod event;
@@ -25,12 +25,11 @@ pub(crate) fn read_literally(json: &str) -> Value {
 
 /// Reads the arguments of a call while a model writes them.
 ///
-/// Text is passed in as it arrives, cut anywhere, and [`ArgumentEvent`]s come out. The total work is linear in the text, whatever
-/// the size of the deltas, and the text is stored once. With a plan, each top-level parameter is checked as soon as it is
-/// complete, by the rules of [`Plan::parse`] and its coercion policy, and each unknown or repeated key as soon as it is read. The
-/// caller can then stop the model or show the mistake. A parameter that is refused here is also refused by [`Plan::parse`], which
-/// alone checks the whole: missing parameters, arguments that are not an object, and everything if the root of the plan is an
-/// enum.
+/// Text is passed in as it arrives, cut anywhere, and the stream emits [`ArgumentEvent`]s. The total work is linear in the text, whatever
+/// the size of the deltas, and the text is stored once. With a plan, each top-level parameter is checked as soon as it is complete, by the
+/// rules of [`Plan::parse`] and its coercion policy, and each unknown or repeated key as soon as it is read. The caller can then stop the
+/// model or show the mistake. A parameter that the stream refuses is also refused by [`Plan::parse`], which alone checks the arguments as a
+/// whole: missing parameters, arguments that are not an object, and everything if the root of the plan is an enum.
 ///
 /// The events are for display. The call itself is made from the complete text, by [`Plan::parse`]; text that was cut short is
 /// never completed into a call.
@@ -95,8 +94,8 @@ impl ArgumentStream {
     /// Reads the next piece of the text and calls `on` for each event in it.
     ///
     /// # Errors
-    /// Fails as early as the text can no longer become JSON, and again for every piece after that. The error says where, and quotes
-    /// nothing of the text. The text is still kept for the report of [`Plan::parse`].
+    /// Fails as soon as the text can no longer become JSON, and again for every later piece. The error has the position, and does not quote
+    /// the text. The text is still kept for the report of [`Plan::parse`].
     ///
     /// ```
     /// use agent::args::ArgumentStream;
@@ -117,7 +116,7 @@ impl ArgumentStream {
     /// A number that is the whole text is complete only now, and has no [`Finished`](ArgumentEvent::Finished) event.
     ///
     /// # Errors
-    /// Fails if the text is not one complete JSON value: it [cannot become one](Self::is_broken), or is cut short.
+    /// Fails if the text is not one complete JSON value: it [cannot become valid JSON](Self::is_broken), or is cut short.
     pub fn finish(&mut self) -> Result<&str, ParseError> {
         self.read(&mut |_| {}, Machine::end)?;
         Ok(&self.text)

@@ -4,12 +4,13 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Reads every key literally. `Value` itself gives an object with the private key of `RawValue` a different meaning, and refuses some.
+/// A `Value` that is read with every key taken literally. `Value` itself treats an object with the private key of `RawValue` in a special
+/// way, and refuses some of these objects.
 pub(super) struct Plain(Value);
 
 impl Plain {
     pub(super) fn read(text: &str) -> Value {
-        // Only JSON within serde_json's limits comes here, and JSON is all that it takes: this does not fail.
+        // Does not fail: the text is known to be JSON within serde_json's limits.
         serde_json::from_str::<Plain>(text).map(|plain| plain.0).unwrap_or_default()
     }
 }

@@ -35,9 +35,9 @@ pub struct ViewChange {
     pub(super) at: usize,
     /// A hash of these messages. A change of other messages is ignored.
     pub(super) covers: String,
-    /// The number of messages that the conversation had when the change was made. Replies before them answered another view.
+    /// The number of messages that the conversation had when the change was made. Replies among these messages answered an earlier view.
     pub(crate) made_at: usize,
-    /// The replaced messages or results.
+    /// The kind of change, with the replaced messages or results.
     #[serde(flatten)]
     pub(super) kind: ViewChangeKind,
 }
@@ -61,7 +61,7 @@ impl ViewChange {
     }
 }
 
-/// Writes a summary so that a model does not take it for a request.
+/// Returns the text of a summary in a frame, so that a model does not take it for a request.
 fn framed(summary: &str) -> String {
     // The text of a summary comes from a model, and may quote the frame.
     let summary = summary.replace("</summary>", "</ summary>");
@@ -84,11 +84,11 @@ pub(super) enum ViewChangeKind {
         /// The results.
         results: Vec<ClearedResult>,
     },
-    /// The messages before `at` are replaced by a summary. Pinned ones stay.
+    /// The messages before `at` are replaced by a summary. Pinned messages stay.
     Summary {
         /// The summary.
         text: String,
-        /// The usage of the request for it.
+        /// The usage of the request for the summary.
         #[serde(default, skip_serializing_if = "is_unused")]
         usage: Box<Usage>,
     },
@@ -99,7 +99,7 @@ pub(super) enum ViewChangeKind {
         /// The bytes of text that are kept.
         bytes: usize,
     },
-    /// The context window is lower than it was known to be.
+    /// The context window is smaller than was known.
     Window {
         /// The window, in tokens.
         tokens: u64,
@@ -111,7 +111,7 @@ pub(super) enum ViewChangeKind {
 pub(crate) struct ClearedResult {
     /// The index of the result in the conversation.
     pub(crate) index: usize,
-    /// The text that the model gets in place of the content.
+    /// The text that the model gets instead of the content.
     pub(crate) line: String,
 }
 
@@ -144,14 +144,14 @@ impl ClearedResult {
 #[derive(Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewError {
-    /// A cut there would split a call from its result, or a reply from its continuation.
+    /// A cut before this message would split a call from its result, or a reply from its continuation.
     #[error("the view cannot be cut before message {at}: it would split a call from its result")]
     #[non_exhaustive]
     Split {
         /// The index of the message.
         at: usize,
     },
-    /// The messages before it are in a summary already, or no message would be left.
+    /// The messages before the cut are already in a summary, or no message would be left after the cut.
     #[error("the view cannot be cut before message {at}: {reason}")]
     #[non_exhaustive]
     OutOfRange {
@@ -179,7 +179,7 @@ pub enum ViewError {
         /// The window.
         window: u64,
     },
-    /// Nothing can be replaced, and the request is probably too long.
+    /// The request is probably too long, and no part of the conversation can be replaced.
     #[error(
         "the request needs about {needed} tokens of {usable}, and nothing of the conversation can be replaced"
     )]
@@ -187,7 +187,7 @@ pub enum ViewError {
     Full {
         /// The tokens that the request probably needs.
         needed: u64,
-        /// The tokens that it may use.
+        /// The tokens that a request may use.
         usable: u64,
     },
     /// The shares of the rules contradict each other.

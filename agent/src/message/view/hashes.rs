@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::super::by_role::Message;
 use super::super::content::Content;
 
-/// A hash for each number of messages at the beginning of a conversation, as far as they were needed.
+/// The hashes of the first message of a conversation, of its first two messages, and so on, up to the longest prefix that was needed.
 ///
-/// They are the same in every process, and after a store has kept the messages: they cover roles, texts, and the names and ids of calls. They
-/// cover no arguments, which a store may withhold, and no numbers, whose spelling it may change.
+/// The hashes are the same in every process, and after a store has kept the messages: they cover roles, texts, and the names and ids of
+/// calls. They do not cover arguments, which a store may withhold, or numbers, whose spelling a store may change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixHashes(Vec<u64>);
 
 impl PrefixHashes {
-    /// Returns the hash of this number of messages at the beginning.
+    /// Returns the hash of the first `count` messages.
     pub(super) fn covering(&mut self, messages: &[Arc<Message>], count: usize) -> String {
         let mut hash = self.0.last().copied().unwrap_or(OFFSET);
         for message in messages.get(self.0.len()..count).unwrap_or_default() {

@@ -26,8 +26,8 @@ use super::words::StopReason;
 /// The conversation itself stays complete.
 ///
 /// Each change makes a [`ViewChange`], and [`fold`](Self::fold) builds the same view from the conversation and its changes. Every view can
-/// be sent: a change that would split a call from its result is refused. The conversation must be [sound](Conversation::is_sound) up to
-/// the reply whose calls are open.
+/// be sent, because a change that would split a call from its result is refused. The conversation must be [sound](Conversation::is_sound),
+/// except that the calls of its last reply may be open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConversationView {
     conversation: MessageList,
@@ -40,15 +40,15 @@ pub(crate) struct ConversationView {
     /// The indices of pinned messages.
     pins: Vec<usize>,
     hashes: PrefixHashes,
-    /// The number of changes that the conversation had recorded when it was last read.
+    /// The number of recorded changes of the conversation when it was last read.
     #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs continue a view"))]
     recorded: usize,
     sent: MessageList,
 }
 
 impl Conversation {
-    /// Returns what a model is sent of the conversation: all of its messages, except that results may be cleared and old messages replaced by a
-    /// summary. The conversation itself stays complete.
+    /// Returns the messages that are sent to a model: all messages of the conversation, except that results may be cleared and old messages
+    /// replaced by a summary. The conversation itself stays complete.
     ///
     /// ```
     /// use agent::message::{Conversation, Message, UserMessage};
@@ -70,19 +70,20 @@ impl Conversation {
     /// # Ok::<(), agent::message::ViewError>(())
     /// ```
     ///
-    /// Each change is recorded as a [`ViewChange`], in the JSON of the conversation, too. Every view can be sent: a change that would split a
-    /// call from its result is refused. The conversation must be [sound](Self::is_sound) up to the reply whose calls are open. A recorded
-    /// change of other messages, or of a kind that this version does not know, is left out, with a warning in the log.
+    /// Each change is recorded as a [`ViewChange`], in the JSON of the conversation, too. Every view can be sent, because a change that
+    /// would split a call from its result is refused. The conversation must be [sound](Self::is_sound), except that the calls of its last
+    /// reply may be open. A recorded change of other messages, or of a kind that this version does not know, is left out, with a warning in
+    /// the log.
     pub fn view(&self) -> MessageList {
         ConversationView::of(self).sent
     }
 
-    /// Replaces the messages before this index by a summary, in what a model is sent. Pinned messages stay, behind the summary. If the cut is
-    /// within a turn, so does the message of the user that the turn answers. [`view`](Self::view) has an example.
+    /// In the view, replaces the messages before this index by a summary. Pinned messages stay, behind the summary. If the cut is within a
+    /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result, or is not behind an earlier one. [`cuts`](Self::cuts) returns the indices that are
-    /// possible.
+    /// Fails if the cut would split a call from its result, or is not behind an earlier cut. [`cuts`](Self::cuts) returns the indices that
+    /// are possible.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
     }
@@ -105,7 +106,8 @@ impl Conversation {
         ConversationView::of(self).cuts()
     }
 
-    /// Replaces the content of the result at this index by a line that says what was there, in what a model is sent. Its call stays as it is.
+    /// In the view, replaces the content of the result at this index by a line that describes the removed content. The call of the result
+    /// stays unchanged.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -120,12 +122,12 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// Fails if it is not a result in the view.
+    /// Fails if the message is not a result in the view.
     pub fn clear_result(&mut self, index: usize, line: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.clear([ClearedResult::new(index, line)]))
     }
 
-    /// Shortens the text of the result at this index to its beginning and its end, in what a model is sent.
+    /// In the view, shortens the text of the result at this index to its beginning and its end.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -139,7 +141,7 @@ impl Conversation {
     /// ```
     ///
     /// # Errors
-    /// Fails if it is not a result in the view.
+    /// Fails if the message is not a result in the view.
     pub fn shorten_result(&mut self, index: usize, bytes: usize) -> Result<(), ViewError> {
         self.change_view(|view| view.shorten(index, bytes))
     }
@@ -162,7 +164,7 @@ impl ConversationView {
     }
 
     /// Creates the view with these changes, oldest first. A change of other messages, of a kind that this version does not know or out of
-    /// order is left out, with a warning in the log; [`changes`](Self::changes) has those that apply.
+    /// order is left out, with a warning in the log; [`changes`](Self::changes) returns the changes that apply.
     pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
         view.extend(conversation.shared());
@@ -189,7 +191,7 @@ impl ConversationView {
         let from = self.conversation.len();
         let pins = messages.iter().enumerate().filter(|(_, message)| is_pinned(message));
         self.pins.extend(pins.map(|(at, _)| from + at));
-        // A list of its own: one that is shared with the conversation would be copied whenever the conversation grows.
+        // The view has its own list: a list that is shared with the conversation would be copied whenever the conversation grows.
         self.conversation.extend(messages.iter().cloned());
     }
 
@@ -237,10 +239,10 @@ impl ConversationView {
         }
     }
 
-    /// Replaces the content of results by a line each, which says what was there. Their calls stay as they are.
+    /// Replaces the content of each of these results by a line that describes the removed content. The calls of the results stay unchanged.
     ///
     /// # Errors
-    /// Fails if one of them is not a result in the view.
+    /// Fails if one of the messages is not a result in the view.
     pub(crate) fn clear(
         &mut self,
         results: impl IntoIterator<Item = ClearedResult>,
@@ -251,19 +253,19 @@ impl ConversationView {
     }
 
     /// Replaces the messages before this index of the conversation by a summary. Pinned messages stay, behind the summary. If the cut is
-    /// within a turn, so does the message of the user that the turn answers.
+    /// within a turn, the message of the user that the turn answers stays, too.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result, or is not behind an earlier one.
-    /// [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the cut would split a call from its result, or is not behind an earlier cut. [`cuts`](Self::cuts) returns the indices that
+    /// are possible.
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })
     }
 
-    /// Compacts, and records what the request for the summary used, if `check` accepts the view that is made.
+    /// Compacts the view, and records the usage of the request for the summary, if `check` accepts the new view.
     ///
     /// # Errors
-    /// Returns the reason why the view is as it was: the cut is not possible, or `check` refused.
+    /// Returns the reason why the view was not changed: the cut is not possible, or `check` refused.
     #[cfg(feature = "runtime")]
     pub(crate) fn compact_if(
         &mut self,
@@ -272,7 +274,8 @@ impl ConversationView {
         usage: Usage,
         check: impl FnOnce(&Self) -> Result<(), String>,
     ) -> Result<ViewChange, String> {
-        // Both are of the messages that are sent: a copy of the view would grow with the conversation.
+        // To undo the change, only these two are copied: their size depends on the messages that are sent, and a copy of the view would
+        // grow with the conversation.
         let (replaced, summary) = (self.replaced.clone(), self.summary.clone());
         let kind = ViewChangeKind::Summary { text, usage: Box::new(usage) };
         let change = self.change(at, kind).map_err(|error| error.to_string())?;
@@ -286,12 +289,12 @@ impl ConversationView {
     /// Shortens the text of the result at this index of the conversation to its beginning and its end.
     ///
     /// # Errors
-    /// Fails if it is not a result in the view.
+    /// Fails if the message is not a result in the view.
     pub(crate) fn shorten(&mut self, index: usize, bytes: usize) -> Result<ViewChange, ViewError> {
         self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
     }
 
-    /// Records that the context window is lower than it was known to be, in tokens. It is never raised.
+    /// Records that the context window is smaller than was known. `tokens` is ignored if a smaller window is already recorded.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
         if self.window.is_some_and(|window| window <= tokens) {
@@ -305,7 +308,7 @@ impl ConversationView {
         let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();
-        // No call is open at a cut, so that the messages before the last one do not matter.
+        // No call is open at a cut, so the messages before the last cut do not matter.
         for (at, message) in self.conversation.iter().enumerate().skip(first) {
             let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
             if is_start && open == 0 && at > first && !self.continues_reply(at) {
@@ -459,7 +462,7 @@ impl ConversationView {
     /// Returns the result at this index with other content.
     fn replacement(&self, index: usize, content: Part) -> Option<Arc<Message>> {
         let result = self.conversation.get(index)?.as_tool_result()?;
-        // Without a copy of the content that is replaced.
+        // Built field by field, so that the replaced content is not copied.
         let replacement = ToolResultMessage {
             call_id: result.call_id.clone(),
             tool: result.tool.clone(),

@@ -57,7 +57,8 @@ fn conversation(random: &mut Random) -> Conversation {
     messages.into_iter().collect()
 }
 
-/// Whether the messages could be sent: sound, apart from the open calls of the newest reply, and begun by a user.
+/// Asserts that the messages can be sent: they are sound, except for the open calls of the newest reply, and begin with a message of a
+/// user.
 fn assert_can_be_sent(view: &ConversationView, case: &str) {
     let sent = view.messages();
     let mut whole: Conversation = sent.iter().cloned().collect();

@@ -220,7 +220,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Replaces a reply that depends on the request by the one for this request.
+    /// If the reply depends on the request, creates the reply for this request.
     pub(super) fn resolve(mut self, request: &ModelRequest) -> Self {
         while let Some(answer) = self.answer.take() {
             self = answer(request);

@@ -40,8 +40,8 @@ impl Schema {
         self.strict.is_valid(value)
     }
 
-    /// Returns whether the schema refuses the value only because of formats, and the type itself parses it, because it accepts more
-    /// spellings. A type that accepts any text there does not know the format.
+    /// Returns whether the schema refuses the value only because of formats, and the type parses the value, because it accepts more
+    /// spellings. A type that accepts any text in place of a format does not know the format, and does not count.
     pub(super) fn is_own_spelling(&self, value: &Value, reads: impl Fn(&Value) -> bool) -> bool {
         let mut paths = Vec::new();
         for error in self.strict.iter_errors(value) {

@@ -10,11 +10,12 @@ pub(super) struct AgreementReport {
     pub(super) name: String,
     /// The number of values that the schema accepts.
     pub(super) fitting: usize,
-    /// The number of other texts: values with one fault each.
+    /// The number of other texts, most of them values with one fault.
     pub(super) faulty: usize,
     /// The number of texts that the exact, the strict and the lenient policy accepted.
     pub(super) accepted: [usize; 3],
-    /// The number of fitting values that the type itself refuses, with serde alone, too: because of a `TryFrom`, a format or a check.
+    /// The number of fitting values that the type itself refuses, because of a `TryFrom`, a format or a check. serde alone refuses them,
+    /// too.
     pub(super) refused_by_type: usize,
     /// The number of verdicts that were not compared, because validators of JSON Schema differ on numbers beyond 2^53, or because an enum
     /// has a variant for every other word (`#[serde(other)]`), which the schema does not show.

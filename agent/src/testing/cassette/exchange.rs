@@ -6,7 +6,7 @@ use crate::model::{ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A request and its reply or error. The request is complete here.
+/// A request and its reply or error. The request has all messages and tools, which the file contains only once.
 pub(super) struct RecordedExchange {
     pub(super) request: Value,
     pub(super) reply: Option<Value>,

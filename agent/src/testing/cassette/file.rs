@@ -7,7 +7,7 @@
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
 //! ```
 //!
-//! `continues` is the number of an earlier exchange, counted from 1. Its messages come before those of this exchange.
+//! `continues` is the number of an earlier exchange, counted from 1. The messages of that exchange come before the messages of this one.
 
 use super::exchange::RecordedExchange;
 use super::secrets::SecretValues;
@@ -22,7 +22,7 @@ use std::path::Path;
 
 const VERSION: u64 = 1;
 
-/// The keys of what is known of the model, in tokens.
+/// The keys of the model's limits, in tokens.
 pub(super) const WINDOW: &str = "context_window";
 pub(super) const MAX_OUTPUT: &str = "max_output";
 
@@ -53,7 +53,7 @@ impl Tape {
         Self { model, exchanges: Vec::new() }
     }
 
-    /// Returns the window of the model, or the length of its replies, if they were known.
+    /// Returns the limit of the model under this key, if it was known.
     pub(super) fn tokens(&self, key: &str) -> Option<u64> {
         self.model.get(key)?.as_u64()
     }
@@ -236,7 +236,7 @@ pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Va
     Value::Object(out)
 }
 
-/// Returns the text of what a prompt cache should keep. Cassettes have it in this form.
+/// Returns the settings of the prompt cache, in the form that cassettes contain.
 fn cache_text(request: &ModelRequest) -> Option<String> {
     let ModelRequest {
         cached_system: system,
@@ -268,7 +268,7 @@ fn tool_json(tool: &ToolDefinition) -> Value {
     json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()})
 }
 
-/// Returns the text of a tool that the provider runs. Cassettes have it in this form.
+/// Returns a tool that the provider runs, in the form that cassettes contain.
 fn managed_json(tool: &ManagedTool) -> Value {
     let limited = |name: &str, uses: &Option<u32>, allowed: &[String], blocked: &[String]| {
         format!(

@@ -26,12 +26,11 @@ use std::task::{Context, Poll, ready};
 /// The environment variable that makes [`Cassette::open`] record.
 const VARIABLE: &str = "AGENT_CASSETTES";
 
-/// A file with recorded replies of a model, as a model that replays or records it. A reply that was played by one clone is not played by
-/// another.
+/// A model that replays or records a file with replies of another model. A reply that was played by one clone is not played by another.
 ///
 /// The JSON file is independent of the provider, readable, and meant to be committed to a repository. Record a conversation with a real
 /// model once, and the test replays it offline, with the same result every time. Each recorded reply is played once, for the request it was
-/// recorded with, in any order. Any other request is an error, which shows the most similar recorded request and where the two differ.
+/// recorded with, in any order. Any other request is an error, which shows the most similar recorded request and its differences.
 ///
 /// ```
 /// use agent::testing::Cassette;
@@ -78,11 +77,11 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// before you commit it.
 ///
 /// Arguments that a tool marks with `#[arg(secret)]` are not in the file, and neither are other texts of four or more characters that
-/// repeat one: `[secret]` is written instead, and matches any text when requests are compared. On replay, the tool receives a substitute
-/// for the secret: `"[secret]"`, or another value that the parameter accepts, for example a number for a number. A call that was refused is
-/// refused again, and the report about it is not compared. If any tool has secret arguments, all arguments of calls to unknown tools are
-/// left out. A value that a tool computes from a secret, for example its length, differs on replay, and a check of the tool may refuse the
-/// substitute. Then the run fails, and shows the difference.
+/// repeat a secret: `[secret]` is written instead, and matches any text when requests are compared. On replay, the tool receives a
+/// substitute for the secret: `"[secret]"`, or another value that the parameter accepts, for example a number for a number. A call that was
+/// refused is refused again, and the report about it is not compared. If any tool has secret arguments, all arguments of calls to unknown
+/// tools are left out. A value that a tool computes from a secret, for example its length, differs on replay, and a check of the tool may
+/// refuse the substitute. In both cases the run fails, and shows the difference.
 ///
 /// A cassette never receives keys in headers. The following is replaced by `[scrubbed]` before anything is written or compared: text that
 /// looks like a key (`sk-…`, `Bearer …`, a JWT and the like), values of fields with names such as `api_key` or `password`, and the values
@@ -111,7 +110,8 @@ struct CassetteState {
 }
 
 impl Cassette {
-    /// Replays the file, or records it again with the model that `make` creates if the environment variable `AGENT_CASSETTES` is `record`.
+    /// Replays the file. If the environment variable `AGENT_CASSETTES` is `record`, records the file again with the model that `make`
+    /// creates.
     ///
     /// # Errors
     /// Returns an error if the file does not exist or is not a cassette, if the variable has another value, or if the model cannot be
@@ -216,8 +216,9 @@ impl Cassette {
         self
     }
 
-    /// Changes every text of a request before it is written or compared: set it before the first request. Use it for example dates, paths and host names, which differ between
-    /// runs. Applying the change twice must give the same result as applying it once. Replies stay unchanged.
+    /// Changes every text of a request before it is written or compared: for example dates, paths and host names, which differ between
+    /// runs. Set it before the first request. Applying the change twice must give the same result as applying it once. Replies stay
+    /// unchanged.
     ///
     /// ```
     /// use agent::ScriptedModel;

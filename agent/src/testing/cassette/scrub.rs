@@ -1,4 +1,4 @@
-//! Removes secrets from what is written.
+//! Removes secrets from requests and replies before they are written.
 
 use regex::Regex;
 use serde_json::Value;

@@ -50,11 +50,12 @@ impl SecretValues {
         self.add_texts(texts);
     }
 
-    /// Returns the reply with substitutes in place of the secrets, which the tools accept or refuse like the secrets.
+    /// Records the secrets of a reply, and returns the reply with substitutes for them. Tools accept or refuse the substitutes as they do
+    /// the secrets.
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
-        // A text of JSON that is withheld as a whole, because it contains secrets, may also be repeated as a whole.
+        // A JSON text that is withheld as a whole, because it contains secrets, is removed from other texts as a whole.
         let whole = reply.tool_calls().flat_map(|call| {
             let shown = self.arguments.arguments(&call.name, &call.args).and_then(|shown| shown.value());
             let (shown, value) = (shown.unwrap_or_default(), call.args.value().unwrap_or_default());
@@ -89,7 +90,7 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // Arguments that are a text have no names by which the scrubber replaces values.
+            // An empty path means that the arguments are a text, in which the scrubber replaces no values by their names.
             for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
                 if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();
@@ -105,7 +106,7 @@ impl SecretValues {
     }
 
     /// Returns the messages of a request without secret arguments. Reports about arguments that may have secrets are left out, too, because
-    /// those about substitutes differ.
+    /// reports about substitutes differ.
     pub(super) fn messages<'a>(
         &'a self,
         messages: &'a [Arc<Message>],
@@ -208,7 +209,7 @@ impl SecretValues {
             }
             out
         };
-        // Each secret is replaced alone first, with the others as they were sent.
+        // First looks for a substitute for each secret alone, with the other secrets as they were sent.
         let mut made = shown_value.clone();
         for path in &paths {
             if let Some(value) = values.iter().find(|value| fits(&with(&sent_value, path, value))) {

@@ -40,7 +40,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
         }
         is_new
     };
-    // Neighbours differ little, so values are taken at regular distances.
+    // Neighbouring values differ little, so values are taken at regular distances.
     let apart = right.len().div_ceil(count).max(1);
     for value in right.iter().step_by(apart).take(counts.valid) {
         add(CallKind::Valid, value.to_string());

@@ -14,8 +14,8 @@ const MAX_REASONS: usize = 8;
 /// The maximum number of calls in one reply.
 const AT_ONCE: usize = 8;
 
-/// A model that calls every tool it is shown with arguments generated from the schemas: valid ones, values at the limits of the schema and
-/// just beyond them, and the mistakes of careless models. Then it finishes.
+/// A model that calls every tool it is shown with arguments generated from the schemas: valid arguments, values at the limits of the schema
+/// and just beyond them, and the mistakes of careless models. Then it finishes.
 ///
 /// Use it to test all tools of an application: no tool may panic, and no valid call may be refused. The tools are **run**, so give them
 /// state that is safe to change. The calls are the same every time. `Display` shows their results as a table.
@@ -46,7 +46,7 @@ impl Default for SchemaModel {
 }
 
 impl SchemaModel {
-    /// Creates a model that tries each tool with 4 valid calls, 12 at the limits and 12 careless ones.
+    /// Creates a model that tries each tool with 4 valid calls, 12 calls at the limits of the schema and 12 careless calls.
     pub fn new() -> Self {
         Self {
             info: ModelInfo::new("schema", "schema", "schema"),
@@ -121,8 +121,8 @@ impl SchemaModel {
         self.state().made.clone()
     }
 
-    /// Asserts that no tool panicked or timed out, that none refused arguments that fit its schema, and that none accepted arguments beyond
-    /// it. A tool with checks (`validate`) may refuse arguments that fit its schema; the table lists the reasons.
+    /// Asserts that no tool panicked, timed out, refused arguments that fit its schema, or accepted arguments beyond the schema. A tool
+    /// with checks (`validate`) may refuse arguments that fit its schema; the table lists the reasons.
     ///
     /// # Panics
     /// Panics with the table and the calls if this does not hold, and if no tool was called.
@@ -171,7 +171,7 @@ impl SchemaModel {
     }
 }
 
-/// Returns whether a schema has checks of the tool's author. Texts that are parsed into types have the same mark, so they are excluded.
+/// Returns whether a schema has checks of the tool's author. Texts that are parsed into types have the same mark, and do not count.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
@@ -296,8 +296,8 @@ pub struct SchemaCall {
 }
 
 impl SchemaCall {
-    /// Returns what is tried, in words: `right`, `at an edge` of the schema, `beyond an edge`, or the mistake of a careless model, for example
-    /// `slip: a number as text`.
+    /// Returns the kind of the call in words: `right`, `at an edge` of the schema, `beyond an edge`, or the mistake of a careless model,
+    /// for example `slip: a number as text`.
     pub fn kind(&self) -> impl fmt::Display {
         self.kind
     }

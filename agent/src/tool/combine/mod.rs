@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// # Derived sets
 ///
-/// Each of these methods returns a new set in the order of the first. Arguments are still checked by the schema that a model sees. A mistake, such
-/// as a name that no tool has or an argument that cannot be hidden, becomes an error of the [`Registry`] that is built from the
-/// set, together with all others.
+/// Each of these methods returns a new set in the order of the first. Arguments are still checked by the schema that a model sees. A
+/// mistake, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the [`Registry`] that is built from
+/// the set, which reports all mistakes together.
 ///
 /// ```
 /// use agent::{Approval, Registry, tool, tools};
@@ -104,7 +104,7 @@ impl ToolSet {
         self.into_entries().into_iter().filter(keep).collect()
     }
 
-    /// Changes some of the tools: `change` is called with a set of each of them alone. All tools keep their places.
+    /// Changes the tools with these names. `change` is called once for each, with a set of that tool alone. All tools keep their positions.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,
@@ -165,13 +165,13 @@ impl ToolSet {
         })
     }
 
-    /// Hides an argument of every tool that has it: it is neither shown nor accepted, so its default is used.
+    /// Hides an argument of every tool that has it. The argument is neither shown nor accepted, so its default is used.
     /// [Fix](Self::fix_argument) an argument without a default instead.
     pub fn hide_argument(self, argument: &str) -> Self {
         self.hide(&HiddenArgument::new(argument, None))
     }
 
-    /// Sets an argument of every tool that has it: it is neither shown nor accepted, and the tool gets this value. The value is
+    /// Sets an argument of every tool that has it. The argument is neither shown nor accepted, and the tool gets this value. The value is
     /// checked when the registry is built.
     pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
         self.hide(&HiddenArgument::new(argument, Some(value.into())))

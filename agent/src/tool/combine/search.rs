@@ -27,8 +27,8 @@ impl ToolSet {
     /// Adds a tool `search_tools` with which models find the tools of this set that are [deferred](ToolDefinition::is_deferred);
     /// adds nothing if there are none. Call it last: tools that are added or renamed later are not found.
     ///
-    /// The result of a search contains the names that it found, and [`Registry::shown`] reads them from there: a tool that was
-    /// found is shown from then on, after all others.
+    /// The result of a search contains the names of the tools that were found. [`Registry::shown`] reads the names from the results in the
+    /// conversation, and shows these tools after all other tools.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::{Conversation, Message, ToolCall}, tool, tools};
@@ -55,7 +55,7 @@ impl ToolSet {
     ///
     /// An assistant adds the search automatically if its set does not have it.
     pub fn with_tool_search(mut self) -> Self {
-        // It may have been renamed since.
+        // An earlier search tool may have got a prefix.
         if self.names().any(|name| name.ends_with(SEARCH_TOOLS)) {
             return self;
         }
@@ -91,9 +91,9 @@ impl Registry {
         ranked(&definitions, words, limit).into_iter().cloned().collect()
     }
 
-    /// Returns what a model sees after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then those
-    /// that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that a cached list stays valid at
-    /// providers. Without deferred tools it is the shared list of [`definitions`](Self::definitions).
+    /// Returns the tools that a model sees after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then the
+    /// tools that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that a cached list stays valid at
+    /// providers. Without deferred tools this is the shared list of [`definitions`](Self::definitions).
     ///
     /// ```
     /// # /// Reads a file.
@@ -188,7 +188,7 @@ fn ranked<'d>(tools: &'d [ToolDefinition], query: &str, limit: usize) -> Vec<&'d
     }
     let mut order: Vec<(f64, &ToolDefinition)> =
         scores.into_iter().zip(tools).filter(|(score, _)| *score > 0.0).collect();
-    // Stable: equals stay in the order in which they were listed.
+    // A stable sort: tools with equal scores stay in their listed order.
     order.sort_by(|one, other| other.0.total_cmp(&one.0));
     order.into_iter().take(limit).map(|(_, tool)| tool).collect()
 }

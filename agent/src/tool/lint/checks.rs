@@ -21,16 +21,16 @@ const LONGEST_OF_TOOL: usize = 1_024;
 /// Maximum length of a parameter's description; no provider limits it, but longer text belongs to the tool.
 const LONGEST_OF_PARAMETER: usize = 600;
 
-/// Maximum tokens of a definition. It is a part of each request.
+/// Maximum tokens of a definition, which is a part of each request.
 const MOST_TOKENS: u64 = 1_000;
 
 /// Findings of one kind about parameters of one tool.
 struct ParameterFindings {
     lint: Lint,
-    /// The fault of several parameters, before their list.
+    /// The fault in the plural, which is written before the list of parameters.
     summary: &'static str,
     hint: &'static str,
-    /// The path and the fault of each.
+    /// The path and the fault of each parameter.
     found: Vec<(String, String)>,
 }
 
@@ -43,7 +43,7 @@ impl ParameterFindings {
         self.found.push((parameter.path.clone(), fault.into()));
     }
 
-    /// Reports each by itself; of a tool that the reader cannot edit, several as one.
+    /// Reports each fault by itself, or all as one finding for a foreign tool, whose schema the reader cannot edit.
     fn report(self, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
         let Self { lint, summary, hint, found } = self;
         if !hints.is_foreign || found.len() < 2 {
@@ -100,7 +100,7 @@ fn check_parameters(
     hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
-    // For tools in code, by parameter, in their order; for other tools, by fault.
+    // For tools in code the findings are ordered by parameter; for foreign tools each fault is one finding about all parameters.
     let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
     for parameters in parameters.chunks(together) {
         for findings in parameter_findings(definition, parameters, hints) {
@@ -136,7 +136,7 @@ fn parameter_findings(
         if !is_accepted_everywhere(parameter.name) {
             refused.add(parameter, "has a name that Anthropic refuses, with the whole request");
         }
-        // By who uses the tool, for want of another place.
+        // The user of a foreign tool can explain a parameter only in the description of the tool.
         if hints.is_foreign && definition.description().contains(&format!("`{}`", parameter.name)) {
             continue;
         }
@@ -202,7 +202,7 @@ fn debug_types<'s>(schema: &'s Value, types: &mut BTreeSet<&'s str>) {
     }
 }
 
-/// Whether the schema is the constant of a variant: there is nothing to choose.
+/// Whether the schema allows only one value, such as the tag of a variant, which needs no description.
 fn is_constant(schema: &Value) -> bool {
     schema.get("const").is_some()
         || schema.get("enum").and_then(Value::as_array).is_some_and(|words| words.len() == 1)
@@ -215,13 +215,13 @@ fn says_only(said: &str, names: &[&str]) -> bool {
     telling(said).is_subset(&known)
 }
 
-/// Says how long a description is, if it is longer than this.
+/// Returns the message for a description that is longer than `longest`.
 fn too_long(said: &str, longest: usize) -> Option<String> {
     let length = said.chars().count();
     (length > longest).then(|| format!("the description has {length} characters, {longest} are enough"))
 }
 
-/// Returns the words of a closed set.
+/// Returns the texts of an `enum`.
 fn values(schema: &Value) -> Vec<&str> {
     let words = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
     words.filter_map(Value::as_str).collect()
@@ -231,7 +231,7 @@ fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the words of a closed set that a model would confuse. Only forms of one word: `asc` and `desc` differ enough.
+/// Returns a fault for each pair of words of a closed set that are forms of one word. Others, such as `asc` and `desc`, differ enough.
 fn similar_values(schema: &Value) -> Vec<String> {
     let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {
@@ -256,7 +256,7 @@ fn meaningless_values(schema: &Value) -> Option<String> {
     (words.len() > 1 && !codes.is_empty()).then(|| format!("{} says nothing by itself", codes.join(", ")))
 }
 
-/// Whether the word is a letter or a number.
+/// Whether the word has at most one letter.
 fn is_code(word: &str) -> bool {
     word.chars().filter(|char| char.is_alphabetic()).count() <= 1
 }

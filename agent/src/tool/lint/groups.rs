@@ -75,7 +75,7 @@ fn report(
 ) {
     for group in groups {
         let Some((&last, others)) = group.split_last() else { continue };
-        // If one of them can be edited, the hint is for its author.
+        // If one of the tools can be edited, the hint is for its author.
         let editable = group.iter().map(|&at| Hints::of(&definitions[at])).find(|hints| !hints.is_foreign);
         let hints = editable.unwrap_or_else(|| Hints::of(&definitions[last]));
         let names: Vec<String> = others.iter().map(|&at| format!("`{}`", definitions[at].name())).collect();
@@ -89,7 +89,7 @@ fn report(
     }
 }
 
-/// Finds parameters of one tool with the same description. The same field of several variants or items is one thing.
+/// Finds parameters of one tool with the same description. The same field of several variants or items counts once.
 pub(super) fn same_parameters(
     parameters: &[Parameter<'_>],
     hints: &Hints,
@@ -108,7 +108,7 @@ pub(super) fn same_parameters(
     }
 }
 
-/// Returns the groups with one text. Members without a text are in none.
+/// Returns the groups of members with the same text. Empty texts are in no group.
 fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, text) in texts.enumerate().filter(|(_, text)| !text.is_empty()) {
@@ -117,9 +117,9 @@ fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     in_order(groups.into_values())
 }
 
-/// Returns the groups of what is alike, directly or through others.
+/// Returns the groups of members that are alike, directly or through other members.
 fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
-    // The first member of each one's group.
+    // For each member, the first member of its group.
     let mut first: Vec<usize> = (0..count).collect();
     for n in 0..count {
         for m in 0..n {

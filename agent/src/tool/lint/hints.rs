@@ -21,7 +21,7 @@ pub(super) struct Hints {
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
     pub(super) costly_tool: &'static str,
-    /// With its separator, if there is one.
+    /// The hint with a separator before it, or no text.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
 }
@@ -47,7 +47,8 @@ const OWN: Hints = Hints {
     other_name_of_parameter: "",
 };
 
-/// A description can be replaced, a schema cannot. A parameter that the description names in backticks counts as explained.
+/// Hints for a foreign tool, whose description can be replaced and whose schema cannot. A parameter that the description names in backticks
+/// counts as explained.
 const FOREIGN: Hints = Hints {
     is_foreign: true,
     undocumented_tool: "models choose tools by it; give it one with `ToolSet::describe`, or leave the tool out",

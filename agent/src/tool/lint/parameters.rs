@@ -33,7 +33,7 @@ fn collect<'d>(root: &'d Value, schema: &'d Value, path: &str, depth: usize, fou
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
         for (name, property) in properties {
             let path = format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
-            // Each alternative of an enum has its own; one is enough to speak of.
+            // The alternatives of an enum may repeat a parameter. The first one is enough for a finding.
             if found.iter().all(|known| known.path != path) {
                 found.push(Parameter { path: path.clone(), name, schema: property });
             }

@@ -7,7 +7,7 @@ pub(super) fn stems(text: &str) -> BTreeSet<String> {
     split(text).iter().map(|word| stem(word)).collect()
 }
 
-/// Splits into words in lower case: `readFile`, `read_file` and `Read file` give the same.
+/// Splits into words in lower case: `readFile`, `read_file` and `Read file` give the same words.
 pub(super) fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

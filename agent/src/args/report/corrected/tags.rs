@@ -1,4 +1,4 @@
-//! Tagged objects whose tag is somewhere else: as a key, under another name, or as a bare word.
+//! Corrects tagged objects whose tag is misplaced: a key, a value under another name, or a word without an object.
 
 use super::Correction;
 use crate::args::plan::{NodeId, NodeKind};
@@ -6,7 +6,7 @@ use crate::args::suggest::did_you_mean;
 use serde_json::{Map, Value};
 
 impl Correction<'_> {
-    /// Returns a value whose tag is not where it belongs, with it there as far as that is known; `None` if nothing is changed.
+    /// Returns the value with its tag under the right key, if the tag can be found; `None` if nothing is changed.
     pub(super) fn with_tag(
         &self,
         tag: &str,
@@ -44,7 +44,7 @@ impl Correction<'_> {
         (value != sent).then_some(value)
     }
 
-    /// `{"add": {…}}` for `{"kind": "add", …}`, and `{"add": 5}` for `{"kind": "add", "count": 5}`.
+    /// Changes `{"add": {…}}` to `{"kind": "add", …}`, and `{"add": 5}` to `{"kind": "add", "count": 5}`.
     fn variant_as_key(&self, tag: &str, variants: &[(String, NodeId)], map: &mut Map<String, Value>) {
         let mut entries = map.iter();
         let (Some((key, inner)), None) = (entries.next(), entries.next()) else { return };

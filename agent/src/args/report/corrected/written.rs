@@ -10,21 +10,21 @@ use std::borrow::Cow;
 /// An entry of a corrected object.
 pub(super) struct NewEntry<'k> {
     pub(super) key: &'k str,
-    /// The key as JSON with its colon, where it is known.
+    /// The key as JSON with its colon, if the plan has it.
     written: Option<&'k str>,
     /// The value as JSON.
     pub(super) value: Cow<'k, str>,
 }
 
 impl<'k> NewEntry<'k> {
-    /// The entry of a key that may be one of a property.
+    /// Creates an entry. `prop` is the property of the key, if there is one.
     pub(super) fn new(key: &'k str, prop: Option<&'k Prop>, value: Cow<'k, str>) -> NewEntry<'k> {
         let written = prop.filter(|prop| prop.aliases.is_empty()).map(|prop| prop.token.text());
         NewEntry { key, written, value }
     }
 }
 
-/// Sets an entry, which stays where it is if it is there already.
+/// Sets the value of an entry, or adds the entry at the end.
 pub(super) fn put<'k>(entries: &mut Vec<NewEntry<'k>>, key: &'k str, value: Cow<'k, str>) {
     match entries.iter_mut().find(|known| known.key == key) {
         Some(known) => known.value = value,
@@ -55,7 +55,7 @@ pub(super) fn object_text(entries: &[NewEntry<'_>]) -> String {
 pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
     match &doc.shape {
         Shape::Null | Shape::Bool(_) | Shape::Text(Cow::Borrowed(_)) => doc.raw.into(),
-        // Fewer digits than an integer of 64 bits has.
+        // With fewer digits than the largest integer of 64 bits, the number is written unchanged.
         Shape::Number if doc.raw.len() < 19 && doc.is_integer_token() => doc.raw.into(),
         Shape::Number if is_shortest(doc.raw) => doc.raw.into(),
         Shape::Number => doc.to_value().to_string().into(),
@@ -67,7 +67,7 @@ pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
     }
 }
 
-/// Whether a decimal is written as every float of so few digits is: without an exponent and without zeros at its end.
+/// Whether a decimal is already the shortest form of its float: few digits, no exponent, and no zeros at its end.
 fn is_shortest(decimal: &str) -> bool {
     let digits = decimal.strip_prefix('-').unwrap_or(decimal);
     rounding::is_safe(decimal) && !digits.starts_with("0.0") && !digits.ends_with('0') && digits.contains('.')
@@ -78,7 +78,7 @@ pub(super) fn is_canonical(text: &str, doc: &Doc<'_>) -> bool {
     after_canonical(text, doc) == Some("")
 }
 
-/// Returns what follows the value in a text that begins with it.
+/// Returns the rest of a text that begins with the value in canonical form; `None` for any other text.
 fn after_canonical<'t>(text: &'t str, doc: &Doc<'_>) -> Option<&'t str> {
     match &doc.shape {
         Shape::Array(items) => {
