@@ -57,6 +57,9 @@
 //!   pending at the runs around it, too, and can be answered there. See [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
 //!   approval key is not used, because the engine controls who may decide.
+//! * A steering message does not end a wait for a decision. The calls are skipped after the decision. In one process the wait ends.
+//! * The runs of a tree count their requests in one place of the engine, when a request is made. A turn that a limit of the tree forbids has
+//!   therefore begun, and has taken its messages, when the run ends.
 //! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from its first step. It ends waits, and stops steps in
 //!   the process that drives the run.
 //!
