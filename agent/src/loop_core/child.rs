@@ -20,9 +20,9 @@ use crate::run_path::RunPath;
 #[cfg(feature = "runtime")]
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 
-/// The maximum number of runs within one another in a stored run.
+/// The maximum number of runs within one another, also in a stored run.
 #[cfg(feature = "runtime")]
-pub(crate) const MAX_DEPTH: usize = 8;
+pub(crate) const MAX_DEPTH: u8 = 8;
 /// The handle under which the record of a call waits whose child waits.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::args::{Plan, PlanOptions};
 use crate::message::kept::KeptSlot;
 use crate::message::{
     AssistantMessage, CacheMark, CustomMessage, Media, Message, MessageList, OutcomeKind, Part, ProviderData,
@@ -13,6 +14,7 @@ use crate::message::{
 use crate::model::{ModelInfo, ModelRequest};
 use crate::provider::Protocol;
 use crate::provider::turns::VALUES_ONLY;
+use crate::tool::definition::ToolDefinition;
 
 /// Random numbers, the same in each run.
 struct Random(u64);
@@ -294,6 +296,28 @@ fn lists_that_grow_apart_do_not_get_the_text_of_each_other() {
             let expected = general(&**protocol, info, &lists[list]);
             let body = encode(&**protocol, info, lists[list].clone());
             assert_eq!(body, expected, "{}, step {at}", info.api);
+        }
+    }
+}
+
+#[test]
+fn a_changed_tool_is_written_as_it_is_now() {
+    let tool = |description: &str| {
+        let plan = Plan::compile("f", &json!({"type": "object", "properties": {}}), PlanOptions::default());
+        ToolDefinition::new(plan.unwrap(), description).unwrap()
+    };
+    for (protocol, info) in &targets() {
+        let mut request = ModelRequest::default();
+        request.messages = MessageList::new().with_slot(KeptSlot::new());
+        for description in ["Finds it.", "Finds it.", "Finds it anew.", "Finds it."] {
+            request.messages.push(Message::user(description));
+            request.tools = [tool(description)].into();
+            let body = protocol.encode(info, &request).unwrap().text();
+            let is_shown = |text: &str| body.contains(&format!("\"description\":\"{text}\""));
+            assert_eq!(
+                [is_shown("Finds it."), is_shown("Finds it anew.")],
+                ["Finds it.", "Finds it anew."].map(|text| text == description)
+            );
         }
     }
 }

@@ -44,8 +44,8 @@ pub(in crate::runtime) fn check(
         }
     }
     let depth = core.depth();
-    if depth > MAX_DEPTH {
-        return Err(ResumeError::TooDeep { depth, max: MAX_DEPTH });
+    if depth > usize::from(MAX_DEPTH) {
+        return Err(ResumeError::TooDeep { depth, max: MAX_DEPTH.into() });
     }
     if core.was_stored() {
         verify(core, config.signer.as_deref())?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::AssistantBuilder;
-use crate::loop_core::{LoopGuard, Queue, SteeringPolicy, UsageLimits};
+use crate::loop_core::{LoopGuard, MAX_DEPTH, Queue, SteeringPolicy, UsageLimits};
 use crate::runtime::child::ChildTool;
 
 impl AssistantBuilder {
@@ -29,7 +29,7 @@ impl AssistantBuilder {
     /// # Ok(()) }
     /// ```
     pub fn max_depth(mut self, runs: u8) -> Self {
-        self.max_depth = runs.min(8);
+        self.max_depth = runs.min(MAX_DEPTH);
         self
     }
 
