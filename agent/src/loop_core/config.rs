@@ -77,7 +77,7 @@ impl LoopConfig {
         self
     }
 
-    /// Sets the numbers of the equal calls that are [refused and end the run](crate::AssistantBuilder::loop_guard).
+    /// Sets the number of the equal call that is [refused, and of the one that ends the run](crate::AssistantBuilder::loop_guard).
     pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
         self.loop_guard = Some(LoopGuard { refuse_at, end_at });
         self

@@ -1,4 +1,4 @@
-//! Changes of what the model is sent of the conversation, and other events before a request.
+//! Changes of the view of the conversation that the model is sent, and other events before a request.
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;
@@ -33,17 +33,17 @@ impl AgentLoop {
         self.record_view_change(change);
     }
 
-    /// Takes the place of a request for a summary in the limits of the run and its tree, beside that of the request that it is made for.
+    /// Reserves a request for a summary within the limits of the run and its tree, in addition to the request that needs the summary.
     ///
     /// # Errors
-    /// Returns the limit that admits no other request.
+    /// Returns the limit that forbids another request.
     pub(crate) fn take_summary_request(&mut self) -> Result<(), LimitReached> {
         let reached = exceeded(&self.config.limits, self.requests + 1, &self.usage);
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
         reached.or_else(of_tree).map_or(Ok(()), Err)
     }
 
-    /// Counts a request for a summary whose place was taken.
+    /// Counts a request for a summary that was reserved.
     pub(crate) fn record_summary_request(&mut self, usage: &Usage) {
         self.requests += 1;
         self.usage += usage;
@@ -52,7 +52,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the limit that the tokens so far have reached. The place of the next request is taken already.
+    /// Returns the limit that the tokens so far have reached. Requests are not checked, because the next one is already counted.
     pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
         exceeded(&self.config.limits, 0, &self.usage).or_else(of_tree)
@@ -63,8 +63,8 @@ impl AgentLoop {
         self.count_request(&Usage::default());
     }
 
-    /// Records a reply that was cut, before the request is made again with fewer messages or with more room for the reply. It stays in the conversation as
-    /// one that failed, so that no request contains it and none of its calls count.
+    /// Records a reply that was cut, before the request is made again with fewer messages or with more room for the reply. The reply stays
+    /// in the conversation as a failed one, so that no request contains it and none of its calls count.
     ///
     /// # Errors
     /// Returns an error if the run does not wait for a reply.

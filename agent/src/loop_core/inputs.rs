@@ -48,7 +48,7 @@ impl ModelReply {
     }
 }
 
-/// What follows for a call before it runs, as engines remember it.
+/// The result of preparing a call, as engines remember it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Prepared {
@@ -273,7 +273,7 @@ pub enum RecordError {
         /// The position of the call.
         ord: u32,
     },
-    /// A queue has a message that only a reply or a call can add.
+    /// A queue contains a message of a role that only replies and calls add.
     #[error("a queue cannot have a message of the role {role}")]
     #[non_exhaustive]
     WrongRole {

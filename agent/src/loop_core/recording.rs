@@ -1,4 +1,4 @@
-//! The loop: what has to happen next, one method for each kind of result that a driver records, the transitions that follow, and their events.
+//! The loop: the next step, a method for each kind of result that a driver records, and the transitions that follow, with their events.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl AgentLoop {
                 Step::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
             }
             Phase::Prepare => self.prepare_effect(),
-            // Only a driver that is about to take a step sees this phase.
+            // A transition ends this phase, so no calls are prepared.
             Phase::Skip => Step::Prepare {
                 key: self.key(StepKind::Prepare, self.batch.segment.start),
                 calls: Vec::new(),
@@ -134,7 +134,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records that the reply has begun, with the message in its initial, empty state. Optional: the events follow from the reply.
+    /// Records that the reply has begun, with the message in its initial, empty state. Optional: otherwise the event is emitted when the
+    /// reply is recorded.
     ///
     /// # Errors
     /// Returns an error if the run does not wait for a reply.
@@ -190,7 +191,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Says that messages wait for the run while its turn ends. If a limit or the decision ends the run now, it was not complete.
+    /// Records that messages wait for the run while its turn ends. If a limit or the decision ends the run now, its end is not
+    /// [`End::Completed`].
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, End, LoopConfig, ModelReply, Step};
@@ -275,7 +277,7 @@ impl AgentLoop {
         self.settle();
     }
 
-    /// Returns what has to happen next, or `None` if a transition has to be taken before.
+    /// Returns the next step, or `None` if a transition comes before it.
     pub(crate) fn next_if_settled(&self) -> Option<Step> {
         self.transition().is_none().then(|| self.next())
     }
@@ -372,10 +374,10 @@ impl AgentLoop {
         }
     }
 
-    /// Takes the place of a request in the limits of the run and its tree.
+    /// Checks the limits of the run, and counts a request in the budget of its tree.
     ///
     /// # Errors
-    /// Returns the limit that admits no other request.
+    /// Returns the limit that forbids another request.
     pub(crate) fn take_request(&mut self) -> Result<(), LimitReached> {
         let reached = exceeded(&self.config.limits, self.requests, &self.usage);
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.take_request());
@@ -454,7 +456,7 @@ impl AgentLoop {
         }
         match self.limit_of_next_turn() {
             Some(reached) if continues => self.finish(End::Limit(reached)),
-            // A message that arrived since is ignored, because the limit allows no request that would answer it.
+            // A message that arrived in the meantime is ignored, because the limit allows no request that would answer it.
             Some(_) => self.finish(End::Completed),
             None => self.phase = Phase::PollSteering(decision == Some(true)),
         }
@@ -490,12 +492,12 @@ impl AgentLoop {
     }
 }
 
-/// A change that needs no waiting.
+/// A transition that needs no result of a driver.
 enum Transition {
-    /// The next call of a segment of which no call runs ends.
+    /// The next call of a segment whose calls do not run is started or ended.
     Skip,
-    /// Nothing is open in this phase.
+    /// No call is open in this phase, so the loop leaves it.
     Leave,
-    /// The run ends like this, which is announced.
+    /// The run ends in this way, and `agent_end` is emitted.
     End(End),
 }

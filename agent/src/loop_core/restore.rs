@@ -19,7 +19,7 @@ pub(crate) struct StoredMessage {
     pub(crate) message: Arc<Message>,
     /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
-    /// How the call of a result affects the run. Messages do not have it; records do.
+    /// How the call of a result affects the run. Records contain it, messages do not.
     pub(crate) control: Control,
 }
 
@@ -98,7 +98,7 @@ impl AgentLoop {
         Some(core)
     }
 
-    /// Returns what a run with this configuration has used that added these messages and ended.
+    /// Returns what an ended run with this configuration used to add these messages.
     pub(crate) fn spent_for(config: Arc<LoopConfig>, added: &[Arc<Message>]) -> Spent {
         let mut run = Self::begin("".into(), config, Conversation::new(), Vec::new(), true);
         for message in added {
@@ -119,8 +119,8 @@ impl AgentLoop {
         run.spent()
     }
 
-    /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. An outcome that was
-    /// counted is replaced by a failure, because the loop would count it once more. Its text is in the stored message.
+    /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. A counted outcome is
+    /// replaced by a failure, so that the loop does not count it again. The text of the outcome is in the stored message.
     fn count_tries(&mut self, calls: &[Arc<ToolCall>], outcomes: &mut [ToolOutcome]) {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
@@ -148,7 +148,7 @@ fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
     messages.iter().map(|stored| stored.message.clone()).collect()
 }
 
-/// Returns the outcome of a call, as far as its result message has it.
+/// Returns the outcome of a call, as far as its result message contains it.
 pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     let text = || result.text();
     let code = || result.code.clone().unwrap_or_default();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The maximum number of tries, including those with progress, as a multiple of the allowed retries.
 const WITH_PROGRESS: u32 = 3;
 
-/// The calls of one tool in a run that were refused, or that the tool sent back.
+/// The tries of one tool in a run: calls that were refused, and calls after which the tool asked for another one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ToolRetries {
     /// The number of tries.

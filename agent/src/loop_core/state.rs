@@ -154,7 +154,8 @@ pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<
     Err(StateError::Invalid { name: name.to_owned(), state: type_name::<T>(), reason })
 }
 
-/// Returns the message of an error without the value, which may be secret. Of a message whose form is not known, only a general sentence is returned.
+/// Returns the message of an error without the value, which may be secret. For a message of an unknown form, a general sentence is
+/// returned.
 fn reason(message: &str, text: &str) -> String {
     // Serde quotes the value between its kind and what was expected.
     const KINDS: [&str; 14] = [

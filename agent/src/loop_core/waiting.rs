@@ -33,7 +33,8 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(request).collect()
     }
 
-    /// Returns the id of the request to decide on a call: the text of its step's key, and from the second request on its number.
+    /// Returns the id of the request to decide on a call: the text of its step's key, followed by the number of the request from
+    /// the second one on.
     pub(super) fn request_id(&self, at: usize) -> String {
         let asked_again = self.batch.slots.get(at).map_or(0, |slot| slot.asked_again);
         request_id(&self.key(StepKind::Approval, at), asked_again)
@@ -43,7 +44,8 @@ impl AgentLoop {
         self.config.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
-    /// Returns the decisions that the run and its children wait for, in call order, or none if they wait for something else.
+    /// Returns the requests for decisions that the run and its children wait for, in call order; none if they wait for something
+    /// else.
     pub fn approval_requests(&self) -> Vec<ApprovalRequest> {
         let mut requests = Vec::new();
         self.visit(&self.path, &mut |run, path| {
@@ -83,7 +85,7 @@ impl AgentLoop {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // It runs again when its questions are answered.
+                // A call with questions runs again when they have their inputs.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };
