@@ -22,10 +22,10 @@ pub(super) struct Inbox {
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<PendingQuestion>,
-    /// The runs that this one has started for its calls, the last batch of them.
+    /// The last batch of runs that this run has started for its calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
-    /// The use of the runs of its tree, if they count it here.
+    /// The use of the runs of a tree, in the inbox of its root.
     #[serde(skip_serializing_if = "is_unused")]
     spent: Spent,
     /// The number of notices that were sent to the run.
@@ -51,7 +51,7 @@ struct PendingQuestion {
 /// Returns the run whose approval or question has this id, or `None` if the id is one that a tool gave.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
-    // Later requests of one call have a number of their own.
+    // From the second request for a call on, the id ends with the number of the request.
     let call = id.rsplit_once("/ask/").map_or(id, |(call, _)| call);
     let first = call.rsplit_once('/').map_or(call, |(first, _)| first);
     [call, first].iter().find_map(|text| text.parse().ok().filter(kind_of)).map(|key| key.run)
@@ -137,7 +137,7 @@ impl Inbox {
         self.children = children;
     }
 
-    /// Takes what is left of the limits of the tree.
+    /// Reserves a part of the limits of the tree.
     pub(super) fn reserve(&mut self, wanted: TreeReservation) -> ReservedPart {
         self.spent.reserve(wanted)
     }

@@ -17,11 +17,11 @@ use crate::tool::cancel::CancelToken;
 
 /// Serves the durable runs of an assistant to the engine.
 ///
-/// The assistants that it has as [tools](Assistant::as_tool) are served with it: a call of one is a run of its own on the engine.
+/// The [tools](Assistant::as_tool) that are assistants themselves are served, too: each of their calls is a run of its own on the engine.
 ///
-/// The assistant defines the model, tools, state, hooks and limits of the runs, and its conversation is the beginning of each. Its
-/// listeners receive events, again on a replay. Its store records each call, in addition to the engine's journal. An assistant with
-/// features that cannot run step by step is refused by [`new`](Self::new).
+/// The assistant defines the model, tools, state, hooks and limits of the runs, and each run continues its conversation. Its listeners
+/// receive events, again on a replay. Its store records each call, in addition to the engine's journal. An assistant with features that
+/// cannot run step by step is refused by [`new`](Self::new).
 ///
 /// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///

@@ -265,7 +265,7 @@ pub enum EventKind {
         /// The usage of the run.
         usage: Usage,
     },
-    /// The next request has more than 90 % of the tokens that it may have. Emitted again only after it had fewer.
+    /// The next request has more than 90 % of the tokens that it may have. Emitted again only after a request had fewer.
     #[non_exhaustive]
     ContextNear {
         /// The estimated tokens of the request.
@@ -273,7 +273,7 @@ pub enum EventKind {
         /// The tokens that the request may have.
         usable: u64,
     },
-    /// From now on the model is sent one line instead of each of some results. The conversation keeps them.
+    /// From now on, some results are sent to the model as one line each. The conversation keeps them.
     #[non_exhaustive]
     ContextCleared {
         /// The number of results.

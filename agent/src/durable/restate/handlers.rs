@@ -60,7 +60,7 @@ struct AnswerRequest {
 /// The maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
-/// The same for the run of a call, whose name begins with that of the run that made the call.
+/// The maximum length of the name of a call's run, in bytes. The name begins with that of the run that made the call.
 const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// Refuses messages of other roles than `user`: from outside, replies of the model and results of calls would be forged.
@@ -81,7 +81,7 @@ fn handler_error(error: StepError) -> HandlerError {
     }
 }
 
-/// Each key is a run. `run` executes once; the other handlers execute at any time beside it.
+/// Each key is a run. `run` executes once; the other handlers may execute at the same time.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
     /// Performs the run.
@@ -175,7 +175,7 @@ impl AgentHandlers {
     ) -> Result<Json<Vec<PendingAsk>>, HandlerError> {
         let own = context.request(inbox(context.key(), "pending"), nothing).call();
         let Json((mut asks, children)): Json<(Vec<PendingAsk>, Vec<String>)> = own.await?;
-        // All are asked at once.
+        // All children are asked at the same time.
         let children = children.into_iter().map(|child| {
             let target = RequestTarget::workflow(AGENT, child, "pending");
             context.request::<_, Json<Vec<PendingAsk>>>(target, Json(())).call()
@@ -187,7 +187,7 @@ impl AgentHandlers {
         Ok(Json(asks))
     }
 
-    /// Passes a decision or a result to a run, or to one below it that the id names. Returns false if none of them waits for it.
+    /// Passes a decision, an input or a result to the run, or to the run below it that the id names. Returns false if no run waits for it.
     #[handler]
     async fn answer(
         &self,
@@ -208,7 +208,7 @@ impl AgentHandlers {
         if below.is_some() {
             return Ok(Json(false));
         }
-        // A handle that a tool gave names no run.
+        // The handle of a tool does not name a run, so each child is asked.
         let children = context.request(inbox(own, "pending"), Json(())).call();
         let Json((_, children)): Json<(Vec<PendingAsk>, Vec<String>)> = children.await?;
         for child in children {
@@ -344,7 +344,7 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.ask(asks.0)).await?))
     }
 
-    /// Takes a part of the limits of a tree.
+    /// Reserves a part of the limits of a tree.
     #[handler]
     async fn reserve(
         &self,

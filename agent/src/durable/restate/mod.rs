@@ -27,7 +27,7 @@ pub(super) struct Settings {
 }
 
 /// The workflow that performs runs and receives requests from outside. The name of a run is its key. The attributes in `handlers` repeat
-/// these names, because they take no constants.
+/// these names, because attributes take no constants.
 pub(super) const AGENT: &str = "Agent";
 
 /// The service for the calls of a batch, each with its own invocation.
@@ -39,7 +39,8 @@ const INBOX: &str = "Inbox";
 /// An allowance for engine and network, added to the time of the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// The maximum number of attempts at an invocation, about a quarter of an hour. After that the engine pauses it, for an operator to decide.
+/// The maximum number of attempts at an invocation, which together take about a quarter of an hour. The engine then pauses the invocation
+/// until an operator acts.
 const ATTEMPTS: u64 = 100;
 
 pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {
