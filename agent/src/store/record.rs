@@ -136,7 +136,7 @@ pub struct InvocationRecord {
     /// Whether secret arguments were left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_withheld: bool,
-    /// The model's text beside the calls of the reply. Only the first call of a reply carries it.
+    /// The text of the reply that contains the call. Only the record of the first call of a reply has it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// When the call began, in milliseconds since 1970.
@@ -209,8 +209,9 @@ impl InvocationRecord {
         self
     }
 
-    /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for the run that it is. When
-    /// it begins again it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no attempt.
+    /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for its own run of a
+    /// sub-agent. When such a call begins again, it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no
+    /// attempt.
     ///
     /// ```
     /// use agent::store::InvocationRecord;
@@ -268,7 +269,7 @@ impl InvocationRecord {
         self.end.as_ref().filter(|_| self.status == status).map(|end| end.at)
     }
 
-    /// Returns the message that made the call. Only the first call of a reply carries the text beside the calls.
+    /// Returns the message that made the call. Only the message of the first call of a reply has the text of the reply.
     pub fn call_message(&self) -> AssistantMessage {
         let text = Some(Part::text(&*self.text)).filter(|_| !self.text.is_empty());
         let args = match &self.args {

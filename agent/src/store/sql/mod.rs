@@ -62,8 +62,8 @@ const CONNECTIONS: u32 = 16;
 impl SqlStore {
     /// Opens an SQLite file, and creates it if it does not exist.
     ///
-    /// A new file can be read and written only by its owner (0600), and so can the files that SQLite keeps beside it. A file
-    /// that exists keeps its permissions, which the files beside it get, too.
+    /// Only its owner can read and write a new file (0600), and the files that SQLite adds to it (`-wal`, `-shm`). An existing file keeps
+    /// its permissions, which the added files get, too.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, created or migrated.
@@ -155,8 +155,8 @@ impl SqlStore {
     }
 }
 
-/// Creates the file of a new database for its owner alone. SQLite would create it with the permissions that the umask leaves; the
-/// files that it keeps beside (`-wal`, `-shm`) get the permissions of this one.
+/// Creates the file of a new database for its owner alone. SQLite would create it with the permissions that the umask leaves; the files
+/// that SQLite adds to it (`-wal`, `-shm`) get its permissions.
 fn create_file(url: &str) -> Result<(), StoreError> {
     let options: SqliteConnectOptions = url.parse().map_err(error::from_sqlx)?;
     match private_files::create(options.get_filename()) {
