@@ -89,7 +89,7 @@ pub(super) struct AssistantRun {
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
     pub(super) growing: Option<GrowingReply>,
-    /// Copies the run with those within it, once there were some.
+    /// Copies the run with its children. Set once the run has had a child.
     pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
 
@@ -139,8 +139,8 @@ impl Assistant {
         fork
     }
 
-    /// Creates another assistant like [`fork`](Self::fork), with this conversation instead of a copy of its own: for example what one assistant
-    /// hands over to another. A conversation that is not sound is repaired with the next prompt.
+    /// Creates another assistant like [`fork`](Self::fork), with this conversation instead of a copy: for example a conversation that
+    /// another assistant hands over. A conversation that is not sound is repaired with the next prompt.
     ///
     /// ```
     /// use agent::message::{Conversation, Message};
@@ -255,8 +255,8 @@ impl Assistant {
 
     /// Waits until no prompt is being answered and every listener has returned.
     ///
-    /// A run waits for its listeners, hooks and tools, so it cannot end while one of them waits for its end. Called there, in the same
-    /// task, this returns at once and logs a warning. Code that a listener only starts, with `tokio::spawn`, may wait.
+    /// A run waits for its listeners, hooks and tools, so it cannot end while one of them waits for its end. Called in one of them, in the
+    /// same task, this returns at once and logs a warning. Code that a listener only starts, with `tokio::spawn`, may wait.
     pub async fn wait_until_idle(&self) {
         if RUNS.try_with(|runs| runs.contains(&self.id())).unwrap_or_default() {
             tracing::warn!("code that a run waits for called `wait_until_idle` on its assistant");
@@ -273,7 +273,8 @@ impl Assistant {
     }
 
     /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results, except those
-    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same assistant, whose run waits for them.
+    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same
+    /// assistant, because its run waits for them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
     pub async fn reset(&self) {

@@ -32,7 +32,7 @@ pub(super) enum RunStart {
         /// Messages for its next request.
         messages: Vec<Message>,
     },
-    /// A run within another one that continues, with what was decided.
+    /// The run of a call that continues, with the decisions for it.
     Child {
         run: Box<AgentLoop>,
         resumption: Box<Resumption>,
@@ -40,7 +40,7 @@ pub(super) enum RunStart {
 }
 
 impl RunStart {
-    /// Takes the calls that were made elsewhere, which leaves prompts.
+    /// Takes the calls that were made elsewhere. The messages before them remain as prompts.
     pub(super) fn take_recorded(&mut self) -> Option<RecordedTurn> {
         let Self::Recorded { turn, messages } = self else { return None };
         let (turn, messages) = (std::mem::take(turn), std::mem::take(messages));
@@ -48,8 +48,8 @@ impl RunStart {
         Some(turn)
     }
 
-    /// Returns the state of the run, and adds its values to the context: those of the prompt, and those stored with a suspended run whose
-    /// types the prompt does not give.
+    /// Returns the state of the run, and adds its values to the context: those of the prompt, and for types that the prompt does not
+    /// give, those stored with a suspended run.
     pub(super) fn add_state(
         &self,
         given: RunState,
@@ -64,7 +64,7 @@ impl RunStart {
             return Ok((given, context));
         }
         if suspended.was_stored() {
-            // Nothing of a run that was changed is read.
+            // Verified first, so that no state of a changed run is read.
             approval::verify(suspended, config.signer.as_deref()).map_err(RunError::Resume)?;
         }
         let refused = |error| RunError::Resume(ResumeError::State(error));
@@ -88,11 +88,11 @@ pub(super) struct StartedRun {
     pub(super) taken: Vec<QueuedMessage>,
     /// Set if the run continues from a snapshot, or after a crash.
     pub(super) resumption: Option<Resumption>,
-    /// Whether calls may run that were checked before the run was resumed.
+    /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
-    /// The number of messages that a store has seen before.
+    /// The number of messages that a store already has.
     pub(super) seen: usize,
-    /// Where the run was interrupted by the death of its process, if it was.
+    /// The turn that the death of the process interrupted, if one was.
     pub(super) interrupted: Option<InterruptedTurn>,
 }
 
@@ -133,7 +133,7 @@ impl Assistant {
             for message in messages {
                 state.steering.push_message(message);
             }
-            // The model reads them with its next request; the calls that were decided on run before.
+            // The model reads these messages with its next request, after the calls that were decided on have run.
             state.steering.defer_current();
             let seen = core.conversation().len();
             core.set_state(given);
@@ -225,7 +225,7 @@ impl Assistant {
         }
     }
 
-    /// Returns a request of hooks with the text that is kept of the conversation.
+    /// Returns a request of hooks with the kept text of the conversation, so that the messages are not encoded again.
     pub(super) fn share_kept_text(&self, mut request: ModelRequest) -> ModelRequest {
         let kept = self.state().hand_off.messages().slot().clone();
         request.messages = std::mem::take(&mut request.messages).with_slot(kept);

@@ -352,8 +352,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the time that a tool has to end after its run was cancelled; 5 s by default. Then it is dropped. A tool that awaits
-    /// [`ToolContext::cancelled`] can end earlier.
+    /// Sets the time that a tool has to end after its run was cancelled; 5 s by default. After this time, the tool is dropped. A tool that
+    /// awaits [`ToolContext::cancelled`] can end earlier.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.cancel_grace = grace;
         self
@@ -494,7 +494,7 @@ impl AssistantBuilder {
         let mut rules = self.rules;
         let continue_length = rules.continue_length;
         if request.output.is_some() {
-            // Structured output is not joined.
+            // The pieces of structured output are not joined.
             rules.continue_length = 0;
         }
         rules = rules.with_tools(&registry);
@@ -576,7 +576,7 @@ fn limits(
     all: &[NamedModel],
     request: &ModelRequest,
 ) -> Result<ContextLimits, BuildError> {
-    // Those of the other models are made when one of them is chosen.
+    // The other models are only checked. Their limits are created when one of them is chosen.
     chosen.iter().try_for_each(|(_, model)| ContextLimits::new(rules, model, all, request).map(drop))?;
     ContextLimits::new(rules, model, all, request)
 }

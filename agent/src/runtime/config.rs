@@ -1,4 +1,4 @@
-//! The configuration of an assistant, which its runs share. It has no entry points.
+//! The configuration of an assistant, which its runs share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub(super) struct Config {
     /// The queues of which a turn takes all waiting messages.
     pub(super) delivers_all: Vec<Queue>,
     pub(super) max_concurrency: usize,
-    /// The maximum number of runs within one another below a run of this assistant.
+    /// The maximum depth of nested runs below a run of this assistant.
     pub(super) max_depth: u8,
     /// The maximum number of runs within a run of this assistant.
     pub(super) max_children: u32,
@@ -64,23 +64,23 @@ pub(super) struct Config {
     pub(super) cancel_grace: Duration,
     /// Whether to cache the results of tools that do not set caching themselves.
     pub(super) cache: bool,
-    /// The cache that others share; `None` if the assistant has its own.
+    /// The cache that other assistants share; `None` if the assistant has its own.
     pub(super) shared_cache: Option<ResultCache>,
     /// The tools whose results are not cached.
     pub(super) uncached: Arc<[(String, &'static str)]>,
     pub(super) spill: Option<SpillFolder>,
-    /// How the conversation is kept within the window of the model, if it is.
+    /// The limits that keep the conversation within the window of the model, if the context is managed.
     pub(super) context: Option<ContextLimits>,
     pub(super) counter: Arc<dyn TokenCounter>,
     /// The budgets that requests must fit into.
     pub(super) budgets: Option<Arc<Budgets>>,
-    /// The models that the application can choose, beside the assistant's own.
+    /// The models that the application can choose, in addition to the assistant's own.
     pub(super) models: Arc<[NamedModel]>,
     /// The hooks that may choose the model and the tools of a turn.
     pub(super) choosers: Vec<Arc<dyn Hooks>>,
     /// Whether replies may be of different models.
     pub(super) may_switch: bool,
-    /// Where calls and sessions are recorded.
+    /// Access to the store that records calls and sessions.
     pub(super) keeper: Option<Arc<StoreAccess>>,
     /// Whether any tool formats its stored results itself.
     pub(super) formats_results: bool,
@@ -99,7 +99,7 @@ pub(super) struct Config {
     pub(super) capture: Option<Arc<Capture>>,
     /// The source of calls if a prompt names none.
     pub(super) source: Option<Source>,
-    /// Wraps the models of this assistant, and those of the assistants within its runs.
+    /// Wraps the models of this assistant and of its sub-agents.
     #[cfg(feature = "studio")]
     pub(super) wrap_model: Option<ModelWrap>,
 }

@@ -209,7 +209,7 @@ impl InvocationRecord {
         self
     }
 
-    /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for its own run of a
+    /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for the run of a
     /// sub-agent. When such a call begins again, it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no
     /// attempt.
     ///

@@ -60,8 +60,8 @@ pub enum Decision {
     /// The call runs with these arguments, which are validated and passed to the hooks
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that they were changed.
     ///
-    /// A `"[secret]"` that is kept in the place of a secret stands for the value that the model sent. In a list, this holds for unchanged
-    /// items if the number of items is the same. In all other places the call is refused, because its value is unknown.
+    /// A `"[secret]"` that stays where a secret was shown stands for the value that the model sent. In a list, this holds for unchanged
+    /// items if the number of items is the same. Anywhere else, the call is refused, because the secret is unknown.
     AllowWith(Value),
     /// The call does not run. The model receives the reason.
     Deny(String),
@@ -137,7 +137,7 @@ struct MadeDecision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct DeliveredOutcome {
     call_id: String,
-    /// The run that waits; any, if it is not named.
+    /// The run that waits, or `None` for any run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<RunPath>,
     outcome: ToolOutcome,
@@ -215,7 +215,7 @@ impl Decisions {
     }
 
     /// Answers a [question](super::SuspendedRun::questions) of a tool. An input that does not fit is refused when the run is resumed:
-    /// [`Question::check`] tells before.
+    /// [`Question::check`] checks an input beforehand.
     ///
     /// ```
     /// use agent::{Assistant, Decisions, ScriptedModel, ToolContext, ToolError, model::reply, tool, tools};
@@ -240,7 +240,7 @@ impl Decisions {
         self.input(question, QuestionInput::Accept(input.into()))
     }
 
-    /// Adds what a person says to a question, given as a value. With [`QuestionInput::Later`] the call keeps waiting.
+    /// Adds a [`QuestionInput`] that is given as a value. With [`QuestionInput::Later`] the call keeps waiting.
     ///
     /// ```
     /// use agent::tool::QuestionInput;
@@ -296,8 +296,8 @@ impl Decisions {
         self
     }
 
-    /// Delivers the result of one of the calls that a [suspended run](super::SuspendedRun::pending) waits for. Calls of several runs within one
-    /// another may have the same id. A call that waits for a decision gets none.
+    /// Delivers the result of one of the calls that a [suspended run](super::SuspendedRun::pending) waits for. Use this if calls of several
+    /// nested runs have the same id. A call that waits for a decision takes no result.
     ///
     /// ```
     /// use agent::model::reply;

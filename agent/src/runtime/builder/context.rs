@@ -9,7 +9,7 @@ use crate::provider::Prices;
 use crate::runtime::budget::Budget;
 
 impl AssistantBuilder {
-    /// Keeps what is sent of a long conversation within the window of the model, by these rules. Off by default.
+    /// Keeps requests with a long conversation within the window of the model, by these rules. Off by default.
     ///
     /// Before each request, old results are cleared first: a line replaces each of them, and a tool `read_result` returns it. If that is not
     /// enough, a model writes a summary that replaces the oldest messages; [pinned](crate::message::UserMessage::pinned) ones stay. The
@@ -99,7 +99,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds prices of models, each `provider/model`, for budgets of [money](Budget::dollars). Models without are asked at the built-in prices.
+    /// Adds prices of models, each `provider/model`, for budgets of [money](Budget::dollars). Models that are not listed have the built-in
+    /// prices.
     ///
     /// ```
     /// use agent::provider::Prices;
