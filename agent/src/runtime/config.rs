@@ -116,7 +116,7 @@ impl Config {
         self.wrap_model = Some(wrap);
     }
 
-    /// Whether a turn takes all waiting messages of this queue, and not the first alone.
+    /// Whether a turn takes all waiting messages of this queue, rather than only the first.
     pub(super) fn takes_all(&self, queue: Queue) -> bool {
         self.delivers_all.contains(&queue)
     }
@@ -137,7 +137,7 @@ impl Config {
         }
     }
 
-    /// Of the tool's parameters as they are now, for this run's source.
+    /// Returns the fingerprint of the tool's current parameters, as the source of this run sees them.
     pub(super) fn fingerprint(&self, tool: &str) -> u64 {
         self.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
@@ -189,7 +189,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the configuration for requests to the model of this name, or to the assistant's own. Returns `None` if there is none.
+    /// Returns the configuration for requests to the model of this name, or without a name to the assistant's own. Returns `None` if no
+    /// model has the name.
     pub(super) fn with_model(self: &Arc<Self>, name: Option<&str>) -> Option<Arc<Self>> {
         let Some(name) = name else { return Some(self.clone()) };
         let (_, model) = self.models.iter().find(|(known, _)| **known == *name)?;
@@ -206,7 +207,7 @@ impl Config {
     pub(super) fn definitions_of(&self, names: &[String]) -> Arc<[ToolDefinition]> {
         let tools = &self.request.tools;
         if names.len() == tools.len() {
-            // Names are unique, and a shared list keeps its text.
+            // Names are unique, so these are all tools. A shared list keeps its encoded text.
             return tools.clone();
         }
         tools.iter().filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
@@ -217,13 +218,13 @@ impl Config {
         !self.choosers.is_empty()
     }
 
-    /// Whether a request needs more than the conversation: its view, the choice of a model, or a second one.
+    /// Whether a request needs more than the conversation: a view of it, the choice of a model, or a second request.
     pub(super) fn prepares_requests(&self) -> bool {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }
 
-    /// Returns the configuration for the same request with more room for its reply, if this reply was cut in a way that its text cannot be
-    /// continued.
+    /// Returns the configuration for the same request with more room for its reply, if this reply was cut and cannot be continued as a
+    /// text.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let ModelReply { message, is_cut, .. } = reply;
         let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;

@@ -1,4 +1,4 @@
-//! The entry points of an assistant: what begins a run.
+//! The entry points of an assistant: the functions that begin a run.
 
 use super::approval::Decisions;
 use super::assistant::Assistant;

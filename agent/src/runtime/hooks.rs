@@ -77,8 +77,9 @@ pub trait Hooks: Send + Sync {
     /// Chooses the model of a turn, after its [tools](Self::prepare_tools) and before its request: the name of a [named model](super::AssistantBuilder::named_model), or `None` for no
     /// choice. The last hook that names a model decides.
     ///
-    /// Hooks that never choose return `None` in place of a future, as the default does. An engine records each choice as a step: whether there
-    /// is a future must depend on the turn alone, and only the future may have effects, because an engine asks for it without need.
+    /// Hooks that never choose return `None` instead of a future, as the default does. An engine records each choice as a step, so whether
+    /// there is a future must depend on the turn alone. Only the future may have effects, because an engine also calls this function
+    /// without awaiting the future.
     fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
         None
     }
@@ -454,7 +455,7 @@ pub struct AfterCall {
     pub control: Option<Control>,
 }
 
-/// Calls a hook. A panic becomes an error. An error is replaced by its text, because its code is the application's and may panic, too.
+/// Calls a hook. A panic becomes an error. An error is replaced by its text, because the methods of the application's error may panic, too.
 pub(super) async fn call_hook<'h, T>(
     call: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
 ) -> Result<T, HookError> {

@@ -45,8 +45,8 @@ impl EventSlot {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands over an event, and waits until it was taken: after those that runs within the same run hand over. Needs no waker: the reader polls
-    /// the run again.
+    /// Hands over an event, and waits until it was taken. An event that is already in the slot, such as one of a sub-agent, is taken first.
+    /// Needs no waker: the reader polls the run again.
     pub(super) async fn hand_over(&self, event: Arc<Event>) {
         let mut is_placed = false;
         poll_fn(|_| {
@@ -158,7 +158,7 @@ impl Listeners {
         Self { list: std::mem::replace(&mut self.list, list) }
     }
 
-    /// Notifies all of them of an event, one after the other.
+    /// Notifies all listeners of an event, one after the other.
     pub(super) fn notify(&self, event: &Event) {
         self.list.iter().for_each(|listener| listener.notify(event));
     }

@@ -1,4 +1,4 @@
-//! What running calls report, buffered for the run: their progress, and the questions that they ask in place.
+//! Reports of running calls, buffered for the run: progress, and questions that are asked while a body waits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

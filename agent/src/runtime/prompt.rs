@@ -1,4 +1,4 @@
-//! Prompts: what a run begins with.
+//! Prompts: the input with which a run begins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -55,14 +55,14 @@ pub struct Prompt<T = ()> {
     assistant: Assistant,
     start: RunStart,
     context: ToolContext,
-    /// State that travels with the run, or the first error of adding some.
+    /// State that travels with the run, or the first error of adding state.
     state: Result<RunState, StateError>,
     /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
     answer: Result<TypedAnswer<T>, RunError>,
     tools: ToolSet,
-    /// The call that the run is, if an assistant's tool is called.
+    /// The call whose run this is, if an assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
     /// The tool whose body makes the prompt, which must not end suspended.
     in_tool: Option<Arc<str>>,
@@ -102,7 +102,7 @@ impl Prompt {
         self
     }
 
-    /// Makes this the run of a call, within the run that makes it.
+    /// Makes this the run of a call, within the run that makes the call.
     pub(super) fn within(mut self, call: Arc<ChildCall>) -> Self {
         self.run_id = call.run_id.clone();
         self.within = Some(call);
@@ -371,8 +371,9 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Lets a prompt that a tool makes end suspended. The body keeps the [suspended run](super::RunOutput::snapshot) itself; otherwise the prompt
-    /// fails with [`RunError::SuspendedInTool`], because nothing would ever resume the run. [`Assistant::as_tool`] keeps it.
+    /// Lets a prompt that a tool makes end suspended. The body keeps the [suspended run](super::RunOutput::snapshot) itself; otherwise the
+    /// prompt fails with [`RunError::SuspendedInTool`], because nothing would ever resume the run. [`Assistant::as_tool`] keeps such a run
+    /// itself.
     ///
     /// ```
     /// use agent::model::reply;
@@ -465,7 +466,7 @@ impl<T> Prompt<T> {
         Ok(handle)
     }
 
-    /// Separates the prompt from the answer that it asks for. The prompt is in a box, because the futures of a run would keep its place.
+    /// Separates the prompt from the answer that it asks for. The prompt is boxed, because the futures of a run would reserve room for it.
     fn split(self) -> (Box<Prompt>, Result<TypedAnswer<T>, RunError>) {
         let Self { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool } = self;
         let prompt = Prompt {
@@ -487,7 +488,7 @@ impl<T> Prompt<T> {
         RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel: self.token() }
     }
 
-    /// The run's own token: ending this run must not end others that share the prompt's token.
+    /// Returns the run's own token: ending this run must not end other runs that share the prompt's token.
     fn token(&mut self) -> CancelToken {
         match self.cancel.take() {
             Some(token) => token.child(),
