@@ -61,7 +61,7 @@ impl Hasher for NameHasher {
         self.mix(last);
     }
 
-    /// The end of a text, which its length says already.
+    /// Ignores the end mark of a text, because the length was hashed.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 

@@ -42,8 +42,8 @@ impl StepKey {
     }
 }
 
-/// Returns why an application may not give a run or a session this name: it could be that of a sub-agent's run, which is the text of the key
-/// of its call.
+/// Refuses a name of a run or a session that could be the name of a sub-agent's run, which is the text of its call's key. The error says
+/// this.
 #[cfg(feature = "runtime")]
 pub(crate) fn refuse_reserved_name(name: &str) -> Result<(), String> {
     match name.parse::<StepKey>() {

@@ -1,4 +1,4 @@
-//! What goes over the wire, for debugging: the requests and responses of models, and the messages to and from MCP servers.
+//! The traffic over the wire, for debugging: the requests and responses of models, and the messages to and from MCP servers.
 //!
 //! [`HttpOptions::on_traffic`](crate::provider::http::HttpOptions::on_traffic) listens to the traffic of models, and
 //! `ClientConfig::on_traffic` (feature `mcp-client`) to that of an MCP server. One function can listen to both.

@@ -68,7 +68,7 @@ pub enum RunError {
     #[error("the run was aborted: {reason}")]
     #[non_exhaustive]
     Aborted {
-        /// The reason given for it.
+        /// The reason of the cancellation.
         reason: String,
     },
     /// The decisions do not fit the suspended run. The run still waits.

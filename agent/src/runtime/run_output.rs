@@ -1,4 +1,4 @@
-//! What a run returns.
+//! The output of a run.
 
 use std::sync::Arc;
 
@@ -80,8 +80,8 @@ pub struct RunOutput<T = ()> {
 }
 
 impl<T> RunOutput<T> {
-    /// Returns the text of the last reply. If it continues others ([`continue_length`](crate::AssistantBuilder::continue_length)), their
-    /// texts are before it.
+    /// Returns the text of the last reply. If this reply continues earlier ones
+    /// ([`continue_length`](crate::AssistantBuilder::continue_length)), their texts come first.
     pub fn text(&self) -> String {
         answer_text(&self.messages)
     }

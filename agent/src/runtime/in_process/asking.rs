@@ -164,7 +164,7 @@ impl InProcessSteps {
             hand_off.set_recipient(recipient);
         }
         if is_managed {
-            // A changed view may still end with the same message.
+            // A changed view may still end with the same message, which `update` would take for the same view.
             if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
             {
                 hand_off.restart();

@@ -78,7 +78,7 @@ impl StoreAccess {
         Self { store, options, run: None }
     }
 
-    /// Returns access to a store of its own, for what needs none of the application's.
+    /// Returns access to a new in-memory store, for uses without the application's store.
     pub(in crate::runtime) fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::new()), StoreOptions::default())
     }
@@ -215,7 +215,7 @@ impl StoreAccess {
         }
     }
 
-    /// Appends entries. After an error that leaves it open whether they were stored, loads them to find out.
+    /// Appends entries. If an error leaves open whether they were stored, loads them to find out.
     pub(super) async fn append(
         &self,
         session: &str,

@@ -59,19 +59,19 @@ pub(in crate::runtime) struct RestoredRun {
     pub(in crate::runtime) interrupted: InterruptedTurn,
 }
 
-/// The part of its only run that a session has.
+/// The stored state of a session's only run.
 pub(in crate::runtime) enum StoredRun {
-    /// Nothing.
+    /// No entry is stored.
     New,
-    /// Its beginning: it continues.
+    /// The beginning of the run is stored, and the run continues.
     Unfinished,
-    /// Its beginning, which does not fit the assistant now.
+    /// The beginning of the run is stored, and does not fit the current assistant.
     Lost,
-    /// All of it.
+    /// The whole run is stored.
     Ended(EndedRun),
 }
 
-/// How a stored run ended.
+/// The end of a stored run.
 #[derive(Clone, Default)]
 pub(in crate::runtime) struct EndedRun {
     /// The position of its first message.
@@ -82,7 +82,7 @@ pub(in crate::runtime) struct EndedRun {
 }
 
 impl SessionState {
-    /// Returns the part of its only run that the session has.
+    /// Returns the stored state of the session's only run.
     pub(super) fn only_run(&self) -> StoredRun {
         match (&self.interrupted, &self.run) {
             _ if self.seq == 0 => StoredRun::New,
