@@ -190,8 +190,8 @@ impl Fnv128 {
     }
 }
 
-/// Computes the hash of a value while the value is read, without keeping it. It is the hash that [`of`](JsonHash::of)
-/// returns.
+/// Computes the hash of a value while the value is read, without keeping the value. The result is the hash that
+/// [`of`](JsonHash::of) returns.
 impl<'de> Deserialize<'de> for JsonHash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(HashVisitor)

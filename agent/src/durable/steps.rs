@@ -322,7 +322,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
     }
 
     /// Ends calls that read results of the conversation, and returns the other calls. They are answered here, because only this process has
-    /// the conversation, and not remembered, because a replay has the same conversation.
+    /// the conversation. They are not remembered, because a replay has the same conversation.
     fn read_results(
         &self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,

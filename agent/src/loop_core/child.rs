@@ -36,7 +36,7 @@ pub(crate) const SPENT: &str = "spent";
 pub(crate) enum ChildState {
     /// The child waits, and so does its call.
     Suspended(Box<AgentLoop>),
-    /// The child ended or was given up, after this use.
+    /// The child ended or was given up. Contains what the child used.
     Ended(Box<Spent>),
 }
 

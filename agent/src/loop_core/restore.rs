@@ -98,7 +98,7 @@ impl AgentLoop {
         Some(core)
     }
 
-    /// Returns what an ended run with this configuration used to add these messages.
+    /// Returns the use of an ended run with this configuration, from the messages that the run added.
     pub(crate) fn spent_for(config: Arc<LoopConfig>, added: &[Arc<Message>]) -> Spent {
         let mut run = Self::begin("".into(), config, Conversation::new(), Vec::new(), true);
         for message in added {

@@ -92,7 +92,8 @@ impl ParentRun {
         }
     }
 
-    /// Returns the assistant of a child: a fork of `of`, or without it an assistant like that of this run with no messages.
+    /// Returns the assistant of a child: a fork of `of`, or if that is `None`, an assistant like that of this run, without
+    /// messages.
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
         #[cfg_attr(not(feature = "studio"), expect(unused_mut, reason = "only the studio wraps models"))]

@@ -187,6 +187,7 @@ impl Performer {
 
     /// Returns the performer of requests to the model of this name, or to the assistant's own.
     ///
+    /// # Errors
     /// Returns an error if there is no such model.
     pub(super) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
         if let Some(config) = self.config.with_model(name) {

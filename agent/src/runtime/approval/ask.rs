@@ -46,7 +46,7 @@ impl InProcessSteps {
                 match select(decided, pin!(assistant.steered())).await {
                     Either::Left((decisions, _)) => return Some(decisions),
                     Either::Right(((), _)) if assistant.is_steered() => return None,
-                    // The notification was of a message that is already taken.
+                    // The notification was about a message that is already taken.
                     Either::Right(((), open)) => decided = open,
                 }
             }

@@ -161,7 +161,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Continues an answer that its token limit cut, up to `times` in a row; 0 by default, so that a cut answer ends the run.
+    /// Continues an answer that its token limit cut, up to `times` times in a row; 0 by default, so that a cut answer ends the run.
     ///
     /// A text is continued by a short message that asks the model to continue at that point, and
     /// [`RunOutput::text`](crate::RunOutput::text) has all of it. A call, structured output, and thinking without a text cannot be
