@@ -279,7 +279,7 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
-    /// The engine failed. It may try again. The run keeps what the step [recorded](Steps).
+    /// The engine failed, and may try again. The run keeps what the step [recorded](Steps).
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {

@@ -29,7 +29,8 @@ pub enum ServiceError {
     )]
     #[non_exhaustive]
     Unsupported {
-        /// The names of the tools that lead to the assistant, for example `ask_expert > book_trip`; empty for the served one.
+        /// The names of the tools that lead to the assistant, for example `ask_expert > book_trip`; empty for the served
+        /// assistant.
         path: String,
         /// The features, by the names of their builder methods, each with the reason.
         what: Vec<&'static str>,

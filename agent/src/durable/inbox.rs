@@ -13,7 +13,7 @@ use crate::step_key::{StepKey, StepKind};
 /// The maximum number of messages in both queues together.
 const MAX_MESSAGES: usize = 1000;
 
-/// The inbox of one run. The engine runs one change at a time.
+/// The inbox of one run. The engine makes one change to it at a time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
@@ -48,7 +48,7 @@ struct PendingQuestion {
     promise: String,
 }
 
-/// Returns the run whose approval or question has this id, or `None` if the id is one that a tool gave.
+/// Returns the run whose approval or question has this id, or `None` if a tool chose the id.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
     // From the second request for a call on, the id ends with the number of the request.
@@ -132,7 +132,7 @@ impl Inbox {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
-    /// Replaces the runs that this one has started.
+    /// Replaces the list of runs that this run has started.
     pub(super) fn set_children(&mut self, children: Vec<String>) {
         self.children = children;
     }
@@ -142,7 +142,7 @@ impl Inbox {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the runs that this one has started.
+    /// Returns the runs that this run has started.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }

@@ -71,7 +71,7 @@ pub(super) trait Recordable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Recordable for T {}
 
-/// The work of a step, which owns what it needs.
+/// The work of a step, which owns its data.
 pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 
 /// A failure of the work that another attempt may avoid.

@@ -47,10 +47,10 @@
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or
 //!   the end was first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that
 //!   are sent before a run begins are delivered after its first step.
-//! * [`DurableClient::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
-//!   step, or at once if the run is waiting. If several processes serve, tools in the other processes are not interrupted.
+//! * [`DurableClient::cancel`] cancels the token of the tools that run in the process which receives the request. The run ends after its
+//!   current step, or at once if it is waiting. If several processes serve, tools in the other processes are not interrupted.
 //! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
-//!   separate steps and have no such restriction. They run again after a run has waited for decisions. If a call would then run with other
+//!   separate steps and have no such restriction. Hooks run again after a run has waited for decisions. If a call would then run with other
 //!   arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at a new
 //!   address.
 //! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. Its requests are

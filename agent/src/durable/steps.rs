@@ -286,8 +286,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Checks calls again that waited for decisions. A call that would run with other arguments than were decided on, or that needs a decision
-    /// now, lets the run wait once more.
+    /// Checks calls that waited for decisions again. The run waits once more if a call would run with other arguments than were decided on,
+    /// or now needs a decision.
     async fn check_again(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],

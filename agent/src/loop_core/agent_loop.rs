@@ -94,7 +94,7 @@ pub struct AgentLoop {
     pub(super) origin: Origin,
 }
 
-/// Where a loop comes from. Loops are equal regardless of it, because it does not affect their steps.
+/// The origin of a loop. It is ignored when loops are compared, because it does not affect their steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Origin {
     /// Created in this process.
@@ -224,7 +224,7 @@ impl AgentLoop {
 
     /// Ends the run. Each call without a result gets one that gives the reason, and no further request is made.
     ///
-    /// It can be called at any time. Only the first end counts.
+    /// This can be called at any time. Only the first end of a run counts.
     pub fn abort(&mut self, reason: &str) {
         self.stop(End::aborted(reason), reason);
     }

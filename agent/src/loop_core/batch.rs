@@ -30,7 +30,7 @@ pub(super) struct Batch {
 pub(super) struct Slot {
     pub(super) call: Arc<ToolCall>,
     pub(super) state: SlotState,
-    /// The arguments that it runs with, if they differ from those of the model.
+    /// The arguments that the call runs with, if they differ from those of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<ToolArguments>,
     /// The arguments that a request for a decision shows, if some are withheld.
@@ -61,21 +61,21 @@ pub(super) struct Slot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SlotState {
-    /// Its start event was not emitted yet.
+    /// The start event of the call was not emitted yet.
     Planned,
-    /// Its start event was emitted.
+    /// The start event of the call was emitted.
     Started,
-    /// It waits for a decision on these arguments.
+    /// The call waits for a decision on these arguments.
     Undecided(ToolArguments),
-    /// It may run.
+    /// The call may run.
     Ready,
-    /// Its result comes from outside.
+    /// The result of the call comes from outside, under this handle.
     Deferred(String),
-    /// Its tool asked a person.
+    /// The tool of the call asked a person.
     Asked(Vec<Question>),
-    /// It is a run of its own, which waits for decisions or results.
+    /// The call is a run of its own, which waits for decisions or results.
     Child(Box<AgentLoop>),
-    /// It has its result.
+    /// The call has its result.
     Ended,
 }
 

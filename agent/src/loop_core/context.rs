@@ -10,7 +10,7 @@ use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 /// The error of a reply after which the request was made again.
 const REPLACED: &str = "the reply was cut before it was complete, so the request was made again";
 
-/// Whether this reply was followed by another one to the same request.
+/// Whether this reply was followed by another reply to the same request.
 pub(super) fn is_replaced(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Error && reply.error.as_deref() == Some(REPLACED)
 }
@@ -21,7 +21,7 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change whose summary was made outside of the steps of this process. Its usage counts for the run.
+    /// Records a change whose summary was made outside of the steps of this process. The usage of the summary counts for the run.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;

@@ -13,10 +13,10 @@ use crate::tool::question::Question;
 
 /// An event of a run.
 ///
-/// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`, for user interfaces and logs. It has no
-/// [secret arguments](crate::guide::arguments#secrets): each is `"[secret]"`, and the deltas of a reply contain no arguments of a tool with
-/// secret ones. If any tool has secret arguments, the same holds for calls of unknown tools. The fields of an event in memory have all
-/// arguments, and [`with_secrets`](Self::with_secrets) writes them.
+/// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`, for user interfaces and logs. The JSON has no [secret
+/// arguments](crate::guide::arguments#secrets): each is `"[secret]"`, and the deltas of a reply contain no arguments of a tool with secret
+/// ones. If any tool has secret arguments, the same holds for calls of unknown tools. The fields of an event in memory have all arguments,
+/// and [`with_secrets`](Self::with_secrets) writes them.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, Value};

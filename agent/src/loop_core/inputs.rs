@@ -99,7 +99,7 @@ pub struct Ready {
 
 impl Ready {
     /// Lets the loop compare the call with earlier ones, by its tool and its validated arguments, whatever the order of their keys. Without
-    /// it, the call may be repeated.
+    /// this, the call may be repeated.
     pub fn guarded(mut self, tool: &str, args: &Value) -> Self {
         self.signature = Some(Signature::of(tool, args));
         self

@@ -211,8 +211,8 @@ impl AgentLoop {
         self.expects_messages = true;
     }
 
-    /// Records that a steering message arrived. Depending on the [policy](super::SteeringPolicy), it takes precedence over calls that have
-    /// not begun: they are skipped, and no decision on them is waited for.
+    /// Records that a steering message arrived. Depending on the [policy](super::SteeringPolicy), the message takes precedence over calls
+    /// that have not begun: these calls are skipped, and decisions on them are no longer awaited.
     pub fn steered(&mut self) {
         if !self.config.may_be_steered() {
             return;

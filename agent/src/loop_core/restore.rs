@@ -25,7 +25,8 @@ pub(crate) struct StoredMessage {
 
 impl AgentLoop {
     /// Returns the run that added these messages to a conversation. It is [suspended](Self::is_suspended) before the first step whose
-    /// result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if it would have ended.
+    /// result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if the run would have
+    /// ended.
     pub(crate) fn restore(
         run: Arc<str>,
         config: Arc<LoopConfig>,
@@ -90,7 +91,7 @@ impl AgentLoop {
         if core.end().is_some() {
             return None;
         }
-        // The replayed messages may be spelled differently, so the stored ones are used.
+        // The replayed messages may be spelled differently, so the stored messages are used.
         let added = core.conversation.shared().get(before.len() + stored.len()..)?;
         let messages = before.iter().cloned().chain(stored.iter().map(|stored| stored.message.clone()));
         core.conversation = messages.chain(added.iter().cloned()).collect::<Conversation>();

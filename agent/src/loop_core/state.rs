@@ -183,7 +183,7 @@ fn reason(message: &str, text: &str) -> String {
         }
         _ => None,
     };
-    // An error of the application may look like one of serde.
+    // An error of the application may look like an error of serde.
     let value = serde_json::from_str(text).unwrap_or_default();
     reason
         .filter(|reason| !contains_value(reason, &value))

@@ -82,7 +82,7 @@ pub enum Step {
         /// A summary of the turn.
         summary: TurnSummary,
     },
-    /// Nothing: the run is over.
+    /// Do nothing: the run is over.
     Done(End),
 }
 
@@ -142,7 +142,7 @@ pub struct ApprovalRequest {
     /// The place of the run that asks, in its tree: empty, unless the run is that of a sub-agent.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
     pub path: RunPath,
-    /// The call, with the validated arguments. Secret ones are withheld.
+    /// The call, with the validated arguments. Secret arguments are withheld.
     pub call: ToolCall,
     /// The fingerprint of the tool's schema at the time of the request.
     #[serde(with = "whole")]
@@ -221,7 +221,8 @@ impl ApprovalRequest {
         }
     }
 
-    /// Returns the validated arguments including the secret ones, or `None` if the request was read from JSON, which withholds those.
+    /// Returns the validated arguments including the secret ones, or `None` if the request was read from JSON, which does not contain the
+    /// secret ones.
     ///
     /// ```
     /// use agent::run::ApprovalRequest;

@@ -79,7 +79,8 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(one).collect()
     }
 
-    /// Returns the calls that were validated and have not run. They run when the run continues, or when they are allowed.
+    /// Returns the calls that were validated and have not run. Such a call runs when the run continues, or when the call is
+    /// allowed.
     #[cfg(feature = "runtime")]
     pub(crate) fn checked_calls(&self) -> impl Iterator<Item = SignedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
@@ -183,12 +184,12 @@ impl AgentLoop {
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug)]
 pub(crate) struct SignedCall {
-    /// Its position in the batch.
+    /// The position of the call in the batch.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) at: usize,
-    /// The id of the request for a decision on it.
+    /// The id of the request for a decision on the call.
     pub(crate) request_id: String,
-    /// The key of its step.
+    /// The key of the call's step.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.

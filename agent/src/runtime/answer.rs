@@ -1,4 +1,4 @@
-//! Answers of a type or with a schema: what a prompt asks for, and what its run returns.
+//! Answers of a type or with a schema: the answer that a prompt asks for and that its run returns.
 
 use std::sync::Arc;
 

@@ -64,7 +64,7 @@ struct BudgetedReply {
 
 impl ReplyStream {
     /// Polls for the next event, or `None` at the end. A cancelled stream ends by itself, unless its model ignores the token. Not
-    /// asynchronous, because an event is large, and a future would move it once more.
+    /// asynchronous, because an event is large, and a future would move the event once more.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
@@ -393,7 +393,7 @@ impl Config {
         MessageList::from(shown).with_slot(messages.slot().clone())
     }
 
-    /// Returns a result in the form that its tool gives it now, if it was stored in another one.
+    /// Returns a result in the form that its tool gives it now, if the result was stored in another form.
     fn shown_result(
         &self,
         reply: &AssistantMessage,

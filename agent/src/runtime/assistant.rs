@@ -23,7 +23,7 @@ use crate::tool::registry::Registry;
 /// A model with tools and a conversation.
 ///
 /// An assistant answers one prompt at a time, and each prompt continues the same conversation. Cloning is cheap: a clone is a handle to the
-/// same assistant. [`fork`](Self::fork) creates an independent one. Prompts need a tokio runtime with its timer enabled.
+/// same assistant. [`fork`](Self::fork) creates an independent assistant. Prompts need a tokio runtime with its timer enabled.
 ///
 /// ```
 /// use agent::Assistant;
@@ -245,7 +245,8 @@ impl Assistant {
 
     /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages stay in their queues.
     ///
-    /// A [stream](super::Prompt::stream) is the current run from its first poll on. Its [handle](super::Run::handle) cancels it before that too.
+    /// A [stream](super::Prompt::stream) is the current run from its first poll on. Its [handle](super::Run::handle) can cancel it before
+    /// that, too.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
@@ -276,7 +277,7 @@ impl Assistant {
     /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same
     /// assistant, because its run waits for them.
     ///
-    /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
+    /// The reset is recorded in the session, if there is one. If the store fails, the reset is recorded with the next prompt.
     pub async fn reset(&self) {
         loop {
             let idle = self.shared.idle.notified();

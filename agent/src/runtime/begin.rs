@@ -100,7 +100,7 @@ impl Assistant {
     /// Begins a run with the conversation of the assistant.
     ///
     /// # Errors
-    /// Another run is active, or there is nothing to continue.
+    /// Returns an error if another run is active, or if there is nothing to continue.
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,

@@ -1,4 +1,4 @@
-//! The builder of an assistant. Its other options are in files by their subject.
+//! The builder of an assistant. Other files contain its options by subject.
 
 mod approvals;
 mod closures;
@@ -420,9 +420,9 @@ impl AssistantBuilder {
     /// [reset](Assistant::reset). A process that is killed leaves its files. If a conversation names a result whose file was deleted, the
     /// tool reports that.
     ///
-    /// Only the owner can read and write the files (0600), and the folder if this creates it (0700). The tool reads nothing else in the
-    /// folder, follows no links, and reads only results of its own conversation: those that this assistant or one that it was forked from
-    /// wrote, and those that a result in its conversation names.
+    /// Only the owner can read and write the files (0600), and the folder if this option creates it (0700). The tool reads nothing else in
+    /// the folder, follows no links, and reads only results of its own conversation: those that this assistant, or an assistant that it was
+    /// forked from, wrote, and those that a result in its conversation names.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(SpillFolder::new(folder.into()));
         self

@@ -272,7 +272,7 @@ impl ToolBody for ChildBody {
 }
 
 impl ChildBody {
-    /// Runs within the run that makes the call.
+    /// Runs the assistant within the run that makes the call.
     async fn run(&self, call: &Arc<ChildCall>, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let mut assistant = call.parent.assistant_of_child(self.spec.assistant.as_ref());
         let mut stored = StoredRun::New;
@@ -302,7 +302,7 @@ impl ChildBody {
         with_spent(outcome, call)
     }
 
-    /// Runs outside of a run, where nothing can wait.
+    /// Runs the assistant outside of a run, where nothing can wait.
     async fn run_alone(&self, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let Some(assistant) = &self.spec.assistant else {
             return failed(

@@ -56,9 +56,9 @@ pub(super) struct Config {
     pub(super) max_concurrency: usize,
     /// The maximum depth of nested runs below a run of this assistant.
     pub(super) max_depth: u8,
-    /// The maximum number of runs within a run of this assistant.
+    /// The maximum number of runs that a run of this assistant may start, at all depths together.
     pub(super) max_children: u32,
-    /// The maximum number of requests that runs within a run of this assistant make at the same time.
+    /// The maximum number of requests that the runs below a run of this assistant make at the same time.
     pub(super) max_requests_in_flight: usize,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,
@@ -172,7 +172,7 @@ impl Config {
     /// Returns the configuration of a run with more tools.
     ///
     /// # Errors
-    /// Fails if a tool has the name of another one, or cannot be used.
+    /// Fails if a tool has the name of another tool, or cannot be used.
     pub(super) fn with_tools(&self, tools: ToolSet) -> Result<Self, RunError> {
         let mut config = self.clone();
         let known = config.registry.len();

@@ -90,7 +90,7 @@ pub enum RunError {
     /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),
-    /// A tool of the [prompt](super::Prompt::with_tools) has the name of another one, or cannot be used.
+    /// A tool of the [prompt](super::Prompt::with_tools) has the name of another tool, or cannot be used.
     #[error("the tools of the prompt cannot be used: {0}")]
     PromptTools(#[source] RegistryError),
     /// The run was to be started in a separate task, but there is no tokio runtime.
@@ -359,7 +359,7 @@ pub enum BuildError {
     /// A [session](super::AssistantBuilder::session) needs a store.
     #[error("a session needs a store: set one with `AssistantBuilder::store`")]
     NoStore,
-    /// The name of the [session](super::AssistantBuilder::session) has the form of those of sub-agents, `RUN/TURN/tool/POSITION`.
+    /// The name of the [session](super::AssistantBuilder::session) has the form of sub-agents' names, `RUN/TURN/tool/POSITION`.
     #[error("{message}")]
     #[non_exhaustive]
     ReservedName {
@@ -482,7 +482,7 @@ pub enum ResumeError {
         /// The version of the stored run.
         version: u32,
     },
-    /// The stored state of the run is not what the assistant registered.
+    /// The stored state of the run does not fit the types that the assistant registered.
     #[error("{0}")]
     State(#[source] StateError),
     /// The call does not wait for a result from outside, or already has its result.

@@ -24,7 +24,7 @@ use crate::tool::cancel::CancelToken;
 /// # Ok(()) }
 /// ```
 ///
-/// It can also send messages to the run:
+/// A handle can also send messages to the run:
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};

@@ -239,7 +239,7 @@ impl InProcessSteps {
         Ok((place, self.turn_span()))
     }
 
-    /// Returns the span of the turn, which ends when the next one begins.
+    /// Returns the span of the turn, which ends when the next turn begins.
     pub(super) fn turn_span(&mut self) -> Span {
         let turn = self.run.lock().turn();
         match &self.turn {
@@ -385,7 +385,7 @@ impl InProcessSteps {
 }
 
 impl Drop for InProcessSteps {
-    /// Closes what is open, as if the run had been cancelled.
+    /// Closes open calls and replies, as if the run had been cancelled.
     fn drop(&mut self) {
         if !self.is_running {
             return;

@@ -54,7 +54,7 @@ impl Assistant {
         self.config().secrets()
     }
 
-    /// Returns a context with the limits of a run, for a call without one.
+    /// Returns a context with the limits of a run, for a call outside of a run.
     pub(crate) fn call_context(&self, cancel: CancelToken) -> ToolContext {
         let config = self.config();
         let context = ToolContext::new().with_cancel(cancel).with_cancel_grace(config.cancel_grace);

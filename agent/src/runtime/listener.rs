@@ -97,7 +97,7 @@ impl Subscription {
         Self { end: Some(Box::new(end)) }
     }
 
-    /// Keeps the subscription as long as the assistant. It can no longer be ended.
+    /// Keeps the subscription as long as the assistant. The subscription can no longer be ended.
     ///
     /// ```
     /// use agent::{Assistant, EventKind, ScriptedModel};

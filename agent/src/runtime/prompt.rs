@@ -34,7 +34,7 @@ use tokio::runtime::Handle;
 /// # Ok(()) }
 /// ```
 ///
-/// Awaiting it returns only the output. It can also be read as a stream of events, or driven by a separate task:
+/// Awaiting a prompt returns only the output. A prompt can also be read as a stream of events, or driven by a separate task:
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -117,8 +117,8 @@ impl Prompt {
 }
 
 impl<T> Prompt<T> {
-    /// Adds another message, of the user or of the application, to those that the run begins with. A resumed run reads it before its next
-    /// request.
+    /// Adds another message, of the user or of the application, to those that the run begins with. A resumed run reads the message before
+    /// its next request.
     ///
     /// ```
     /// use agent::message::CustomMessage;
@@ -201,9 +201,9 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Adds a state value for this prompt only, like [`with_state`](Self::with_state). It is part of the run: a run that is stored and
-    /// resumed, also in another process, still has it, without being given it again. The type is
-    /// [registered](super::AssistantBuilder::serialized_state) with the assistant.
+    /// Adds a state value for this prompt only, like [`with_state`](Self::with_state). The value is part of the run: a stored run that is
+    /// resumed, also in another process, still has the value. The type is [registered](super::AssistantBuilder::serialized_state) with the
+    /// assistant.
     ///
     /// The value is written as JSON at once, and tools receive the value that is read from this JSON, also in this process, so that they
     /// receive the same one wherever the run continues. All values of a run together have at most 64 KiB. They are in no event, trace or
@@ -211,7 +211,7 @@ impl<T> Prompt<T> {
     /// [`approval_key`](super::AssistantBuilder::approval_key).
     ///
     /// When a suspended run is resumed, state of the prompt replaces the stored state of the same type. A run that is continued from a
-    /// [session](super::AssistantBuilder::session) after a crash has none: give it again.
+    /// [session](super::AssistantBuilder::session) after a crash has no state: give the values again.
     ///
     /// The prompt fails before anything runs: with [`RunError::State`] if the type is not registered, or the value cannot be written or is
     /// too large, with [`RunError::DuplicateState`] if [`with_state`](Self::with_state) gave a value of the type, too, and with
@@ -333,8 +333,8 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Adds tools for this run alone, after those of the assistant: for example tools that a caller declares. They are called, checked and
-    /// recorded like the others, but their results are never cached.
+    /// Adds tools for this run alone, after those of the assistant: for example tools that a caller declares. These tools are called,
+    /// checked and recorded like other tools, but their results are never cached.
     ///
     /// A run that is suspended needs them again when it resumes, and so does a run that continues after a crash. Runs on an engine have only
     /// the tools of their assistant, because any process may continue them.
@@ -364,7 +364,7 @@ impl<T> Prompt<T> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The prompt fails with [`RunError::PromptTools`] if a tool has the name of another one, or cannot be used, and with
+    /// The prompt fails with [`RunError::PromptTools`] if a tool has the name of another tool, or cannot be used, and with
     /// [`ResumeError::MissingTools`](super::ResumeError::MissingTools) if a resumed run lacks its tools.
     pub fn with_tools(mut self, tools: impl IntoTools) -> Self {
         self.tools.add(tools);

@@ -23,13 +23,13 @@ pub(crate) trait TurnSteps: Send {
     /// Whether the result of work is remembered under a name. Choices are then skipped if no hook chooses, because each choice is a step.
     const REMEMBERS: bool;
 
-    /// Returns the performer of the run, and what was chosen for the turn.
+    /// Returns the performer of the run, and the choices for the turn.
     fn parts(&mut self) -> (&Performer, &mut TurnChoices);
 
     /// Replaces the view of the conversation.
     fn replace_context(&mut self, context: ContextState) -> ContextState;
 
-    /// Performs work of the application, or returns what is remembered of it.
+    /// Performs work of the application, or returns its remembered result.
     fn perform<T: Serialize + DeserializeOwned + Send + 'static>(
         &mut self,
         name: impl fmt::Display + Send,
@@ -63,7 +63,7 @@ pub(crate) trait TurnSteps: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Puts a message before all others that wait for the next turn.
+    /// Puts a message before all other messages that wait for the next turn.
     fn push_first(&mut self, report: UserMessage);
 
     /// Whether messages wait for the run.
@@ -265,7 +265,8 @@ async fn ask<S: TurnSteps>(
     }
 }
 
-/// Returns the tools of a request: those of the turn, with those that were found in the whole conversation. The inner error is that of a hook.
+/// Returns the tools of a request: those of the turn, without deferred tools that the conversation has not found yet. The inner error is
+/// that of a hook.
 async fn shown_tools<S: TurnSteps>(
     steps: &mut S,
     turn: u32,
@@ -276,7 +277,7 @@ async fn shown_tools<S: TurnSteps>(
     Ok(chosen.map(|chosen| shown_after(&chosen.unwrap_or_else(all), run.lock().conversation().iter())))
 }
 
-/// Returns what the hooks decide at the end of a turn. An answer that does not fit is refused: then another turn follows, with the report.
+/// Returns what the hooks decide at the end of a turn. An answer that does not fit is refused, and another turn with the report follows.
 pub(crate) async fn end_turn<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,

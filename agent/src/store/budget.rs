@@ -1,4 +1,4 @@
-//! Amounts of budgets: spent ones, and those that are reserved for requests.
+//! Amounts of budgets: spent amounts, and amounts that are reserved for requests.
 
 use std::collections::{BTreeMap, HashMap};
 

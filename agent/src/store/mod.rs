@@ -48,8 +48,8 @@
 //! A body does not run if its begin cannot be recorded. Any other failure of the store ends the run with
 //! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
 //! memory is complete, and the next prompt stores what is missing: messages, and the ends of calls. If two assistants write to one session,
-//! their messages do not mix. The later one gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must open the session
-//! again. Recorded times are for people; only [retention](Store::delete_finished_before) depends on them.
+//! their messages do not mix. The assistant that writes later gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must
+//! open the session again. Recorded times are for people; only [retention](Store::delete_finished_before) depends on them.
 //!
 //! # When the store hangs
 //!

@@ -130,7 +130,8 @@ pub struct InvocationRecord {
     /// The [label](crate::tool::Source::with_label) of the source on whose behalf the call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The validated arguments, or for a refused call those that the model sent. Secret arguments are [left out](Self::is_withheld).
+    /// The validated arguments, or for a refused call the arguments that the model sent. Secret arguments are [left
+    /// out](Self::is_withheld).
     #[serde(default)]
     pub args: Value,
     /// Whether secret arguments were left out.
@@ -311,7 +312,7 @@ pub struct InvocationQuery {
     pub from: Option<i64>,
     /// Only calls that began before this time, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// Only records after the one with this key and [begin](InvocationRecord::created_at): the last of an earlier page.
+    /// Only records after the record with this key and [begin](InvocationRecord::created_at), the last one of an earlier page.
     pub after: Option<(StepKey, i64)>,
     /// The maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,

@@ -63,7 +63,7 @@ pub(super) fn began(entries: &[SessionEntry]) -> impl Iterator<Item = &str> {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// A run began. The following entries belong to it.
+    /// A run began. The following entries belong to the run.
     RunBegin,
     /// An interrupted run continues here.
     RunResume,
@@ -75,7 +75,7 @@ pub enum EntryKind {
         /// The ids of the calls whose secret arguments were left out.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         withheld: Vec<String>,
-        /// Whether the reply was cut by its token limit. None of its calls runs.
+        /// Whether the reply was cut by its token limit, so that none of its calls runs.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_cut: bool,
     },

@@ -47,7 +47,7 @@ pub(super) struct RunInvocation<'c> {
     waits: Mutex<Option<String>>,
 }
 
-/// The runs that a run has started for its calls, and those that it will start.
+/// The runs that a run has started for its calls, and the runs that it will start.
 #[derive(Default)]
 struct ChildRuns<'c> {
     names: Vec<String>,

@@ -261,7 +261,7 @@ impl ToolHandlers {
     }
 }
 
-/// The inboxes of runs. A run has one after the first request to it, or its first wait, and clears it at its end.
+/// The inboxes of runs. A run has an inbox after the first request to the run, or after its first wait, and clears the inbox at its end.
 pub(super) struct InboxHandlers;
 
 /// Returns the address of a handler of a run's inbox.

@@ -61,7 +61,8 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Configures the handlers for requests to a run. Clients repeat a request within minutes or not at all, so it is not remembered longer.
+/// Configures the handlers for requests to a run. Clients repeat a request within minutes or not at all, so requests are not remembered
+/// longer.
 fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
     let short = HandlerOptions::new()
         .idempotency_retention(Duration::from_secs(600))

@@ -34,7 +34,7 @@ pub(super) fn slot_name(number: u32) -> String {
     format!("news-{number}")
 }
 
-/// A slot of a run, and the slots after it. They are created when the run reaches them, and live as long as the run, because the engine's
+/// A slot of a run, and the slots after it. Slots are created when the run reaches them, and live as long as the run, because the engine's
 /// futures borrow their names.
 #[derive(Debug)]
 pub(super) struct NoticeSlot {

@@ -89,8 +89,8 @@ pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Dec
 /// Their JSON contains changed arguments and delivered results with their secrets, because these are needed to resume the run. The
 /// requests and the `Debug` text contain no secrets.
 ///
-/// Each decision contains its request, so that it counts only for that call with those arguments. It can be stored and sent like the
-/// request.
+/// Each decision contains its request, so that the decision counts only for this call with these arguments. A decision can be stored and
+/// sent like its request.
 ///
 /// ```
 /// use agent::model::reply;

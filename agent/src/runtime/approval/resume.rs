@@ -167,8 +167,8 @@ impl TreeInput {
         Ok(resumption)
     }
 
-    /// Returns the inputs for the questions of a call; none if the function of the application answers them. Returns `None` if the call keeps
-    /// waiting.
+    /// Returns the inputs for the questions of a call; empty if the function of the application answers them. Returns `None` if the call
+    /// keeps waiting.
     fn inputs_of(&self, questions: &[Question]) -> Result<Option<Vec<QuestionInput>>, ResumeError> {
         let of_question = |question: &Question| {
             let mut inputs = self.inputs.iter().filter(|given| given.input != QuestionInput::Later);

@@ -88,8 +88,8 @@ impl AssistantBuilder {
 
 #[cfg(feature = "approvals-signed")]
 impl AssistantBuilder {
-    /// Signs suspended runs, so that they can be stored and resumed in another process. The key needs at least 32 bytes. Take it from a
-    /// secret store. It is in no snapshot.
+    /// Signs suspended runs, so that they can be stored and resumed in another process. The key needs at least 32 bytes. Take the key from
+    /// a secret store. No snapshot contains it.
     ///
     /// A signature (HMAC-SHA256) binds each call that may still run: its run, turn and position, the call id, the tool and its schema, the
     /// arguments, and the arguments that are shown to the person who decides. Another signature binds the state of the run: the calls that

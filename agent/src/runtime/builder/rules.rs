@@ -252,7 +252,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Delivers all messages of a queue when a turn begins. By default one is delivered in each turn.
+    /// Delivers all messages of a queue when a turn begins. By default one message is delivered in each turn.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, run::Queue};

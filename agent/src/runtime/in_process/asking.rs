@@ -32,7 +32,7 @@ enum ReplyProgress {
 }
 
 impl InProcessSteps {
-    /// Makes one request, and returns its reply, and the error of a request that was too long.
+    /// Makes one request. Returns its reply, and an error if the request was too long.
     pub(super) async fn ask_model(
         &mut self,
         key: StepKey,
@@ -256,7 +256,7 @@ impl TurnSteps for InProcessSteps {
     }
 }
 
-/// Records a piece of a reply, and before the first one that the reply has started.
+/// Records a piece of a reply. Before the first piece, records that the reply has started.
 fn record_piece(
     run: &SharedLoop,
     started: Option<Arc<Message>>,

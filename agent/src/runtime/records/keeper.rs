@@ -165,7 +165,7 @@ impl StoreAccess {
     }
 
     /// Begins a record. Only a busy store is retried, because it did nothing: a retry after another error could find the record of the
-    /// first attempt, which looks like one that a crash left behind.
+    /// first attempt, which looks like a record that a crash left behind.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {

@@ -69,8 +69,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Builds the assistant of a session. It begins with the conversation that is stored under this name, and stores each new message
-    /// once it is final. A new session begins with the builder's [conversation](Self::conversation).
+    /// Builds the assistant of a session. The assistant begins with the conversation that is stored under this name, and stores each new
+    /// message once it is final. A new session begins with the builder's [conversation](Self::conversation).
     ///
     /// The stored conversation is [repaired](Conversation::repair). [`continue_run`](Assistant::continue_run) continues a run that an
     /// earlier process left unfinished, see [`agent::store`](crate::store); [`prompt`](Assistant::prompt) abandons it and begins another
@@ -91,8 +91,8 @@ impl AssistantBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails if the assistant cannot be [built](Self::build), if it has no store, if the session cannot be read, or if its name has the form of
-    /// those of sub-agents, `RUN/TURN/tool/POSITION`.
+    /// Fails if the assistant cannot be [built](Self::build), if it has no store, if the session cannot be read, or if its name has the
+    /// form of sub-agents' names, `RUN/TURN/tool/POSITION`.
     pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, BuildError> {
         let id = id.into();
         refuse_reserved_name(&id).map_err(|message| BuildError::ReservedName { message })?;

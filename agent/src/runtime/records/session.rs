@@ -110,7 +110,7 @@ impl SessionState {
         }
     }
 
-    /// Returns the conversation of the interrupted run, if it is this one.
+    /// Returns the conversation of the interrupted run, if that is this run.
     pub(in crate::runtime) fn interrupted_conversation(&self, run: &Arc<str>) -> Option<Conversation> {
         let interrupted = self.interrupted.as_ref().filter(|interrupted| interrupted.core.run_id() == run);
         interrupted.map(|interrupted| interrupted.core.conversation().clone())

@@ -24,8 +24,9 @@ use crate::tool::BoxFuture;
 
 /// A store in an SQLite file or a Postgres database (feature `store-sql`). Clones share one connection pool.
 ///
-/// It is built on sqlx, which needs Rust 1.94. A build can contain only one crate that links SQLite. An application that uses another one,
-/// such as `rusqlite`, must use a version of it with the same `libsqlite3-sys`, or implement its own store.
+/// The store is built on sqlx, which needs Rust 1.94. A build can contain only one crate that links SQLite. An application that uses
+/// another crate for SQLite, such as `rusqlite`, must use a version of that crate with the same `libsqlite3-sys`, or implement its own
+/// store.
 ///
 /// The tables (`agent_invocation`, `agent_session_entry`, `agent_steering`, `agent_steering_taken`, `agent_budget`, `agent_budget_hold`,
 /// `agent_schema`) are created and
@@ -56,7 +57,7 @@ pub struct SqlStore {
 /// The maximum time that a caller waits for a connection. A statement waits as long for a lock.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of connections to Postgres. SQLite has one, because it has only one writer.
+/// The number of connections to Postgres. A store in SQLite has one connection, because SQLite has only one writer.
 const CONNECTIONS: u32 = 16;
 
 impl SqlStore {
