@@ -9,7 +9,7 @@ const REDACTED: &str = "[redacted]";
 /// incomplete there.
 const MIN_PARTIAL_SECRET: usize = 4;
 
-/// Masks secrets in texts, also in one that arrives in pieces.
+/// Masks secrets in texts, also in a text that arrives in pieces.
 #[derive(Default)]
 pub(crate) struct SecretMask {
     /// Each secret in all [forms](quoted_forms), with its replacement; longest first, so that of two secrets with the same start the

@@ -30,8 +30,8 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply. For [`StepKind::Poll`], it identifies the queue and the time; for [`StepKind::Compact`], the
-    /// occasion; otherwise it is 0.
+    /// The position of the call in its reply. For [`StepKind::Poll`], a number for the queue and the moment; for [`StepKind::Compact`], the
+    /// number of the summary; otherwise 0.
     pub ord: u32,
 }
 

@@ -19,8 +19,8 @@ use crate::panics::Observer;
 
 /// A part of an HTTP exchange with a provider, or a message or other event of a connection to an MCP server.
 ///
-/// Keys and the secrets of a configuration are masked wherever they occur. The texts of people and models are not, nor are the arguments
-/// and results of tools.
+/// Keys and the secrets of a configuration are masked wherever they occur. The texts of people and models, and the arguments and results
+/// of tools, are not masked.
 ///
 /// ```
 /// # #[cfg(feature = "openai")]

@@ -72,7 +72,8 @@ impl WorkTime {
     }
 }
 
-/// Does the work of a step, cancels it when the time of its run is up, and returns the time that it took in milliseconds.
+/// Does the work of a step, and cancels the step when the time of its run is up. Returns the result of the work, and its
+/// duration in milliseconds.
 pub(super) async fn measured<T>(
     limit: Option<Duration>,
     (clock, running): (&Clock, &ActiveRuns),

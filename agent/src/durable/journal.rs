@@ -118,10 +118,10 @@ pub(super) struct ToolRequest {
     /// The state of the run.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// The inputs to the questions of its tool.
+    /// The inputs to the questions of the call's tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of restarts of its body after a question.
+    /// The number of restarts of the call's body after a question.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) restart: u32,
     /// The place of the run in its tree.

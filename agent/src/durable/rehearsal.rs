@@ -495,7 +495,7 @@ impl RunJournal for MemoryJournal {
                 let active = self.served.running.enter(&call.key.run);
                 async move { call_tool(&journal.served, &journal, call, None, active.token.clone()).await }
             });
-            // Each call has its own journal, so that their order does not matter.
+            // Each call has its own journal, so the order of the calls does not matter.
             let ends = join_all(calls).await;
             // This entry marks the end of the batch, so that a replay receives the same notices with it.
             if self.replay("tools")?.is_none() && ends.iter().all(Result::is_ok) {

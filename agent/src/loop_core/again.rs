@@ -12,9 +12,9 @@ use crate::message::{ToolArguments, ToolCall};
 pub(crate) struct ReadyCall {
     /// The call as the model sent it.
     pub(crate) sent: Arc<ToolCall>,
-    /// Whether a person changed its arguments.
+    /// Whether a person changed the arguments of the call.
     pub(crate) is_edited: bool,
-    /// Whether it was allowed to run with its arguments.
+    /// Whether the call was allowed to run with its arguments.
     pub(crate) is_approved: bool,
 }
 
@@ -99,7 +99,7 @@ impl AgentLoop {
         self.emit(|_| EventKind::ApprovalRequired { call_id, tool, args: checked, request_id });
     }
 
-    /// Replaces the arguments that a call runs with, if it has not begun.
+    /// Replaces the arguments that a call runs with, if the call has not begun.
     pub(crate) fn replace_args(&mut self, ord: u32, args: ToolArguments) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {

@@ -65,7 +65,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records progress that the call at this position reports. Ignored after its end.
+    /// Records progress that the call at this position reports. Ignored after the end of the call.
     ///
     /// # Errors
     /// Returns an error if the call is not in the segment that runs.

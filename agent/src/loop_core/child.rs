@@ -78,7 +78,7 @@ impl AgentLoop {
         self.children.get_or_insert_default().add(&spent);
     }
 
-    /// Returns what the child of a call used, if it ended in an earlier process.
+    /// Returns what the child of a call used, if the child ended in an earlier process.
     pub(super) fn spent_of(&self, tool: &str, metadata: &Map<String, Value>) -> Option<Spent> {
         let is_child = self.config.tools.get(tool).is_some_and(|tool| tool.of_assistant);
         Spent::deserialize(metadata.get(SPENT).filter(|_| is_child)?).ok()
@@ -118,7 +118,7 @@ pub(crate) fn gone_child() -> ToolOutcome {
 
 #[cfg(feature = "runtime")]
 impl AgentLoop {
-    /// Returns the version of its stored form.
+    /// Returns the version of the run's stored form.
     pub(crate) fn stored_version(&self) -> u32 {
         self.version
     }

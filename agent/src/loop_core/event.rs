@@ -319,7 +319,7 @@ pub enum EventKind {
     /// [`Fallback`](crate::model::Fallback), before it was sent.
     #[non_exhaustive]
     RequestDelayed {
-        /// The time that it waited, in milliseconds.
+        /// The time that the request waited, in milliseconds.
         waited_ms: u64,
         /// The limit: `requests`, `tokens`, `concurrency`, or `provider` after a rate limit of the provider.
         limit: String,

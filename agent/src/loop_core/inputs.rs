@@ -33,10 +33,10 @@ pub struct ModelReply {
     /// The limit because of which the driver ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
-    /// The message of the provider, if it refused the request as too long without any reply. Journals keep it.
+    /// The message of the provider, if the provider refused the request as too long without any reply. Journals keep this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
-    /// What happened to the request before it was sent. Journals keep it, for the events of the run.
+    /// What happened to the request before it was sent. Journals keep these notices, for the events of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<RequestNotice>,
 }

@@ -57,7 +57,7 @@ pub enum StateError {
     Missing {
         /// The name of the state.
         name: String,
-        /// The name of its type.
+        /// The name of the state's type.
         state: &'static str,
     },
     /// The value cannot be written as JSON.

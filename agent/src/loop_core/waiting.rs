@@ -194,7 +194,7 @@ pub(crate) struct SignedCall {
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.
     pub(crate) call: ToolCall,
-    /// The fingerprint of its tool's schema.
+    /// The fingerprint of the schema of the call's tool.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
     /// The validated arguments, if the call needs a decision.

@@ -317,8 +317,8 @@ impl Performer {
         }
     }
 
-    /// Returns the error of a request that was too long, if the context is managed: the provider refused it, or the window ended within the
-    /// reply.
+    /// Returns the error of a request that was too long, if the context is managed: the provider refused the request, or the window ended
+    /// within the reply.
     pub(super) fn overflow(
         &self,
         reply: &AssistantMessage,

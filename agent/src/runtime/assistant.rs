@@ -52,7 +52,7 @@ tokio::task_local! {
 
 struct SharedAssistant {
     config: Arc<Config>,
-    /// Made when it is first used.
+    /// Created at its first use.
     cache: OnceLock<ResultCache>,
     state: Mutex<AssistantState>,
     idle: Notify,
@@ -71,7 +71,7 @@ pub(super) struct AssistantState {
     pub(super) steering: MessageQueue,
     pub(super) follow_ups: MessageQueue,
     pub(super) listeners: Listeners,
-    /// The conversation as the model is sent it, kept from request to request.
+    /// The conversation in the form that the model is sent, kept from request to request.
     pub(super) hand_off: HandOff,
     /// The view of the conversation, if the context is managed.
     pub(super) context: ContextState,
@@ -165,7 +165,8 @@ impl Assistant {
         receipt
     }
 
-    /// Queues a message that is read when the run would otherwise end. While the assistant is idle, it waits for the end of the next run.
+    /// Queues a message that is read when the run would otherwise end. While the assistant is idle, the message waits for the end of the
+    /// next run.
     pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
         self.state().follow_ups.push(message.into())
     }

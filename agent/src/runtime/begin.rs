@@ -25,11 +25,11 @@ pub(super) enum RunStart {
         turn: RecordedTurn,
         messages: Vec<Message>,
     },
-    /// The conversation as it is.
+    /// The conversation as it is, without new messages.
     Continue,
     Resume {
         run: Box<(SuspendedRun, Decisions)>,
-        /// Messages for its next request.
+        /// Messages for the next request of the run.
         messages: Vec<Message>,
     },
     /// The run of a call that continues, with the decisions for it.
@@ -84,7 +84,7 @@ impl RunStart {
 /// A run at its beginning.
 pub(super) struct StartedRun {
     pub(super) run: SharedLoop,
-    /// The queued messages with which it begins.
+    /// The queued messages with which the run begins.
     pub(super) taken: Vec<QueuedMessage>,
     /// Set if the run continues from a snapshot, or after a crash.
     pub(super) resumption: Option<Resumption>,
@@ -241,7 +241,7 @@ impl Assistant {
 }
 
 impl AssistantState {
-    /// Makes a run that was stored or suspended the active one, under the rules of this assistant.
+    /// Makes a run that was stored or suspended the active run, under the rules of this assistant.
     #[expect(clippy::too_many_arguments, reason = "the parts of a started run")]
     fn resume_run(
         &mut self,

@@ -291,7 +291,7 @@ impl AssistantBuilder {
     }
 
     /// Declares that every prompt brings its own `T` with [`with_state`](super::Prompt::with_state), so [`build`](Self::build) does not
-    /// require one. A prompt without it fails.
+    /// require a `T`. A prompt without a `T` fails.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
@@ -359,8 +359,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds a listener: a function that is called with every event, in order. The run waits for it, so it should not block. After a panic
-    /// it is not called again, and the run continues.
+    /// Adds a listener: a function that is called with every event, in order. The run waits for the function, so the function should not
+    /// block. After a panic, the function is not called again, and the run continues.
     pub fn on_event(mut self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.listeners.add(Listener::new(on_event));
         self

@@ -155,7 +155,7 @@ impl ChildTool {
         Self { input, ..self }
     }
 
-    /// Asks the assistant for an answer of type `T`, like [`Prompt::output`]. The result of a call is its JSON.
+    /// Asks the assistant for an answer of type `T`, like [`Prompt::output`]. The result of a call is the JSON of the answer.
     pub fn output<T: Argument>(self) -> Self {
         let plan = Plan::for_type::<T>("output", PlanOptions::default()).map_err(DefinitionError::from);
         Self { output: Some(plan.map(|plan| OutputSchema::new("output", plan.schema().clone()))), ..self }

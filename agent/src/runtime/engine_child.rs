@@ -22,7 +22,7 @@ use crate::tool::value::Tool;
 pub(crate) struct ChildReport {
     pub(crate) outcome: ToolOutcome,
     pub(crate) spent: Spent,
-    /// The time that its steps took, if the tool has a time limit.
+    /// The time that the steps of the run took, if the tool has a time limit.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub(crate) worked: Duration,
 }

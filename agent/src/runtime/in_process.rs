@@ -224,7 +224,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns whether a steering message arrived in this turn that takes precedence over calls that have not begun, and records it.
+    /// Returns whether a steering message arrived in this turn that takes precedence over calls that have not begun, and records the
+    /// message.
     pub(super) fn look_for_steering(&self) -> bool {
         let is_steered = self.performer.config.rules.may_be_steered() && self.assistant.is_steered();
         if is_steered {

@@ -11,9 +11,9 @@ use crate::panics::{DropsQuietly, catch};
 
 type EventFunction = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// A function that is called with each event, removed if it panics.
+/// A function that is called with each event, and removed after a panic.
 pub(super) struct Listener {
-    /// Panics are caught when it is dropped, because a closure owns values of the application.
+    /// Panics are caught when the function is dropped, because a closure owns values of the application.
     call: DropsQuietly<EventFunction>,
     is_removed: AtomicBool,
 }

@@ -257,7 +257,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the reply whose calls are prepared, decided on, or run: results of its earlier calls may follow it.
+    /// Returns the reply whose calls are prepared, decided on, or run: results of earlier calls may follow the reply.
     pub(super) fn last_reply(&self) -> Option<Arc<Message>> {
         let run = self.run.lock();
         let mut messages = run.conversation().shared().iter().rev();
@@ -274,7 +274,7 @@ pub(crate) struct JournaledCall {
     pub(crate) reply: Option<Arc<Message>>,
     /// The text of the reply, for its first call only.
     pub(crate) text: String,
-    /// The inputs to the questions of its tool.
+    /// The inputs to the questions of the call's tool.
     pub(crate) inputs: Vec<RecordedInput>,
     /// Whether the call may have begun before, so that it must not begin again.
     pub(crate) is_lost: bool,

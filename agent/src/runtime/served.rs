@@ -32,14 +32,14 @@ pub(crate) struct ServedAssistant {
     /// The state that tools need from the request of a run.
     needed_state: Vec<StateType>,
     conversation: Conversation,
-    /// Whether the answers of its runs are values, because it is a tool with an output.
+    /// Whether the answers of the assistant's runs are values, because the assistant is a tool with an output.
     pub(super) is_typed: bool,
     /// The assistant that has this one as a tool.
     above: Option<Arc<Self>>,
 }
 
-/// An assistant that no engine can run: the names of the tools that lead to it, and the options that it has, in the words of the builder, each
-/// with the reason.
+/// An assistant that no engine can run: the names of the tools that lead to it, and its unsupported options, by their names in the builder,
+/// each with the reason.
 pub(crate) struct UnservedAssistant {
     pub(crate) path: String,
     pub(crate) what: Vec<&'static str>,
@@ -70,7 +70,8 @@ impl ServedAssistant {
         Ok(root)
     }
 
-    /// Calls a function with each assistant that this one has as a tool, at any depth, and the names of the tools that lead to it.
+    /// Calls a function with each assistant that this assistant has as a tool, at any depth. The text names the tools that lead to the
+    /// assistant.
     pub(crate) fn visit(
         self: &Arc<Self>,
         path: &str,
@@ -144,7 +145,7 @@ impl ServedAssistant {
         Ok(Self { config: served, plain: config.clone(), needed_state, conversation, is_typed, above })
     }
 
-    /// Returns the assistant that has all others as tools.
+    /// Returns the assistant that has all other assistants as tools.
     pub(crate) fn root(self: &Arc<Self>) -> &Arc<Self> {
         self.above.as_ref().map_or(self, |above| above.root())
     }
@@ -277,7 +278,7 @@ impl ServedAssistant {
         (limits, root.max_children)
     }
 
-    /// Whether its runs have a time limit, of their own or of a run above them.
+    /// Whether runs of the assistant have a time limit, of their own or of a run above them.
     pub(crate) fn has_time_limit(&self) -> bool {
         self.wall_time().is_some() || self.above.as_ref().is_some_and(|above| above.has_time_limit())
     }

@@ -48,7 +48,7 @@ impl StopSignal {
         self.cancel.is_cancelled()
     }
 
-    /// Drives a future to its end, and cancels the run meanwhile when its time is up.
+    /// Drives a future to its end, and cancels the run if the time is up before.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T> + Unpin) -> T {
         let Some(at) = self.deadline() else { return work.await };
         match select(work, Box::pin(tokio::time::sleep_until(at))).await {

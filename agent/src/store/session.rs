@@ -82,7 +82,7 @@ pub enum EntryKind {
     /// A run ended.
     #[non_exhaustive]
     RunEnd {
-        /// How it ended, as a word.
+        /// How the run ended, as a word.
         stop: String,
         /// The limit that was reached, the reason of the cancellation, or the error.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -50,7 +50,8 @@ pub(super) use sign::Signer;
 /// # Ok(()) }
 /// ```
 ///
-/// Its `Debug` text shows no arguments. Its JSON contains changed arguments with their secrets, because they are needed to run the call.
+/// Its `Debug` text shows no arguments. Its JSON contains changed arguments with their secrets, because the secrets are needed to run the
+/// call.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

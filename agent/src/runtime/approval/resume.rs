@@ -56,7 +56,7 @@ pub(in crate::runtime) fn check(
     let (can_ask, can_answer) = (config.approver.is_some(), config.answerer.is_some());
     let input = TreeInput { requests, made, arrived, inputs, can_ask, can_answer };
     let resumption = input.of_run(core, &RunPath::default())?;
-    // A run that waits for children or for inputs to questions cannot continue without them.
+    // A run that waits for children or for inputs to questions does not continue without a new decision or input.
     if resumption.is_empty() && (depth > 0 || !questions.is_empty()) {
         let first = input.requests.first().map(|request| &request.request_id);
         if let Some(first) = first.or_else(|| questions.first().map(|question| &question.request_id)) {

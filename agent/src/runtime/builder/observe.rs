@@ -16,7 +16,7 @@ use crate::tool::capture::Capture;
 impl AssistantBuilder {
     /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms.
     ///
-    /// The run waits for the function, so it should not block. If it panics, the panic is logged.
+    /// The run waits for the function, so it should not block. If the function panics, the panic is logged.
     ///
     /// ```
     /// use agent::model::reply;

@@ -153,7 +153,7 @@ impl RunRecords {
         text: &str,
     ) -> Result<CallEnd, Box<CallEnd>> {
         let CallBody { config, key, call, context, checked, .. } = body;
-        // The futures of the store are boxed, because this one lives as long as the body runs.
+        // The futures of the store are boxed, because this future lives as long as the body runs.
         let begin = Box::pin(self.begin(config, key, call, checked.as_deref(), text)).await;
         let attempt = match begin {
             CallStart::Runs { attempt } => attempt,

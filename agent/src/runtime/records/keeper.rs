@@ -202,7 +202,7 @@ impl StoreAccess {
         Ok(found)
     }
 
-    /// Records a call that has ended. If its record already exists and is pending, it gets this end.
+    /// Records a call that has ended. If the call has a pending record already, that record gets this end.
     pub(super) async fn record_ended(
         &self,
         new: InvocationRecord,

@@ -182,7 +182,7 @@ impl Assistant {
         }
     }
 
-    /// Records changes of the view that were made outside of a run. If the store fails, they are recorded with the next prompt.
+    /// Records changes of the view that were made outside of a run. If the store fails, the changes are recorded with the next prompt.
     pub(in crate::runtime) async fn record_view(&self) {
         let Some(keeper) = self.config().keeper.clone() else { return };
         let (id, seq, entries) = {

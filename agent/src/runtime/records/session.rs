@@ -16,7 +16,7 @@ pub(in crate::runtime) struct SessionState {
     pub(super) seq: u64,
     /// The number of messages of the conversation that are stored.
     pub(super) stored: usize,
-    /// The number of changes of its view that are stored.
+    /// The number of stored changes of the view of the conversation.
     pub(super) stored_changes: usize,
     /// Whether the stored messages differ from the conversation, so that all of it is stored again.
     pub(super) is_rewritten: bool,
@@ -74,7 +74,7 @@ pub(in crate::runtime) enum StoredRun {
 /// The end of a stored run.
 #[derive(Clone, Default)]
 pub(in crate::runtime) struct EndedRun {
-    /// The position of its first message.
+    /// The position of the run's first message.
     pub(in crate::runtime) from: usize,
     pub(in crate::runtime) stop: String,
     /// The limit, the reason of the cancellation, or the error.

@@ -470,7 +470,7 @@ impl RunRecords {
             match self.keeper.record(end).await {
                 Ok(()) => {}
                 Err(error) if can_be_recorded_later(error.kind()) => return Err(error),
-                // Dropped, because it would keep all later ends from being recorded.
+                // Dropped, because this end would keep all later ends from being recorded.
                 Err(error) => tracing::error!(%key, %error, "the end of a call was not recorded"),
             }
             assistant.state().debts.remove_first();
