@@ -1,5 +1,5 @@
-//! The `Debug` text of errors. `main` and tests that return an error print its `Debug` text, so that of the public errors is their
-//! sentence, with the causes that the sentence does not name.
+//! The `Debug` text of errors. `main` and tests that return an error print its `Debug` text. Therefore the `Debug` text of a
+//! public error is its sentence, with the causes that the sentence does not name.
 
 use std::error::Error;
 use std::fmt;

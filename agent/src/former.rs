@@ -1,4 +1,4 @@
-//! Names that were in the root before, as hidden aliases whose use names the new path.
+//! Former names of the root, as hidden aliases. The warning for a use names the new path.
 
 macro_rules! moved {
     ($($name:ident = $module:ident::$new:ident, $note:literal;)*) => {$(

@@ -1,4 +1,5 @@
-//! Hashes of JSON values that do not depend on the order of keys, also of a text that is not made into a value.
+//! Hashes of JSON values that do not depend on the order of keys. They are computed from values, or from texts without
+//! making values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -64,7 +65,7 @@ impl JsonHash {
     }
 }
 
-/// Returns a hash of a name and a value that stored runs have, so that it never changes.
+/// Returns a hash of a name and a value. Stored runs contain such hashes, so the algorithm never changes.
 #[expect(clippy::cast_possible_truncation, reason = "only the lower half is returned")]
 pub(crate) fn stored_hash(name: &str, value: &Value) -> u64 {
     let mut hash = Fnv128::new();
@@ -91,7 +92,7 @@ impl ListHash {
     }
 }
 
-/// The hash of an object. A sum does not depend on the order.
+/// The hash of an object. The hashes of its entries are added, because a sum does not depend on the order.
 #[derive(Default)]
 struct ObjectHash {
     sum: u128,
@@ -146,7 +147,7 @@ impl Fnv128 {
         self.bytes(text.as_bytes());
     }
 
-    /// Hashes a value with its keys in order.
+    /// Hashes a value with its keys in sorted order.
     fn sorted(&mut self, value: &Value) {
         match value {
             Value::Null => self.bytes(b"n"),
@@ -189,7 +190,8 @@ impl Fnv128 {
     }
 }
 
-/// Reads a value as its hash: it is the one of [`of`](JsonHash::of), and nothing of the value is kept.
+/// Computes the hash of a value while the value is read, without keeping the value. The result is the hash that
+/// [`of`](JsonHash::of) returns.
 impl<'de> Deserialize<'de> for JsonHash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(HashVisitor)

@@ -5,14 +5,15 @@ use crate::quoted::quoted_forms;
 /// The replacement of a secret.
 const REDACTED: &str = "[redacted]";
 
-/// The minimum length of the start of a secret that is masked at the end of a text, in bytes, because long texts are cut.
+/// The minimum length in bytes of the start of a secret that is masked at the end of a text. Long texts are cut, so a secret may be
+/// incomplete there.
 const MIN_PARTIAL_SECRET: usize = 4;
 
-/// Masks secrets in texts, also in one that arrives in pieces.
+/// Masks secrets in texts, also in a text that arrives in pieces.
 #[derive(Default)]
 pub(crate) struct SecretMask {
-    /// Each secret in all [forms](quoted_forms), with its replacement; longest first, so that of two with the same start the longer one is
-    /// masked whole.
+    /// Each secret in all [forms](quoted_forms), with its replacement; longest first, so that of two secrets with the same start the
+    /// longer one is masked whole.
     secrets: Vec<(String, String)>,
     /// The end of the input that may be the start of a secret or of a character.
     #[cfg(any(feature = "http", test))]
@@ -33,7 +34,7 @@ impl SecretMask {
         self.replace(secret, REDACTED);
     }
 
-    /// Adds a secret that another text stands for.
+    /// Adds a secret, and the text that replaces it.
     pub(crate) fn replace(&mut self, secret: &str, replacement: &str) {
         if secret == replacement {
             return;
@@ -67,7 +68,8 @@ impl SecretMask {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// Returns the input without the secrets, and how much of it was read: without the last piece, up to what may begin a secret.
+    /// Returns the input without the secrets, and the number of bytes that were read. Before the last piece, reading stops where a secret
+    /// may begin.
     fn scan(&self, input: &[u8], is_last: bool) -> (Vec<u8>, usize) {
         let mut begins = [false; 256];
         for (secret, _) in &self.secrets {

@@ -1,5 +1,5 @@
-//! A hash for the names of parameters and for the keys that a model sends: several times faster than the standard one on short
-//! texts. Its seeds differ in each process, so that keys cannot be chosen to collide.
+//! A hash for the names of parameters and for the keys that a model sends: several times faster than the standard hash on
+//! short texts. Its seeds differ in each process, so that keys cannot be chosen to collide.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
@@ -61,7 +61,7 @@ impl Hasher for NameHasher {
         self.mix(last);
     }
 
-    /// The end of a text, which its length says already.
+    /// Ignores the end mark of a text, because the length was hashed.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 

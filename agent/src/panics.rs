@@ -74,8 +74,8 @@ impl<F: ?Sized> Observer<F> {
         Self { observe, option, has_panicked: std::sync::Arc::default() }
     }
 
-    /// Calls the function with `call`, unless it panicked before, or the thread is unwinding: then the values that the function reads may
-    /// be inconsistent.
+    /// Calls the function with `call`, unless it panicked before, or the thread is unwinding, because the values that the function reads
+    /// may be inconsistent during unwinding.
     pub(crate) fn notify(&self, call: impl FnOnce(&F)) {
         use std::sync::atomic::Ordering;
 

@@ -1,8 +1,7 @@
-//! The error of texts that are not what they are parsed as.
+//! The error of parsing a text.
 
-/// The error of a text that is not what it was parsed as: a [`StepKey`](crate::steps::StepKey), a [`Thinking`](crate::model::Thinking) level, the
-/// name of a [`Dialect`](crate::schema::Dialect), base64, a list of
-/// prices, or a stream of events. Its sentence says what is accepted.
+/// The error of a text that could not be parsed: as a [`StepKey`](crate::steps::StepKey), a [`Thinking`](crate::model::Thinking) level, the
+/// name of a [`Dialect`](crate::schema::Dialect), base64, a list of prices, or a stream of events. Its sentence says what is accepted.
 ///
 /// ```
 /// use agent::message::Media;

@@ -50,7 +50,7 @@ impl RunPath {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Returns the path of the run that this call started, of a run with this path.
+    /// Returns the path of the run that a call started. `self` is the path of the run that made the call.
     pub(crate) fn with(&self, call_id: &str, tool: &str, run_id: &Arc<str>) -> Self {
         let call = PathCall { call_id: call_id.into(), tool: tool.into(), run_id: run_id.clone() };
         Self(Some(self.calls().iter().cloned().chain([call]).collect()))

@@ -30,8 +30,8 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply. For [`StepKind::Poll`], it identifies the queue and the time; for [`StepKind::Compact`], the
-    /// occasion; otherwise it is 0.
+    /// The position of the call in its reply. For [`StepKind::Poll`], a number for the queue and the moment; for [`StepKind::Compact`], the
+    /// number of the summary; otherwise 0.
     pub ord: u32,
 }
 
@@ -42,8 +42,8 @@ impl StepKey {
     }
 }
 
-/// Returns why an application may not give a run or a session this name: it could be that of a sub-agent's run, which is the text of the key
-/// of its call.
+/// Refuses a name for a run or a session that could be the name of a sub-agent's run, which is the text of its call's key. Returns the
+/// error message.
 #[cfg(feature = "runtime")]
 pub(crate) fn refuse_reserved_name(name: &str) -> Result<(), String> {
     match name.parse::<StepKey>() {

@@ -1,7 +1,7 @@
 //! Drives the [agent loop](crate::loop_core) on any executor, with one asynchronous function for each kind of step.
 //!
-//! [`drive`] is the only driver: [`Assistant`](crate::Assistant) and durable runs are implementations of [`Steps`], and performers of your own,
-//! such as those of a job queue, are others. Each step has a [`StepKey`] that is the same on every replay, so a performer that records its steps finds
+//! [`drive`] is the only driver: [`Assistant`](crate::Assistant) and durable runs implement [`Steps`], and so can performers of your own,
+//! for example on a job queue. Each step has a [`StepKey`] that is the same on every replay, so a performer that records its steps finds
 //! the recorded result by its key. If the futures of your performer are not `Send`, match on [`Step`] directly.
 //!
 //! ```
@@ -61,7 +61,7 @@ use crate::message::{Message, MessageList, ToolCall};
 pub use crate::step_key::{StepKey, StepKind};
 use crate::tool::outcome::ToolOutcome;
 
-/// The loop of a run that is driven: its driver records what happens, and others may look at it meanwhile.
+/// The shared loop of a run: its driver records results in it, while other code may look at it.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -86,11 +86,11 @@ impl SharedLoop {
 
     /// Locks the loop, to inspect it or to record a result. The run does not continue until the guard is dropped.
     pub fn lock(&self) -> MutexGuard<'_, AgentLoop> {
-        // The loop runs no code of the application, and is whole between two calls.
+        // A poisoned lock is harmless: the loop runs no code of the application, and is whole between two calls.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the loop, or a copy of it if others still look at it.
+    /// Returns the loop, or a copy of it if there are other clones of this value.
     pub fn into_inner(self) -> AgentLoop {
         let mut run = match Arc::try_unwrap(self.0) {
             Ok(run) => run.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -109,13 +109,13 @@ impl fmt::Debug for SharedLoop {
 
 /// The work that a run needs, with one function for each [`Step`].
 ///
-/// A step with one result returns it, and [`drive`] records it. A step with calls records the result of each itself, as it arrives. A failure
-/// of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the performer failed, or that the run has to end:
-/// see [`StepError`].
+/// A step with one result returns it, and [`drive`] records it. A step with calls records the result of each call itself, as it arrives. A
+/// failure of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the performer failed, or
+/// that the run has to end: see [`StepError`].
 ///
-/// If a step fails and the run does not end, the run keeps what the step recorded before: calls that were prepared or have ended, and that a reply
-/// has begun. Driven again, it takes the step again without these calls. The reply begins anew; its beginning is not
-/// announced twice, and its end has the whole message.
+/// If a step fails and the run does not end, the run keeps what the step recorded before: prepared and ended calls, and the start of a
+/// reply. Driven again, the run repeats the step without these calls. A reply is requested anew; its start is not announced twice, and its
+/// end has the whole message.
 ///
 /// ```
 /// use agent::steps::StepKey;
@@ -168,7 +168,7 @@ pub trait Steps: Send {
     }
 
     /// Checks calls before they run, and [records](AgentLoop::record_prepared) the result of each, in call order. The position of the first
-    /// is that of the key. By default all of them run, and the validation during the call refuses what is wrong.
+    /// call is the `ord` of the key. By default all calls may run, and each validates its arguments when it runs.
     fn prepare(
         &mut self,
         key: StepKey,
@@ -200,13 +200,14 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Whether a steering message has arrived that this turn has not read. Asked before calls are prepared, decided on and run, if the
-    /// [policy](crate::loop_core::SteeringPolicy) of the run gives it precedence: then the calls are skipped. By default none has arrived.
+    /// Whether a steering message has arrived that this turn has not read. Called before calls are prepared, decided on and run, if the
+    /// [policy](crate::loop_core::SteeringPolicy) of the run gives the message precedence. If this returns true, the calls are skipped. The
+    /// default returns false.
     fn is_steered(&mut self, run: &SharedLoop) -> impl Future<Output = Result<bool, StepError>> + Send {
         std::future::ready(Ok(false))
     }
 
-    /// Decides whether the run continues after a turn. By default the turn itself decides.
+    /// Decides whether the run continues after a turn. The default leaves this to the loop.
     fn turn_end(
         &mut self,
         key: StepKey,
@@ -216,13 +217,13 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Is called before each step, and before the end, when all events so far were received: the place to store the run, or to end it with an
-    /// error. On a replay it must end the run before the same step.
+    /// Called before each step and before the end of the run, when all events so far were received. Store the run here, or end it with an
+    /// error. On a replay, this must end the run before the same step.
     fn before_step(&mut self, run: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Receives each event once, also if this returns an error. On a replay it receives them again. An error ends the run as in
+    /// Receives each event once, even if this returns an error. On a replay, events are received again. An error ends the run as in
     /// [`before_step`](Self::before_step).
     fn event(
         &mut self,
@@ -278,7 +279,7 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
-    /// The engine failed. It may try again. The run keeps what the step [recorded](Steps).
+    /// The engine failed, and may try again. The run keeps what the step [recorded](Steps).
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {
@@ -316,7 +317,7 @@ impl StepError {
         Self::Engine { message: message.into() }
     }
 
-    /// Whether the error ends the run, and not its driver.
+    /// Whether the error ends the run, rather than its driver.
     fn is_stop(&self) -> bool {
         matches!(self, Self::Cancelled { .. } | Self::Limit(_) | Self::Failed { .. })
     }
@@ -442,7 +443,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
             }
             let mut run = run.lock();
             for (ord, end) in ords.into_iter().zip(ends) {
-                // The run would wait for it again, and never end.
+                // The run would wait for this call again, and never end.
                 if matches!(end.outcome, ToolOutcome::Deferred { .. }) {
                     return Err(RecordError::DeferredAgain { ord }.into());
                 }

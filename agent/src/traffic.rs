@@ -1,4 +1,4 @@
-//! What goes over the wire, for debugging: the requests and responses of models, and the messages to and from MCP servers.
+//! The traffic over the wire, for debugging: the requests and responses of models, and the messages to and from MCP servers.
 //!
 //! [`HttpOptions::on_traffic`](crate::provider::http::HttpOptions::on_traffic) listens to the traffic of models, and
 //! `ClientConfig::on_traffic` (feature `mcp-client`) to that of an MCP server. One function can listen to both.
@@ -19,8 +19,8 @@ use crate::panics::Observer;
 
 /// A part of an HTTP exchange with a provider, or a message or other event of a connection to an MCP server.
 ///
-/// Keys and the secrets of a configuration are masked wherever they occur. The texts of people and models are not, nor are the arguments
-/// and results of tools.
+/// Keys and the secrets of a configuration are masked wherever they occur. The texts of people and models, and the arguments and results
+/// of tools, are not masked.
 ///
 /// ```
 /// # #[cfg(feature = "openai")]

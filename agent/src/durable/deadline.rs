@@ -21,7 +21,7 @@ impl SharedDeadline {
         Duration::from_millis(now.saturating_sub(self.begun))
     }
 
-    /// Returns the one that is reached first.
+    /// Returns this time limit or the other, whichever is reached first.
     pub(super) fn nearer(self, other: Option<Self>) -> Self {
         let end = |limit: Self| u128::from(limit.begun) + limit.allowed.as_millis();
         other.filter(|other| end(*other) < end(self)).unwrap_or(self)
@@ -41,12 +41,12 @@ impl SharedDeadline {
     }
 }
 
-/// How long a run may work, and has worked. The time in which it waits does not count.
+/// The time that a run may work, and the time that it has worked. Waiting does not count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WorkTime {
     pub(super) allowed: Option<Duration>,
     pub(super) worked: Duration,
-    /// The part of `worked` since runs were last started for calls.
+    /// The part of `worked` since the run last started children.
     pub(super) beside_children: Duration,
 }
 
@@ -57,7 +57,7 @@ impl WorkTime {
         self.beside_children += Duration::from_millis(took);
     }
 
-    /// Counts the longest time of runs that were started for calls, as far as the run did not work beside them.
+    /// Counts the longest working time of the children, less the time that the run itself worked meanwhile.
     pub(super) fn add_children(&mut self, longest: Duration) {
         self.worked += longest.saturating_sub(std::mem::take(&mut self.beside_children));
     }
@@ -72,7 +72,8 @@ impl WorkTime {
     }
 }
 
-/// Does the work of a step, cancels it when the time of its run is up, and returns the time that it took in milliseconds.
+/// Does the work of a step, and cancels the step when the time of its run is up. Returns the result of the work, and its
+/// duration in milliseconds.
 pub(super) async fn measured<T>(
     limit: Option<Duration>,
     (clock, running): (&Clock, &ActiveRuns),
@@ -104,7 +105,7 @@ pub(super) async fn cancel_at<T>(
     }
 }
 
-/// A clock that all processes share, which does not go back while this one runs.
+/// A clock that all processes share. It does not go back while this process runs.
 #[derive(Clone)]
 pub(super) struct Clock {
     /// Milliseconds since 1970 at the start.

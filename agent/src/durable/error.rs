@@ -29,12 +29,13 @@ pub enum ServiceError {
     )]
     #[non_exhaustive]
     Unsupported {
-        /// The names of the tools that lead to the assistant, for example `ask_expert > book_trip`; empty for the served one.
+        /// The names of the tools that lead to the assistant, for example `ask_expert > book_trip`; empty for the served
+        /// assistant.
         path: String,
         /// The features, by the names of their builder methods, each with the reason.
         what: Vec<&'static str>,
     },
-    /// A tool has no time limit. The engine would repeat a step that takes longer than it waits.
+    /// A tool has no time limit. The engine would repeat a step that takes longer than the engine waits.
     #[error("tools without a time limit: {}; give them one", tools.join(", "))]
     #[non_exhaustive]
     NoTimeLimit {

@@ -13,7 +13,7 @@ use crate::step_key::{StepKey, StepKind};
 /// The maximum number of messages in both queues together.
 const MAX_MESSAGES: usize = 1000;
 
-/// The inbox of one run. The engine runs one change at a time.
+/// The inbox of one run. The engine makes one change to it at a time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
@@ -22,10 +22,10 @@ pub(super) struct Inbox {
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<PendingQuestion>,
-    /// The runs that this one has started for its calls, the last batch of them.
+    /// The last batch of runs that this run has started for its calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
-    /// The use of the runs of its tree, if they count it here.
+    /// The use of the runs of a tree, in the inbox of its root.
     #[serde(skip_serializing_if = "is_unused")]
     spent: Spent,
     /// The number of notices that were sent to the run.
@@ -48,10 +48,10 @@ struct PendingQuestion {
     promise: String,
 }
 
-/// Returns the run whose approval or question has this id, or `None` if the id is one that a tool gave.
+/// Returns the run whose approval or question has this id, or `None` if a tool chose the id.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
-    // Later requests of one call have a number of their own.
+    // From the second request for a call on, the id ends with the number of the request.
     let call = id.rsplit_once("/ask/").map_or(id, |(call, _)| call);
     let first = call.rsplit_once('/').map_or(call, |(first, _)| first);
     [call, first].iter().find_map(|text| text.parse().ok().filter(kind_of)).map(|key| key.run)
@@ -132,17 +132,17 @@ impl Inbox {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
-    /// Replaces the runs that this one has started.
+    /// Replaces the list of runs that this run has started.
     pub(super) fn set_children(&mut self, children: Vec<String>) {
         self.children = children;
     }
 
-    /// Takes what is left of the limits of the tree.
+    /// Reserves a part of the limits of the tree.
     pub(super) fn reserve(&mut self, wanted: TreeReservation) -> ReservedPart {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the runs that this one has started.
+    /// Returns the runs that this run has started.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }

@@ -46,18 +46,18 @@ pub(super) trait RunJournal: Journal {
     /// Closes the run to notices and returns true. If a notice was sent first, the run stays open to receive it, and this returns false.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Takes a part of the limits that the runs of a tree share. They are counted with the inbox of its root.
+    /// Reserves a part of the limits that the runs of a tree share. The inbox of the root counts them.
     fn reserve(
         &self,
         root: Arc<str>,
         wanted: TreeReservation,
     ) -> BoxFuture<'_, Result<ReservedPart, StepError>>;
 
-    /// Starts runs for calls, each a workflow of its own under its name. Those beyond the assistant's concurrency start when others end or
-    /// wait for answers from outside.
+    /// Starts runs for calls, each as a workflow under the name of the run. Runs beyond the assistant's concurrency start when earlier ones
+    /// end, or wait for answers from outside.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
-    /// Waits for answers from outside, at most this long, and for the runs that were started.
+    /// Waits for answers from outside, at most for `timeout`, and for the started runs as `children` says.
     fn wait(
         &self,
         asks: Vec<PendingAsk>,
@@ -71,17 +71,17 @@ pub(super) trait Recordable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Recordable for T {}
 
-/// The work of a step, which owns what it needs.
+/// The work of a step, which owns its data.
 pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 
 /// A failure of the work that another attempt may avoid.
 #[derive(Debug)]
 pub(super) struct Transient(pub(super) String);
 
-/// The attempts of the engine at one step. Each pause is twice as long as the one before.
+/// The number of attempts at one step, and the pauses between them. Each pause is twice as long as the previous one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetryPolicy {
-    /// At least 1.
+    /// The maximum number of attempts, at least 1.
     pub(super) max_attempts: u32,
     /// The pause after the first attempt.
     pub(super) pause: Duration,
@@ -99,10 +99,10 @@ pub(super) struct StepResult<T> {
     /// The reason, if the run was cancelled before the end of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<Arc<str>>,
-    /// The time at its end in milliseconds since 1970, for runs with a time limit.
+    /// The time at the end of the step in milliseconds since 1970, for runs with a time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<u64>,
-    /// The time that it took in milliseconds, for runs whose tool has a time limit.
+    /// The duration of the step in milliseconds, for a run that is the call of a tool with a time limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) took: u64,
 }
@@ -118,16 +118,16 @@ pub(super) struct ToolRequest {
     /// The state of the run.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// The inputs to the questions of its tool.
+    /// The inputs to the questions of the call's tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of restarts of its body after a question.
+    /// The number of restarts of the call's body after a question.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) restart: u32,
     /// The place of the run in its tree.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
     pub(super) path: RunPath,
-    /// The time that the run has left.
+    /// The time that the run may still work, if it is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Duration>,
 }
@@ -149,7 +149,7 @@ impl ToolRequest {
 /// How the calls of a batch ended.
 #[derive(Debug)]
 pub(super) struct BatchEnd {
-    /// In call order.
+    /// The ends of the calls in call order, with `None` for a call that the engine lost.
     pub(super) ends: Vec<Option<StepResult<CallEnd>>>,
     /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
@@ -199,14 +199,14 @@ impl QueueLengths {
     }
 }
 
-/// The runs that were started, while the run that started them waits.
+/// The treatment of the started runs while their parent waits.
 #[derive(Clone, Debug)]
 pub(super) enum ChildWait {
-    /// They continue by themselves.
+    /// The runs continue and are not awaited.
     Apart,
-    /// They are awaited, for any time, or until a steering message takes precedence over them.
+    /// The runs are awaited without a time limit, or until a steering message takes precedence over them.
     Ended(ChildSteering),
-    /// They are cancelled for this reason, and awaited for a moment.
+    /// The runs are cancelled for this reason, and awaited for a grace period.
     Stopped(Arc<str>),
 }
 
@@ -223,13 +223,13 @@ impl ChildWait {
     }
 }
 
-/// The effect of steering messages on the runs that were started.
+/// The effect of steering messages on the started runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChildSteering {
     pub(super) policy: SteeringPolicy,
-    /// The number of messages that the turn has left to the next one.
+    /// The number of queued steering messages that this turn did not take.
     pub(super) left: usize,
-    /// Whether another one has arrived.
+    /// Whether a further steering message has arrived.
     pub(super) is_steered: bool,
 }
 
@@ -237,9 +237,9 @@ pub(super) struct ChildSteering {
 #[derive(Debug)]
 pub(super) struct Answers {
     pub(super) from_outside: Vec<Option<Value>>,
-    /// The ends of the runs that were started, in their order, with `None` for each that the engine lost.
+    /// The reports of the started runs in call order, with `None` for each that the engine lost.
     pub(super) children: Vec<Option<ChildReport>>,
-    /// The number of these runs that had begun, if a steering message took precedence over the others.
+    /// The number of runs that had begun when a steering message took precedence over the rest, if one did.
     pub(super) steered: Option<usize>,
     /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,

@@ -42,19 +42,19 @@
 //! * The engine retries. A model that fails temporarily is asked at most [`Service::model_attempts`] times for a reply; its client does not
 //!   retry. An error of a tool is the result of the call.
 //! * Every step has a time limit: that of its tool, or the assistant's default, or [`Service::model_timeout`]. The engine is configured to
-//!   wait longer than that, so that a long step is not discarded at its end.
-//! * Each run is a workflow of the engine, and its name is the key. It runs once; starting it again finds it.
-//! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides which of the two was
-//!   first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that are sent
-//!   before a run begins are delivered after its first step.
-//! * [`DurableClient::cancel`] cancels the token of the tools that run in the process which receives the request. It ends the run after their
-//!   step, or at once if the run is waiting. If several processes serve, tools in the other processes are not interrupted.
+//!   wait longer than the longest step, so that such a step is not discarded at its end.
+//! * Each run is a workflow of the engine, and its name is the key. A run executes once; starting it again finds the existing run.
+//! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or
+//!   the end was first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that
+//!   are sent before a run begins are delivered after its first step.
+//! * [`DurableClient::cancel`] cancels the token of the tools that run in the process which receives the request. The run ends after its
+//!   current step, or at once if it is waiting. If several processes serve, tools in the other processes are not interrupted.
 //! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
-//!   separate steps and have no such restriction. They run again after a run has waited for decisions. If a call would then run with other
+//!   separate steps and have no such restriction. Hooks run again after a run has waited for decisions. If a call would then run with other
 //!   arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at a new
 //!   address.
 //! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. Its requests are
-//!   pending at the runs around it, too, and can be answered there. See [the guide](crate::guide::sub_agents).
+//!   also pending in the runs above it, and can be answered there. See [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
 //!   approval key is not used, because the engine controls who may decide.
 //! * A steering message does not end a wait for a decision. The calls are skipped after the decision. In one process the wait ends.
@@ -64,12 +64,12 @@
 //!   the process that drives the run.
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
-//! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, the time limit included. A
-//! steering message stops running calls only in the process that receives it, as a cancellation does; all calls of a batch begin. State of a prompt is in the request, as JSON under the name with which the assistant
-//! [registered](crate::AssistantBuilder::serialized_state) its type, and every process rebuilds it. An assistant is refused if it uses what no
-//! engine can provide: files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store beside the
-//! engine's conversation, or state that exists in one process only ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type
-//! that is not registered).
+//! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, the time limit included.
+//! A steering message stops running calls only in the process that receives it, as a cancellation does; all calls of a batch begin. State
+//! of a prompt is in the request, as JSON under the name with which the assistant [registered](crate::AssistantBuilder::serialized_state)
+//! its type, and every process rebuilds it. An assistant is refused if it uses what no engine can provide: files of one machine
+//! ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, or state
+//! that exists in one process only ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
 
 mod client;
 mod deadline;

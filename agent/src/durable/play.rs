@@ -1,4 +1,4 @@
-//! A run, and a call, from the beginning to the end on an engine.
+//! Drives a run, or one call, from its beginning to its end on an engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::runtime::{
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
-/// The assistant that is served, the same for every run.
+/// The service of an assistant, which all its runs share.
 #[derive(Clone)]
 pub(super) struct SharedService {
     pub(super) assistant: Arc<ServedAssistant>,
     /// The time limit for one reply.
     pub(super) model_timeout: Duration,
-    /// The longest time that a call may take, of all assistants.
+    /// The longest time limit of a call, including the calls of sub-agents.
     pub(super) longest_call: Duration,
     pub(super) running: ActiveRuns,
     /// The attempts for one reply of the model.
@@ -34,7 +34,7 @@ pub(super) struct SharedService {
 }
 
 impl SharedService {
-    /// Returns the service as it is for runs at this place of their tree.
+    /// Returns the service for runs at this place of their tree, with the assistant of that place.
     pub(super) fn at(self: &Arc<Self>, path: &RunPath) -> Result<Arc<Self>, StepError> {
         let mut assistant = self.assistant.root().clone();
         for call in path.calls() {
@@ -58,7 +58,7 @@ impl SharedService {
         self.assistant.has_time_limit().then(|| self.clock.now())
     }
 
-    /// Acts on a message that was accepted for a run: it may stop the calls that run in this process.
+    /// Handles a message that a run accepted: a steering message may stop the calls that run in this process.
     pub(super) fn pushed(&self, run: &str, queue: Queue) {
         if queue == Queue::Steering && self.assistant.steering_policy() == SteeringPolicy::CancelRunning {
             self.running.stop_calls(run);
@@ -66,7 +66,7 @@ impl SharedService {
     }
 }
 
-/// Drives one run from its beginning to its end, by the service at its place.
+/// Drives one run from its beginning to its end. `served` is the service for the place of the run in its tree.
 pub(super) async fn play<J: RunJournal>(
     served: &Arc<SharedService>,
     journal: &J,
@@ -80,7 +80,7 @@ pub(super) async fn play<J: RunJournal>(
     let performer = served.assistant.performer(&run, &cancel, &request.state)?;
     let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
     if let Some(turn) = request.recorded {
-        // Remembered, because the tool's answer may change from one moment to the next.
+        // Remembered, because the tool may give another answer on a replay.
         let asks = served.assistant.needs_follow_up(&turn);
         let work = Box::pin(std::future::ready(Ok(asks)));
         let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
@@ -101,7 +101,7 @@ pub(super) async fn play<J: RunJournal>(
     steps.work.allowed = work_limit;
     let driven = Box::pin(drive(&core, &mut steps));
     let driven = cancel_at(time_limit, &served.clock, &served.running, &run, driven).await;
-    // An engine that failed temporarily replays all of this.
+    // After a temporary failure of the engine the run is replayed, so its inbox stays open.
     if !matches!(driven, Err(StepError::Engine { .. })) {
         steps.close().await?;
     }
@@ -117,9 +117,9 @@ pub(super) async fn play<J: RunJournal>(
     })
 }
 
-/// Runs one call. If the tool is `once`, the call begins at most once: its begin is remembered first, under a name unique to this attempt. An
-/// attempt that finds another name knows that the body may have begun before. The reply with the call and its checked arguments are those that
-/// this process knows.
+/// Runs one call. If the tool is `once`, the call begins at most once: each attempt first remembers a unique name. An attempt that finds
+/// another name in the journal knows that the body may have begun before. The reply that contains the call and the checked arguments are passed
+/// if this process has them.
 pub(super) async fn call_tool<J: Journal>(
     served: &Arc<SharedService>,
     journal: &J,

@@ -77,7 +77,7 @@ enum JournalEntry {
     Stop(Arc<str>),
 }
 
-/// The state of the imagined engine, which survives its crashes.
+/// The state of the simulated engine, which survives the crashes of the process.
 #[derive(Default)]
 struct RehearsalState {
     /// The runs that calls have started, by their names.
@@ -103,9 +103,9 @@ struct RehearsalRun {
     /// Whether the run no longer receives messages.
     is_closed: AtomicBool,
     stop: Mutex<Option<Arc<str>>>,
-    /// Whether a steering message cancels the runs that it waits for.
+    /// Whether a steering message cancels the children that the run waits for.
     is_interruptible: AtomicBool,
-    /// Whether one did.
+    /// Whether a steering message cancelled the children.
     is_interrupted: AtomicBool,
 }
 
@@ -173,7 +173,8 @@ impl Rehearsal {
         }
     }
 
-    /// Cancels the run with those below it, as [`DurableClient::cancel`](super::DurableClient::cancel) does. A run that has not begun ends after its first step.
+    /// Cancels the run and the runs below it, as [`DurableClient::cancel`](super::DurableClient::cancel) does. A run that has not begun
+    /// ends after its first step.
     pub fn cancel(&self, reason: &str) {
         self.served.running.cancel(&self.request.run, reason);
         self.root.cancel(&reason.into());
@@ -229,7 +230,7 @@ impl Rehearsal {
     }
 
     /// Like [`play`](Self::play), but the process dies after it has recorded this many steps, before the next one begins. Returns `None` if
-    /// it died, or the outcome if the run ended before.
+    /// the process died, or the outcome if the run ended before.
     ///
     /// # Errors
     /// Those of [`play`](Self::play).
@@ -279,7 +280,7 @@ impl Rehearsal {
 }
 
 impl RehearsalState {
-    /// Cancels the runs of calls whose names are chosen.
+    /// Cancels the children whose names are chosen.
     fn cancel_children(&self, served: &SharedService, reason: &str, is_chosen: impl Fn(&str) -> bool) {
         let children = lock(&self.children).clone();
         for (name, child) in children.iter().filter(|(name, _)| is_chosen(name)) {
@@ -295,7 +296,7 @@ impl fmt::Debug for Rehearsal {
     }
 }
 
-/// The ends of runs that were started, and their number, if a steering message cancelled them.
+/// The reports of the children, and their number if a steering message cancelled them.
 type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
 
 /// A journal, as one process reads and continues it.
@@ -308,7 +309,7 @@ struct MemoryJournal {
     children: Mutex<Vec<RunRequest>>,
     /// The position of the next entry to read.
     at: AtomicUsize,
-    /// The notices before the end of the last step that the run has not received.
+    /// The notices that were sent before the end of the last step, and that the run has not received.
     received: Mutex<ReceivedNotices>,
 }
 
@@ -330,7 +331,7 @@ impl MemoryJournal {
         }
     }
 
-    /// Begins or continues the run of a call. Returns `None` if the engine would lose it.
+    /// Begins or continues the run of a call. Returns `None` if the run fails, which to the parent is a lost run.
     fn play_child(&self, request: RunRequest) -> BoxFuture<'_, Result<Option<ChildReport>, StepError>> {
         let run = lock(&self.shared.children).entry(request.run.clone()).or_default().clone();
         Box::pin(async move {
@@ -348,7 +349,7 @@ impl MemoryJournal {
         })
     }
 
-    /// Plays the runs that were started to their ends.
+    /// Plays the started runs to their ends.
     async fn end_children(&self, children: ChildWait) -> Result<EndedChildren, StepError> {
         if matches!(children, ChildWait::Apart) {
             return Ok(EndedChildren::default());
@@ -496,7 +497,7 @@ impl RunJournal for MemoryJournal {
                         call_tool(&journal.served, &journal, call, (None, None), active.token.clone()).await
                     }
                 });
-            // Each call has its own journal, so that their order does not matter.
+            // Each call has its own journal, so the order of the calls does not matter.
             let ends = join_all(calls).await;
             // This entry marks the end of the batch, so that a replay receives the same notices with it.
             if self.replay("tools")?.is_none() && ends.iter().all(Result::is_ok) {

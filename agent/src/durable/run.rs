@@ -18,7 +18,7 @@ use crate::tool::question::Question;
 /// The maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
-/// The maximum length of the name of a run that a call starts. It begins with the name of the run that makes the call.
+/// The maximum length of the name of a call's run, in bytes. The name begins with that of the run that made the call.
 const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
@@ -37,8 +37,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// The name of the run, 1 to 200 bytes, which does not end in `/TURN/tool/POSITION` like those of sub-agents. Starting a run with the same
-    /// name again finds the existing one.
+    /// The name of the run, 1 to 200 bytes, which must not end in `/TURN/tool/POSITION`, the form of sub-agents' names. Starting a run with
+    /// the same name again finds the existing one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The text of the user.
@@ -57,28 +57,28 @@ pub struct RunRequest {
     /// The state of the run, as JSON values by name.
     #[serde(default, skip_serializing_if = "RunState::is_empty", with = "state_values")]
     pub(super) state: RunState,
-    /// Set by a run that starts this one for a call.
+    /// Set if another run starts this one for a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) child: Option<ChildLink>,
 }
 
-/// The facts that the run of a call takes from the run that makes it.
+/// The data that the run of a call takes over from the run that makes the call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLink {
-    /// Its place in the tree. The names of the tools say which assistant it is.
+    /// The place of the run in its tree. The tools in it name the assistant.
     pub(super) path: RunPath,
-    /// The time limit of the runs above it.
+    /// The nearest time limit of the runs above this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time limit of the tools above it, for its own work. Time in which it waits for people does not count.
+    /// The time that the run may work, by the time limits of the tools above it. Waiting for people does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
-    /// The engine's promise that the run resolves when it waits for the first time, so that another one can begin.
+    /// The engine's promise that the run resolves when it waits for the first time, so that the parent can start another child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) waits: Option<String>,
 }
 
-/// State in a request: values that any client can write, instead of their texts.
+/// The state of a request as JSON values, which any client can write, instead of texts that contain JSON.
 mod state_values {
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -265,7 +265,7 @@ pub struct Outcome {
     /// The limit that was reached, the reason of the cancellation, or the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// All messages that the run added, starting with the prompt. Of the run of a call, the last one.
+    /// All messages that the run added, starting with the prompt. The run of a call has only the last one.
     pub messages: Vec<Arc<Message>>,
     /// The tokens and cost of the run.
     pub usage: Usage,
@@ -275,7 +275,7 @@ pub struct Outcome {
     /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
-    /// The end of the call that the run is.
+    /// The end of the call, if the run is that of a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<Box<ChildReport>>,
 }
@@ -301,7 +301,7 @@ impl Outcome {
         outcome
     }
 
-    /// Makes this the outcome of the run of a call. The journal of the run that makes the call has it, so that it has only the last message.
+    /// Makes this the outcome of the run of a call. It keeps only the last message, because the parent's journal stores it, too.
     pub(super) fn of_call(mut self, report: ChildReport) -> Self {
         self.messages = self.messages.split_off(self.messages.len().saturating_sub(1));
         self.report = Some(Box::new(report));
@@ -313,8 +313,8 @@ impl Outcome {
         self.stop == RunStop::Completed
     }
 
-    /// Returns the text of the last reply. If it continues others ([`continue_length`](crate::AssistantBuilder::continue_length)), their
-    /// texts are before it.
+    /// Returns the text of the last reply. If this reply continues earlier ones
+    /// ([`continue_length`](crate::AssistantBuilder::continue_length)), their texts come first.
     pub fn text(&self) -> String {
         answer_text(&self.messages)
     }
@@ -352,7 +352,7 @@ pub enum PendingAsk {
         /// The handle that the tool returned, under which the result is delivered.
         handle: String,
     },
-    /// The run waits for what a person says to a question of a tool.
+    /// The run waits for a person's input to a question of a tool.
     #[non_exhaustive]
     Question {
         /// The question.

@@ -1,4 +1,5 @@
-//! The runs that are active in this process. The engine cannot interrupt the body of a tool. A cancelled run cancels its token, which the body can watch.
+//! The runs that are active in this process. The engine cannot interrupt the body of a tool, so a cancelled run cancels a token that the
+//! body can watch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,7 @@ struct ActiveRun {
     token: CancelToken,
     /// The token of the calls that run now, a child of `token`. A steering message may cancel it; later calls get a new child.
     calls: CancelToken,
-    /// How many invocations use these tokens: that of the run, and those of its calls.
+    /// The number of invocations that use these tokens: that of the run, and those of its calls.
     invocations: usize,
 }
 

@@ -17,9 +17,9 @@ use crate::tool::cancel::CancelToken;
 
 /// Serves the durable runs of an assistant to the engine.
 ///
-/// The assistants that it has as [tools](Assistant::as_tool) are served with it: a call of one is a run of its own on the engine.
+/// The [tools](Assistant::as_tool) that are assistants themselves are served, too: each of their calls is a run of its own on the engine.
 ///
-/// The assistant defines the model, tools, state, hooks and limits of the runs, and its conversation is the beginning of each. Its
+/// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. Its
 /// listeners receive events, again on a replay. Its store records each call, in addition to the engine's journal. An assistant with
 /// features that cannot run step by step is refused by [`new`](Self::new).
 ///
@@ -44,8 +44,8 @@ impl Service {
     /// Creates a service for this assistant.
     ///
     /// # Errors
-    /// Returns an error if the assistant, or one that it has as a tool, uses features that cannot run step by step, or has tools without a
-    /// time limit.
+    /// Returns an error if the assistant, or an assistant that it has as a tool, uses features that cannot run step by step, or has tools
+    /// without a time limit.
     pub fn new(assistant: &Assistant) -> Result<Self, ServiceError> {
         let unsupported = |UnservedAssistant { path, what }| ServiceError::Unsupported { path, what };
         let served = ServedAssistant::new(assistant).map_err(unsupported)?;

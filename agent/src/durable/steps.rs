@@ -52,7 +52,7 @@ pub(super) struct JournalSteps<'r, J> {
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
-    /// The time that this run may work, if it is the call of a tool with a time limit, and has worked.
+    /// The time that this run has worked, and its limit if the run is the call of a tool with a time limit.
     pub(super) work: WorkTime,
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
@@ -66,7 +66,7 @@ pub(super) struct JournalSteps<'r, J> {
     context: ContextState,
     /// The number of messages that the inbox had left when it was last read.
     left: QueueLengths,
-    /// The number of steering messages that the turn has left to the next one.
+    /// The number of queued steering messages that this turn did not take.
     left_to_next_turn: usize,
     /// Whether messages have arrived since the inbox was read.
     has_mail: bool,
@@ -119,7 +119,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Takes a step in this process. The journal also remembers whether the run was cancelled by its end.
+    /// Takes a step in this process. The journal also remembers whether the run was cancelled before the step ended.
     async fn step<T: Recordable>(
         &mut self,
         name: impl fmt::Display,
@@ -140,7 +140,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(value)
     }
 
-    /// Notes whether the run was stopped by the end of a step, and when that was.
+    /// Records the reason if the run was cancelled before the end of a step, and the time of that end.
     fn end_step(&mut self, stop: Option<Arc<str>>, at: Option<u64>) {
         if let Some(reason) = stop {
             self.stop.get_or_insert(reason);
@@ -154,7 +154,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.work.reached().or_else(by_clock)
     }
 
-    /// Returns the error of a run that was stopped. The runs that it started are stopped, too.
+    /// Returns an error if the run was cancelled or reached a time limit, after stopping the runs that it started.
     async fn check_stop(&mut self) -> Result<(), StepError> {
         let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
             (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
@@ -170,7 +170,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }
 
-    /// Waits as well for the ends of the runs that were started, if they are awaited.
+    /// Like [`wait`](Self::wait), but also waits for the started runs as `children` says.
     async fn wait_for(&mut self, asks: Vec<PendingAsk>, children: ChildWait) -> Result<Answers, StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
@@ -208,7 +208,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(drained.messages)
     }
 
-    /// Returns the messages that have arrived by now, or closes the inbox, because the run would end.
+    /// Returns messages of the inbox, or closes the inbox if there are none, because the run would end.
     async fn drain_or_close(&mut self) -> Result<Vec<Arc<Message>>, StepError> {
         loop {
             if self.stop.is_some() {
@@ -231,8 +231,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Takes a part of the limits that the runs of a tree share, and returns what is left of it. They are counted in one place of the engine,
-    /// before a request is made or a call runs.
+    /// Reserves a part of the limits that the runs of a tree share, before a request is made or a call runs. Returns the part that was
+    /// granted.
     async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
             let run = self.run.lock();
@@ -250,7 +250,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.journal.reserve(root, wanted).await
     }
 
-    /// Closes the inbox at the end of the run, however it ended, and returns what the run has taken of the limits and not used.
+    /// Closes the inbox at the end of the run, however it ended, and gives back the part of the limits that the run reserved and did not
+    /// use.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
         let is_child = !self.run.lock().path().is_root();
         if is_child && self.limits.shared.is_some() {
@@ -268,7 +269,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         InboxRequest { queue, most }
     }
 
-    /// Learns how many messages wait in the inbox.
+    /// Updates the number of messages that wait in the inbox.
     async fn count_messages(&mut self) -> Result<(), StepError> {
         self.receive().await?;
         if self.has_mail {
@@ -298,8 +299,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Checks calls again that waited for decisions. A call that would run with other arguments than were decided on, or that needs a decision
-    /// now, lets the run wait once more.
+    /// Checks calls that waited for decisions again. The run waits once more if a call would run with other arguments than were decided on,
+    /// or now needs a decision.
     async fn check_again(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],
@@ -333,8 +334,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Ends calls that read results of the conversation, which are in this process alone, and returns the others. The results follow from the
-    /// conversation, so they are not remembered.
+    /// Ends calls that read results of the conversation, and returns the other calls. They are answered here, because only this process has
+    /// the conversation. They are not remembered, because a replay has the same conversation.
     fn read_results(
         &self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -502,7 +503,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     }
 }
 
-/// Reads a decision. One that cannot be read is a denial.
+/// Reads a decision. An unreadable decision is a denial.
 fn decision(answer: Option<Value>) -> Decision {
     match answer.map(serde_json::from_value) {
         Some(Ok(Decision::Later)) | None => missing_decision(),

@@ -1,17 +1,18 @@
-//! The part of one run in the limits that the runs of its tree share.
+//! The share of one run in the limits of its tree.
 
 use std::sync::Arc;
 
 use crate::loop_core::{TreeBudget, UsageLimits};
 use crate::runtime::ServedAssistant;
 
-/// The part of a run in the limits of its tree.
+/// The share of a run in the limits of its tree.
 pub(super) struct TreeLimits {
     /// The limits, if there are any to share.
     pub(super) shared: Option<UsageLimits>,
     /// The number of runs that calls of the tree may start.
     pub(super) max_runs: u32,
-    /// The calls that this run may make, and the tokens that it has used since it reserved last.
+    /// The calls that this run may make, and the tokens that it has used since its last
+    /// reservation.
     pub(super) calls: Arc<TreeBudget>,
 }
 

@@ -7,26 +7,26 @@ use super::batch::{Slot, SlotState};
 use super::{AgentLoop, EventKind, LoopConfig};
 use crate::message::{ToolArguments, ToolCall};
 
-/// A call that its run would execute, before the rules of the driver are checked again.
+/// A call that is ready to run. The driver that resumes the run checks its own rules before the call runs.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
     /// The call as the model sent it.
     pub(crate) sent: Arc<ToolCall>,
-    /// Whether a person changed its arguments.
+    /// Whether a person changed the arguments of the call.
     pub(crate) is_edited: bool,
-    /// Whether it was allowed to run with its arguments.
+    /// Whether the call was allowed to run with its arguments.
     pub(crate) is_approved: bool,
 }
 
 impl ReadyCall {
-    /// Returns the call that hooks are asked about: that of the model, or of the person who changed it.
+    /// Returns the call that hooks see: the call with a person's changes, or else the call that the model sent.
     pub(crate) fn call_for_hooks<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
         if self.is_edited { as_it_would_run } else { &self.sent }
     }
 }
 
 impl AgentLoop {
-    /// Replaces the configuration by that of the driver that resumes the run. An approval ends if the tool that it was given for changed.
+    /// Replaces the configuration with that of the driver that resumes the run. A call whose tool has changed since loses its approval.
     pub(crate) fn set_config(&mut self, config: &Arc<LoopConfig>) {
         let before = std::mem::replace(&mut self.config, config.clone());
         let fingerprint = |config: &LoopConfig, slot: &Slot| {
@@ -38,7 +38,7 @@ impl AgentLoop {
     }
 
     /// Returns whether calls that were checked before the run was suspended must be checked again. In a segment that is still being
-    /// prepared, such calls are reset instead, and prepared again with the others.
+    /// prepared, such calls are reset instead, and prepared again with the rest of the segment.
     pub(crate) fn prepare_recheck(&mut self) -> bool {
         match self.phase {
             Phase::Approve | Phase::CallTools => true,
@@ -80,8 +80,8 @@ impl AgentLoop {
         }
     }
 
-    /// Asks for a decision on a call that may run, because its arguments differ from those that were decided on, or because it now needs a
-    /// decision. `checked` contains the arguments in their canonical form.
+    /// Asks for a decision on a call that was ready to run: its arguments differ from the approved ones, or it now needs a decision.
+    /// `checked` contains the arguments in their canonical form.
     pub(crate) fn ask_again(&mut self, ord: u32, args: ToolArguments, checked: ToolArguments) {
         let Ok(at) = usize::try_from(ord) else { return };
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == SlotState::Ready) else {
@@ -99,7 +99,7 @@ impl AgentLoop {
         self.emit(|_| EventKind::ApprovalRequired { call_id, tool, args: checked, request_id });
     }
 
-    /// Replaces the arguments that a call runs with, if it has not begun.
+    /// Replaces the arguments that a call runs with, if the call has not begun.
     pub(crate) fn replace_args(&mut self, ord: u32, args: ToolArguments) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {

@@ -49,19 +49,19 @@ pub struct AgentLoop {
     /// A limit that ends the run after the current batch.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
-    /// The number of better calls that each tool asked for.
+    /// The number of retries of each tool, without those that made progress.
     pub(super) retries: BTreeMap<String, u32>,
-    /// The failed calls of each tool, which show whether it makes progress.
+    /// The tries of each tool, which show whether the model makes progress.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
     /// Whether messages wait for the run at the end of this turn.
     #[serde(skip)]
     pub(super) expects_messages: bool,
-    /// The number of successive continuations of the answer, with the one that the last reply needs.
+    /// The number of successive continuations of the answer, including the one that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// The use of the children that ended. Their tokens and cost count for the run.
+    /// The requests, calls and number of the children that ended. Their tokens and cost are part of `usage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
     /// The initial state of the reply that is being streamed.
@@ -78,7 +78,7 @@ pub struct AgentLoop {
     pub(super) secrets: RunSecrets,
     #[serde(skip)]
     pub(super) streamed_calls: StreamedCalls,
-    /// The place of the run in its tree. It follows from the run that stores it.
+    /// The place of the run in its tree. Not stored, because it follows from the slot that holds the run.
     #[serde(skip)]
     pub(super) path: RunPath,
     #[serde(skip)]
@@ -94,7 +94,7 @@ pub struct AgentLoop {
     pub(super) origin: Origin,
 }
 
-/// Where a loop comes from. Loops are equal regardless of it, because it does not affect their steps.
+/// The origin of a loop. It is ignored when loops are compared, because it does not affect their steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Origin {
     /// Created in this process.
@@ -118,7 +118,8 @@ pub(super) enum Phase {
     PollFirst,
     CallModel,
     Prepare,
-    /// The calls of the segment will not run, for a known reason. Each is ended by a [step](AgentLoop::step).
+    /// The calls of the segment do not run: the reply was cut, or a steering message arrived. Each call is ended by a
+    /// [step](AgentLoop::step).
     Skip,
     Approve,
     CallTools,
@@ -127,7 +128,7 @@ pub(super) enum Phase {
     /// Waits for steering messages after a turn. True if the hook continues the run.
     PollSteering(bool),
     PollFollowUps(bool),
-    /// The run will end like this. A [step](AgentLoop::step) emits the event.
+    /// The run will end in this way. A [step](AgentLoop::step) emits `agent_end`.
     Ending(End),
     Done(End),
 }
@@ -144,9 +145,9 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The highest version of the stored form that this library reads. It writes it for a run with questions, or with sub-agents that wait,
-    /// version 2 for one with [state](Self::with_serialized_state), and otherwise version 1, which has none of them. Versions 3 and 4 were
-    /// signed in another way: a stored run that is signed so is [refused](crate::run::ResumeError::OldVersion).
+    /// The highest version of the stored form that this library reads. A run with questions or with sub-agents that wait is written in this
+    /// version, a run with [state](Self::with_serialized_state) in version 2, and any other run in version 1. Versions 3 and 4 had other
+    /// signatures: a signed run of these versions is [refused](crate::run::ResumeError::OldVersion).
     pub const VERSION: u32 = 5;
     /// The version of a run with state.
     pub(super) const STATE_VERSION: u32 = 2;
@@ -223,7 +224,7 @@ impl AgentLoop {
 
     /// Ends the run. Each call without a result gets one that gives the reason, and no further request is made.
     ///
-    /// It can be called at any time. Only the first end counts.
+    /// This can be called at any time. Only the first end of a run counts.
     pub fn abort(&mut self, reason: &str) {
         self.stop(End::aborted(reason), reason);
     }
@@ -301,7 +302,7 @@ impl AgentLoop {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// Returns the arguments with which the last successful call of this tool ran, of the calls of this run.
+    /// Returns the arguments of the last successful call of this tool in this run.
     #[cfg(feature = "runtime")]
     pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
         let is_accepted =

@@ -16,9 +16,9 @@ use crate::tool::question::{Question, RecordedInput, serialize_inputs};
 pub(super) struct Batch {
     pub(super) slots: Vec<Slot>,
     pub(super) segment: Range<usize>,
-    /// Whether the reply was cut. None of its calls runs.
+    /// Whether the reply was cut, so that none of its calls runs.
     pub(super) is_cut: bool,
-    /// Whether the calls were recorded and need no reply.
+    /// Whether the calls were made outside of the run, and the model is not asked about their results.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_settled: bool,
     /// Whether a message arrived that takes precedence over calls that have not begun.
@@ -30,7 +30,7 @@ pub(super) struct Batch {
 pub(super) struct Slot {
     pub(super) call: Arc<ToolCall>,
     pub(super) state: SlotState,
-    /// The arguments that it runs with, if they differ from those of the model.
+    /// The arguments that the call runs with, if they differ from those of the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<ToolArguments>,
     /// The arguments that a request for a decision shows, if some are withheld.
@@ -45,7 +45,7 @@ pub(super) struct Slot {
     /// The inputs to the questions of its tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of further requests for a decision, each made because the call would run in another way than was decided on.
+    /// The number of repeated requests for a decision. A request is repeated if the call would run otherwise than was decided.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
     /// The driver's signature. It covers the state of the call, so a change of the state removes it.
@@ -61,21 +61,21 @@ pub(super) struct Slot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SlotState {
-    /// Its start event was not emitted yet.
+    /// The start event of the call was not emitted yet.
     Planned,
-    /// Its start event was emitted.
+    /// The start event of the call was emitted.
     Started,
-    /// It waits for a decision on these arguments.
+    /// The call waits for a decision on these arguments.
     Undecided(ToolArguments),
-    /// It may run.
+    /// The call may run.
     Ready,
-    /// Its result comes from outside.
+    /// The result of the call comes from outside, under this handle.
     Deferred(String),
-    /// Its tool asked a person.
+    /// The tool of the call asked a person.
     Asked(Vec<Question>),
-    /// It is a run of its own, which waits for decisions or results.
+    /// The call is a run of its own, which waits for decisions or results.
     Child(Box<AgentLoop>),
-    /// It has its result.
+    /// The call has its result.
     Ended,
 }
 
@@ -156,7 +156,7 @@ impl Batch {
             .collect()
     }
 
-    /// Returns the control that all results together give: one `EndNow` ends the run, `EndIfAll` only if no result continues it.
+    /// Combines the controls of all results: one `EndNow` ends the run, and `EndIfAll` ends it only if no result continues the run.
     pub(super) fn control(&self) -> Control {
         if self.slots.iter().any(|slot| slot.control == Control::EndNow) {
             Control::EndNow
@@ -168,7 +168,7 @@ impl Batch {
     }
 }
 
-/// Returns the same reply with unique call ids: of several calls with one id, the later ones get another id.
+/// Returns the reply with unique call ids: a call that repeats an earlier id gets a new one.
 pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());

@@ -9,7 +9,7 @@ use super::config::UsageLimits;
 use super::end::{Limit, LimitReached};
 use crate::message::Usage;
 
-/// The use of runs: of a tree, or of the children of a run that ended.
+/// The requests, calls, runs and usage of a tree, or of the children of a run that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Spent {
@@ -29,15 +29,15 @@ impl Spent {
     }
 }
 
-/// The limits that the runs of a tree share. The counters are shared, so that children that run at the same time never exceed a limit
-/// of requests or calls: each is counted before it is made.
+/// The limits of a tree of runs, and the counters that its runs share. Each request and call is counted before it is made, so that runs at
+/// the same time never exceed a limit together.
 #[derive(Debug)]
 pub(crate) struct TreeBudget {
     limits: UsageLimits,
     spent: Mutex<Spent>,
 }
 
-/// The budget of the tree that a run belongs to, if it has one. Loops are equal regardless of it.
+/// The budget of the run's tree, if it has one. It is ignored when loops are compared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedBudget(pub(super) Option<Arc<TreeBudget>>);
 
@@ -80,7 +80,7 @@ impl TreeBudget {
         reached
     }
 
-    /// Counts a call, unless the limit is reached. Returns the limit.
+    /// Counts a call. Fails with the limit if the limit is reached.
     pub(super) fn take_call(&self) -> Result<(), u64> {
         let mut spent = self.spent();
         if let Some(allowed) = self.limits.tool_calls.filter(|allowed| spent.tool_calls >= *allowed) {
@@ -90,7 +90,7 @@ impl TreeBudget {
         Ok(())
     }
 
-    /// Returns a call that was counted and did not run.
+    /// Gives back the place of a call that was counted and did not run.
     pub(super) fn return_call(&self) {
         let mut spent = self.spent();
         spent.tool_calls = spent.tool_calls.saturating_sub(1);
@@ -106,7 +106,7 @@ impl TreeBudget {
         self.spent().add(spent);
     }
 
-    /// Counts a new run. Returns false if the tree has had this number of them.
+    /// Counts a new run. Returns false if the tree already has `max` runs.
     #[cfg(feature = "runtime")]
     pub(crate) fn take_run(&self, max: u32) -> bool {
         let mut spent = self.spent();
@@ -116,7 +116,8 @@ impl TreeBudget {
     }
 }
 
-/// A request of a run on an engine for a part of the limits that the runs of its tree share. The counts are in one place there, which no loop can read.
+/// A request of a durable run for a part of the limits that the runs of its tree share. The inbox of the root run counts them, because a
+/// loop cannot read the counts of another process.
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -124,13 +125,13 @@ pub(crate) struct TreeReservation {
     pub(crate) limits: UsageLimits,
     /// The number of runs that calls may start.
     pub(crate) max_runs: u32,
-    /// The requests, calls and runs that it wants, and the tokens that it has used since it asked last.
+    /// The requests, calls and runs that the run wants, and the tokens that it used since its last reservation.
     pub(crate) wanted: Spent,
-    /// The calls that it has taken and that did not run.
+    /// The number of reserved calls that did not run.
     pub(crate) returned: u64,
 }
 
-/// The part that a run got for its [`TreeReservation`].
+/// The part of the limits that a [`TreeReservation`] got.
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReservedPart {
@@ -142,7 +143,7 @@ pub(crate) struct ReservedPart {
 
 #[cfg(feature = "durable-restate")]
 impl Spent {
-    /// Takes what is left.
+    /// Reserves the wanted amounts, or as much of them as the limits leave.
     pub(crate) fn reserve(
         &mut self,
         TreeReservation { limits, max_runs, wanted, returned }: TreeReservation,
@@ -164,20 +165,20 @@ impl Spent {
 
 #[cfg(feature = "durable-restate")]
 impl TreeBudget {
-    /// Creates the budget of one run, of which the calls are reserved that it may make.
+    /// Creates the budget of one run that reserves its calls. It allows no call before [`set_calls`](Self::set_calls).
     pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
         let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
     }
 
-    /// Sets how many calls may be made.
+    /// Sets the number of calls that may still be made.
     pub(crate) fn set_calls(&self, number: u64) {
         if let Some(allowed) = self.limits.tool_calls {
             self.spent().tool_calls = allowed.saturating_sub(number);
         }
     }
 
-    /// Takes the calls that may still be made, and the tokens that were used since the last time.
+    /// Takes all remaining calls, and the usage since this function was last called.
     pub(crate) fn take_rest(&self) -> (u64, Usage) {
         let mut spent = self.spent();
         let allowed = self.limits.tool_calls.unwrap_or(spent.tool_calls);
@@ -187,41 +188,41 @@ impl TreeBudget {
 }
 
 impl AgentLoop {
-    /// Returns the limit that allows no further turn, if one does.
+    /// Returns the limit that forbids another turn, if any.
     pub(super) fn limit_of_next_turn(&self) -> Option<LimitReached> {
         let max = self.config.max_turns.max(1);
         let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
         turns.or_else(|| self.limit_of_request(0, TreeBudget::exceeded))
     }
 
-    /// Takes the place of a request in the limits of the run and its tree.
+    /// Checks the limits of the run, and counts a request in the budget of its tree.
     ///
     /// # Errors
-    /// Returns the limit that admits no other request.
+    /// Returns the limit that forbids another request.
     pub(crate) fn take_request(&mut self) -> Result<(), LimitReached> {
         self.limit_of_request(0, TreeBudget::take_request).map_or(Ok(()), Err)
     }
 
-    /// Takes the place of a request for a summary in the limits of the run and its tree, beside that of the request that it is made for.
+    /// Reserves a request for a summary within the limits of the run and its tree, in addition to the request that needs the summary.
     ///
     /// # Errors
-    /// Returns the limit that admits no other request.
+    /// Returns the limit that forbids another request.
     pub(crate) fn take_summary_request(&mut self) -> Result<(), LimitReached> {
         self.limit_of_request(1, TreeBudget::take_request).map_or(Ok(()), Err)
     }
 
-    /// Returns the limit that allows no further request, after this number of requests that have a place and are not counted yet. `of_tree`
-    /// asks the limits of the tree, or takes a place there.
+    /// Returns the limit that forbids another request. `reserved` requests are made later, and are not counted yet. `of_tree` asks the budget
+    /// of the tree, or counts the request there.
     fn limit_of_request(
         &self,
-        placed: u64,
+        reserved: u64,
         of_tree: impl FnOnce(&TreeBudget) -> Option<LimitReached>,
     ) -> Option<LimitReached> {
-        let own = exceeded(&self.config.limits, self.requests + placed, &self.usage);
+        let own = exceeded(&self.config.limits, self.requests + reserved, &self.usage);
         own.or_else(|| self.budget.0.as_deref().and_then(of_tree))
     }
 
-    /// Returns whether a limit allows no further turn.
+    /// Returns whether a limit forbids another turn.
     #[cfg(feature = "runtime")]
     pub(crate) fn is_at_limit(&self) -> bool {
         self.limit_of_next_turn().is_some()

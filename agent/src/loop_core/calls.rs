@@ -20,7 +20,7 @@ const TRUNCATED: &str =
 const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
 impl AgentLoop {
-    /// Records that the call at this position is being prepared. Optional: the event follows from the result.
+    /// Records that the call at this position is being prepared. Optional: otherwise the event is emitted when the result is recorded.
     ///
     /// # Errors
     /// Returns an error if the call is not the next one of a segment that is being prepared.
@@ -65,7 +65,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records progress that the call at this position reports. Ignored after its end.
+    /// Records progress that the call at this position reports. Ignored after the end of the call.
     ///
     /// # Errors
     /// Returns an error if the call is not in the segment that runs.
@@ -130,7 +130,8 @@ impl AgentLoop {
     }
 
     pub(super) fn prepare_effect(&self) -> Step {
-        // Calls are prepared in order. The step begins after those that were prepared before it failed, or before the run was stored.
+        // Calls are prepared in order. The step leaves out those that were prepared before an earlier attempt failed, or before the run was
+        // stored.
         let is_open = |slot: &&Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let prepared = self.batch.current().iter().take_while(|slot| !is_open(slot)).count();
         let open = self.batch.current().iter().skip(prepared);
@@ -152,8 +153,9 @@ impl AgentLoop {
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    /// Takes the next step in a segment whose calls do not run: the start of a call, its end, or the results once all have ended. A listener
-    /// of the start may still send a message, and steering takes precedence over a reply that was cut. Calls that were prepared end last.
+    /// Takes one transition in a segment whose calls do not run: starts a call, ends it, or moves the results into the conversation once
+    /// all calls have ended. One at a time, because a listener of the start event may still send a message, and steering takes precedence
+    /// over a reply that was cut. Calls that were prepared end last.
     pub(super) fn skip_call(&mut self) {
         let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let find = |is_next: &dyn Fn(&Slot) -> bool| {
@@ -246,7 +248,7 @@ impl AgentLoop {
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
             Err(end) => {
-                // A call whose child ended in an earlier process.
+                // The call may have had a child that ended in an earlier process, so what the child used is counted here.
                 let name = self.batch.slots.get(at).map(|slot| slot.call.name.clone());
                 let metadata = end.outcome.metadata();
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
@@ -372,7 +374,7 @@ impl AgentLoop {
             end.edited_args.clone_from(&slot.args);
         }
         if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
-            // Two runs word the same answer differently.
+            // The answers of sub-agents are not compared, because two runs word the same answer differently.
             let is_child = self.config.tools.get(&name).is_some_and(|tool| tool.of_assistant);
             let compared = |outcome: &ToolOutcome| {
                 if is_child {
@@ -424,7 +426,7 @@ impl AgentLoop {
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// Ends the run that a call is, if it waits.
+    /// Ends the child of a call, if the child waits.
     fn end_child_of(&mut self, at: usize, end: &mut CallEnd) {
         let waits = self.batch.slots.get_mut(at).filter(|slot| matches!(slot.state, SlotState::Child(_)));
         let state = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started));
@@ -439,7 +441,8 @@ impl AgentLoop {
         self.end_child(at, child, &reason);
     }
 
-    /// Turns a request for a better call into a failure when the tool has made too many of them. Returns whether it is such a request.
+    /// Counts an outcome that asks for a better call, and turns it into a failure if no retries are left. Returns whether it is such an
+    /// outcome.
     pub(super) fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) -> bool {
         let exhausted = OutcomeCode::new("retries_exhausted");
         let (asks, was_last) = match outcome {
@@ -454,7 +457,7 @@ impl AgentLoop {
         let max = own.and_then(|tool| tool.max_retries).unwrap_or(self.config.max_retries);
         let bytes = own.and_then(|tool| tool.max_result_bytes).unwrap_or(self.config.max_result_bytes);
         let tries = self.tries.entry(tool.to_owned()).or_default();
-        // A message contains only the beginning of a long report, and a restored run has no more than the message to compare.
+        // Only the beginning of a long report is compared, because a restored run has only the message, which contains no more of it.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
             // A restored run counts the message that was stored when the tries were used up.

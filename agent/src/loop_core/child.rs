@@ -20,22 +20,23 @@ use crate::run_path::RunPath;
 #[cfg(feature = "runtime")]
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 
-/// The maximum number of runs within one another, also in a stored run.
+/// The maximum depth of nested runs, also in a stored run.
 #[cfg(feature = "runtime")]
 pub(crate) const MAX_DEPTH: u8 = 8;
-/// The handle under which the record of a call waits whose child waits.
+/// The handle in the record of a call whose child waits.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
-/// The name under which the metadata of a result has what its child used. A run that continues in another process counts it.
+/// The name in the metadata of a result for what the call's child used. A run that continues in another process counts it
+/// from there.
 pub(crate) const SPENT: &str = "spent";
 
-/// What a call of an assistant leaves behind.
+/// The state of a call's child after it was driven.
 #[cfg(feature = "runtime")]
 pub(crate) enum ChildState {
-    /// It waits, and its call with it.
+    /// The child waits, and so does its call.
     Suspended(Box<AgentLoop>),
-    /// It ended, or was given up.
+    /// The child ended or was given up. Contains what the child used.
     Ended(Box<Spent>),
 }
 
@@ -48,7 +49,7 @@ impl AgentLoop {
         })
     }
 
-    /// Returns the path of a child, of a run with this path.
+    /// Returns the path of the child in this slot, in a run with this path.
     pub(super) fn path_to(path: &RunPath, slot: &Slot, child: &AgentLoop) -> RunPath {
         path.with(&slot.call.id, &slot.call.name, &child.run)
     }
@@ -56,7 +57,7 @@ impl AgentLoop {
     /// Returns what the run and its children have used.
     pub(crate) fn spent(&self) -> Spent {
         let mut spent = self.children.as_deref().cloned().unwrap_or_default();
-        // The usage of children that ended is in that of the run.
+        // The usage of the run includes that of children that ended.
         spent.usage = self.usage.clone();
         spent.requests += self.requests;
         spent.tool_calls += self.tool_calls;
@@ -68,7 +69,7 @@ impl AgentLoop {
         spent
     }
 
-    /// Takes over what a child has used that ended.
+    /// Adds what an ended child used to the use of the run.
     pub(super) fn count_child(&mut self, mut spent: Spent) {
         self.usage += &spent.usage;
         self.turn_usage += &spent.usage;
@@ -77,13 +78,13 @@ impl AgentLoop {
         self.children.get_or_insert_default().add(&spent);
     }
 
-    /// Returns what the child of a call used that ended in an earlier process.
+    /// Returns what the child of a call used, if the child ended in an earlier process.
     pub(super) fn spent_of(&self, tool: &str, metadata: &Map<String, Value>) -> Option<Spent> {
         let is_child = self.config.tools.get(tool).is_some_and(|tool| tool.of_assistant);
         Spent::deserialize(metadata.get(SPENT).filter(|_| is_child)?).ok()
     }
 
-    /// Ends a child that waits, whose call ends. Its events come before the end of the call.
+    /// Ends a waiting child whose call ends. The events of the child precede the end of the call.
     pub(super) fn end_child(&mut self, at: usize, mut child: Box<AgentLoop>, reason: &str) {
         if let Some(slot) = self.batch.slots.get(at) {
             child.path = Self::path_to(&self.path, slot, &child);
@@ -108,7 +109,7 @@ impl AgentLoop {
     }
 }
 
-/// Returns the outcome of a call whose child does not fit the assistant any more.
+/// Returns the outcome of a call whose child no longer fits the assistant.
 #[cfg(feature = "runtime")]
 pub(crate) fn gone_child() -> ToolOutcome {
     let text = "The sub-agent was interrupted, and is not what it was. Call it again.";
@@ -117,7 +118,7 @@ pub(crate) fn gone_child() -> ToolOutcome {
 
 #[cfg(feature = "runtime")]
 impl AgentLoop {
-    /// Returns the version of its stored form.
+    /// Returns the version of the run's stored form.
     pub(crate) fn stored_version(&self) -> u32 {
         self.version
     }
@@ -150,22 +151,22 @@ impl AgentLoop {
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();
-        // Counted when its reply arrives.
+        // The run counts this request only when its reply arrives.
         spent.requests += u64::from(self.phase == Phase::CallModel);
         self.budget.0.get_or_insert_with(|| Arc::new(TreeBudget::new(limits, spent))).clone()
     }
 
-    /// Returns the tokens and cost of the run and its children, also of those that wait.
+    /// Returns the tokens and cost of the run and its children, including those that wait.
     pub(crate) fn tree_usage(&self) -> Usage {
         if self.children().next().is_none() { self.usage.clone() } else { self.spent().usage }
     }
 
-    /// Returns the number of runs within one another.
+    /// Returns how many levels of waiting children are below this run.
     pub(crate) fn depth(&self) -> usize {
         self.children().map(|(_, _, child)| child.depth() + 1).max().unwrap_or_default()
     }
 
-    /// Returns the children that wait, with the positions of their calls and their paths, of a run with this path.
+    /// Returns the waiting children, each with the position of its call and its path. `path` is that of this run.
     pub(crate) fn waiting_children(
         &self,
         path: &RunPath,
@@ -175,7 +176,7 @@ impl AgentLoop {
         })
     }
 
-    /// Adds the run of a call to a copy of this run that was made while the call ran.
+    /// Adds the run of a call to this copy of its parent, which was made while the call ran.
     pub(crate) fn embed_child(&mut self, ord: u32, mut child: Box<AgentLoop>) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) else { return };
@@ -202,13 +203,14 @@ impl AgentLoop {
         Some(child)
     }
 
-    /// Records what the call at this position leaves behind, before its end. Returns whether it waits, and so has not ended.
+    /// Records the state of the child of the call at this position, before the call's end. Returns whether the child waits,
+    /// so that the call has not ended.
     pub(crate) fn record_child(&mut self, ord: u32, state: ChildState) -> Result<bool, RecordError> {
         let at = self.running(ord)?;
         match state {
             ChildState::Ended(spent) => self.count_child(*spent),
             ChildState::Suspended(mut child) => {
-                // They follow from the run that has the child.
+                // Not stored, because both follow from the parent.
                 (child.path, child.budget) = (RunPath::default(), SharedBudget::default());
                 if let Some(slot) = self.batch.slots.get_mut(at) {
                     slot.mac = None;
@@ -222,7 +224,7 @@ impl AgentLoop {
         Ok(false)
     }
 
-    /// Lets the calls run whose children continue.
+    /// Stops waiting if calls are ready to run, because their children continue.
     pub(crate) fn continue_calls(&mut self) {
         if self.phase == Phase::Await {
             self.advance();

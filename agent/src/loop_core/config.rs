@@ -11,7 +11,7 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::registry::Registry;
 use crate::tool::value::Tool;
 
-/// The configuration of a run. All of it is part of a snapshot; an assistant that resumes one uses its own.
+/// The configuration of a run. It is part of a snapshot, but an assistant that resumes the snapshot uses its own configuration.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -77,7 +77,7 @@ impl LoopConfig {
         self
     }
 
-    /// Sets the numbers of the equal calls that are [refused and end the run](crate::AssistantBuilder::loop_guard).
+    /// Sets the number of the equal call that is [refused, and of the one that ends the run](crate::AssistantBuilder::loop_guard).
     pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
         self.loop_guard = Some(LoopGuard { refuse_at, end_at });
         self
@@ -132,7 +132,7 @@ impl Default for LoopConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageLimits {
-    /// The number of requests to the model. One that is made again, because it was too long or its reply was cut, counts again.
+    /// The number of requests to the model. A request that is made again, because it was too long or its reply was cut, counts again.
     pub requests: Option<u64>,
     /// The number of calls whose body runs. Calls beyond it fail with the code `limit`.
     pub tool_calls: Option<u64>,
@@ -165,9 +165,9 @@ impl Default for LoopGuard {
 
 /// The effect of a steering message on the calls of the turn it arrives in.
 ///
-/// It applies to messages that arrive between the poll that begins the turn and its last call. A message that was queued before, and stayed
-/// in the queue because a turn begins with one message, does not affect the calls. With every policy, each call has its result before the
-/// message is delivered.
+/// The policy applies to messages that arrive between the poll that begins the turn and its last call. A message that was queued before,
+/// and stayed in the queue because a turn begins with one message, does not affect the calls. With every policy, each call has its result
+/// before the message is delivered.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, run::SteeringPolicy};
@@ -210,7 +210,7 @@ pub(crate) struct ToolEntry {
     /// Whether the tool belongs to the run, rather than to the assistant.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_prompt: bool,
-    /// Whether a call of the tool is a run of an assistant. The loop guard then compares its arguments only.
+    /// Whether a call of the tool is a run of an assistant. The loop guard compares only the arguments of such calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_assistant: bool,
 }

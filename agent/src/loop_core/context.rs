@@ -1,4 +1,4 @@
-//! Changes of what the model is sent of the conversation, and other events before a request.
+//! Changes of the view of the conversation that the model is sent, and other events before a request.
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;
@@ -10,7 +10,7 @@ use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 /// The error of a reply after which the request was made again.
 const REPLACED: &str = "the reply was cut before it was complete, so the request was made again";
 
-/// Whether this reply was followed by another one to the same request.
+/// Whether this reply was followed by another reply to the same request.
 pub(super) fn is_replaced(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Error && reply.error.as_deref() == Some(REPLACED)
 }
@@ -21,7 +21,7 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change whose summary was made outside of the steps of this process. Its usage counts for the run.
+    /// Records a change whose summary was made outside of the steps of this process. The usage of the summary counts for the run.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -33,7 +33,7 @@ impl AgentLoop {
         self.record_view_change(change);
     }
 
-    /// Counts a request for a summary whose place was taken.
+    /// Counts a request for a summary that was reserved.
     pub(crate) fn record_summary_request(&mut self, usage: &Usage) {
         self.requests += 1;
         self.usage += usage;
@@ -42,7 +42,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the limit that the tokens so far have reached. The place of the next request is taken already.
+    /// Returns the limit that the tokens so far have reached. Requests are not checked, because the next one is already counted.
     pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
         exceeded(&self.config.limits, 0, &self.usage).or_else(of_tree)
@@ -53,8 +53,8 @@ impl AgentLoop {
         self.count_request(&Usage::default());
     }
 
-    /// Records a reply that was cut, before the request is made again with fewer messages or with more room for the reply. It stays in the conversation as
-    /// one that failed, so that no request contains it and none of its calls count.
+    /// Records a reply that was cut, before the request is made again with fewer messages or with more room for the reply. The reply stays
+    /// in the conversation as a failed one, so that no request contains it and none of its calls count.
     ///
     /// # Errors
     /// Returns an error if the run does not wait for a reply.

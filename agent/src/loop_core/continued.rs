@@ -3,14 +3,14 @@
 use super::{AgentLoop, Limit, LimitReached};
 use crate::message::{AssistantMessage, StopReason};
 
-/// The number of times in a row that a paused reply is continued.
+/// The maximum number of successive continuations of a paused reply.
 const MAX_PAUSES: u32 = 10;
 
 impl AgentLoop {
     /// Counts the continuations that this reply needs. A provider that pauses again and again ends the run.
     pub(super) fn count_continuation(&mut self, reply: &AssistantMessage) {
         let is_paused = reply.stop_reason == StopReason::Pause;
-        // At the end of the window there is no room for more.
+        // A full context window has no room for a continuation.
         let is_long = self.batch.is_cut && reply.stop_reason != StopReason::ContextFull;
         let has_text = || self.batch.slots.is_empty() && !reply.text().is_empty();
         let continues = is_long && self.config.continue_length > 0 && has_text();

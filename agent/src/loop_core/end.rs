@@ -149,7 +149,7 @@ pub struct LimitReached {
     pub allowed: f64,
     /// The used amount, in the same unit.
     pub used: f64,
-    /// The name of the budget that has too little left, if it is one.
+    /// The name of the budget, if the limit is a budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Arc<str>>,
 }
@@ -244,8 +244,8 @@ limits! {
     Cost = "cost", "units of money";
     /// The calls that repeat an earlier call.
     RepeatedCalls = "repeated_calls", "repeated calls";
-    /// A budget that runs share. The error of the last reply has its name.
+    /// A budget that runs share. The error of the last reply names the budget.
     Budget = "budget", "units of a budget";
-    /// The continuations in a row of a reply that its provider paused.
+    /// The successive continuations of a reply that its provider paused.
     Continuations = "continuations", "continuations";
 }

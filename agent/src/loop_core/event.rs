@@ -13,10 +13,10 @@ use crate::tool::question::Question;
 
 /// An event of a run.
 ///
-/// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`, for user interfaces and logs. It has no
-/// [secret arguments](crate::guide::arguments#secrets): each is `"[secret]"`, and the deltas of a reply contain no arguments of a tool with
-/// secret ones. If any tool has secret arguments, the same holds for calls of unknown tools. The fields of an event in memory have all
-/// arguments, and [`with_secrets`](Self::with_secrets) writes them.
+/// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`, for user interfaces and logs. The JSON has no [secret
+/// arguments](crate::guide::arguments#secrets): each is `"[secret]"`, and the deltas of a reply contain no arguments of a tool with secret
+/// ones. If any tool has secret arguments, the same holds for calls of unknown tools. The fields of an event in memory have all arguments,
+/// and [`with_secrets`](Self::with_secrets) writes them.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, Value};
@@ -47,7 +47,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether the event is one of the run itself, and not of a [sub-agent](RunPath) within it. A listener that prints text looks at these alone.
+    /// Whether the event belongs to the run itself, and not to a [sub-agent](RunPath). A listener that prints text prints only such events.
     ///
     /// ```
     /// use agent::{Assistant, EventKind, ScriptedModel, model::reply};
@@ -71,7 +71,7 @@ impl Event {
         self.path.is_root()
     }
 
-    /// Returns the text that the reply of the run itself grows by; `None` for events of sub-agents, and all others.
+    /// Returns the text by which the reply of the run itself grows, or `None` for every other event, also of a sub-agent.
     pub fn text_delta(&self) -> Option<&str> {
         match &self.kind {
             EventKind::MessageUpdate { update } if self.is_own() => update.text_delta(),
@@ -82,7 +82,7 @@ impl Event {
 
 #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
 impl Event {
-    /// Returns arguments of a call as they may be shown.
+    /// Returns the arguments of a call without secrets.
     pub(crate) fn without_secrets(&self, tool: &str, args: &ToolArguments) -> ToolArguments {
         self.shown.secrets.arguments(tool, args).unwrap_or_else(|| args.clone())
     }
@@ -90,7 +90,7 @@ impl Event {
 
 #[cfg(all(feature = "runtime", any(feature = "ui-ai-sdk", feature = "ui-ag-ui")))]
 impl Event {
-    /// Creates an event that no loop emitted, for a reader that treats secrets itself.
+    /// Creates an event outside of a loop, for a reader that withholds secrets itself.
     pub(crate) fn new(run_id: Arc<str>, turn: u32, seq: u64, kind: EventKind) -> Self {
         Self { run_id, turn, seq, path: RunPath::default(), kind, shown: EventSecrets::default() }
     }
@@ -265,44 +265,44 @@ pub enum EventKind {
         /// The usage of the run.
         usage: Usage,
     },
-    /// The next request has more than 90 % of the tokens that it may have. Emitted again only after it had fewer.
+    /// The next request has more than 90 % of the tokens that it may have. Emitted again only after a request had fewer.
     #[non_exhaustive]
     ContextNear {
-        /// The tokens that it has, as an estimate.
+        /// The estimated tokens of the request.
         used: u64,
-        /// The tokens that it may have.
+        /// The tokens that the request may have.
         usable: u64,
     },
-    /// Results were replaced by a line each in what the model is sent. The conversation keeps them.
+    /// From now on, some results are sent to the model as one line each. The conversation keeps them.
     #[non_exhaustive]
     ContextCleared {
         /// The number of results.
         results: usize,
-        /// The tokens of the next request before, as an estimate.
+        /// The estimated tokens of the next request before the change.
         tokens_before: u64,
-        /// The tokens afterwards, as an estimate.
+        /// The estimated tokens of the next request after the change.
         tokens_after: u64,
         /// The number of the change in the conversation, counted from 1.
         generation: u32,
     },
-    /// A model is asked for a summary that replaces the earlier messages in what the model is sent.
+    /// A model is asked for a summary, which the model of the run is then sent instead of the earlier messages.
     #[non_exhaustive]
     CompactionStart {
-        /// The reason: `size`, `too_long` after the provider refused the request, or `asked`.
+        /// The reason: `size`, or `too_long` after the provider refused the request.
         reason: &'static str,
         /// The number of messages that the summary will replace.
         messages: usize,
-        /// The tokens of the next request, as an estimate.
+        /// The estimated tokens of the next request.
         tokens: u64,
     },
-    /// The summary replaces the messages, or there is an error and the view of the conversation is as it was.
+    /// The summary replaces the messages, or it failed and the view of the conversation is unchanged.
     #[non_exhaustive]
     CompactionEnd {
-        /// The tokens of the next request before, as an estimate.
+        /// The estimated tokens of the next request before the change.
         tokens_before: u64,
-        /// The tokens afterwards, as an estimate.
+        /// The estimated tokens of the next request after the change.
         tokens_after: u64,
-        /// What the requests for the summary used. It is a part of the usage of the run.
+        /// The usage of the requests for the summary. It is part of the usage of the run.
         usage: Usage,
         /// The model that was asked.
         model: String,
@@ -319,7 +319,7 @@ pub enum EventKind {
     /// [`Fallback`](crate::model::Fallback), before it was sent.
     #[non_exhaustive]
     RequestDelayed {
-        /// The time that it waited, in milliseconds.
+        /// The time that the request waited, in milliseconds.
         waited_ms: u64,
         /// The limit: `requests`, `tokens`, `concurrency`, or `provider` after a rate limit of the provider.
         limit: String,
@@ -332,14 +332,14 @@ pub enum EventKind {
         /// The share that is spent, as a number between 0 and 1.
         share: f64,
     },
-    /// Another model than that of the last reply answers.
+    /// The model that answers is not that of the last reply.
     #[non_exhaustive]
     ModelSwitched {
         /// The model of the last reply, as `PROVIDER/MODEL`.
         from: String,
         /// The model that answers.
         to: String,
-        /// The parts of the conversation that it is not sent.
+        /// The parts of the conversation that the new model is not sent.
         losses: HandOffLosses,
     },
 }

@@ -78,7 +78,7 @@ impl Event {
         WithSecrets(self)
     }
 
-    /// Returns the arguments of a call as the JSON of this event has them.
+    /// Returns the arguments of a call as the JSON of this event shows them.
     #[cfg(feature = "testing")]
     pub(crate) fn shown_args<'a>(&self, tool: &str, args: &'a ToolArguments) -> Cow<'a, ToolArguments> {
         shown_args(&self.shown, tool, args)

@@ -11,7 +11,8 @@ use crate::tool::outcome::ToolOutcome;
 
 /// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
 ///
-/// It has 128 bits and is the same on every machine. Packed, because each run holds some, and the alignment of 16 bytes is padding.
+/// It has 128 bits and is the same on every machine. Packed, because an alignment of 16 bytes would add padding to each signature that a
+/// run holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(Rust, packed(8))]
 pub(crate) struct Signature(u128);

@@ -33,10 +33,10 @@ pub struct ModelReply {
     /// The limit because of which the driver ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
-    /// The message of the provider, if it refused the request as too long without any reply. Journals keep it.
+    /// The message of the provider, if the provider refused the request as too long without any reply. Journals keep this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
-    /// What happened to the request before it was sent. Journals keep it, for the events of the run.
+    /// What happened to the request before it was sent. Journals keep these notices, for the events of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<RequestNotice>,
 }
@@ -48,7 +48,7 @@ impl ModelReply {
     }
 }
 
-/// What follows for a call before it runs, as engines remember it.
+/// The result of preparing a call, as engines remember it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Prepared {
@@ -99,7 +99,7 @@ pub struct Ready {
 
 impl Ready {
     /// Lets the loop compare the call with earlier ones, by its tool and its validated arguments, whatever the order of their keys. Without
-    /// it, the call may be repeated.
+    /// this, the call may be repeated.
     pub fn guarded(mut self, tool: &str, args: &Value) -> Self {
         self.signature = Some(Signature::of(tool, args));
         self
@@ -273,7 +273,7 @@ pub enum RecordError {
         /// The position of the call.
         ord: u32,
     },
-    /// A queue has a message that only a reply or a call can add.
+    /// A queue contains a message of a role that only replies and calls add.
     #[error("a queue cannot have a message of the role {role}")]
     #[non_exhaustive]
     WrongRole {

@@ -5,8 +5,8 @@
 //! [`take_event`](AgentLoop::take_event); they are the same under every driver. The loop holds only names and plain data, so a run can be
 //! stored between any two steps and continued elsewhere.
 //!
-//! [`steps::drive`](crate::steps::drive) drives a run, that of an [`Assistant`](crate::Assistant) and that of your own
-//! [`Steps`](crate::steps::Steps). Without it, match on [`Step`]:
+//! [`steps::drive`](crate::steps::drive) drives any run: that of an [`Assistant`](crate::Assistant), or one with your own
+//! [`Steps`](crate::steps::Steps). To drive a run without it, match on [`Step`]:
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, LoopConfig, ModelReply, Step};

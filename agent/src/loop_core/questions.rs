@@ -37,14 +37,14 @@ impl AgentLoop {
         slots.map(|(at, slot)| (u32::try_from(at).unwrap_or(u32::MAX), questions_of(slot)))
     }
 
-    /// Returns the inputs that a call had, for its body.
+    /// Returns the inputs to the questions of a call, for its body.
     #[cfg(feature = "runtime")]
     pub(crate) fn inputs_of(&self, ord: u32) -> &[RecordedInput] {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get(at));
         slot.map(|slot| &*slot.inputs).unwrap_or_default()
     }
 
-    /// Records that a call waits, because its tool asked questions. Its end follows.
+    /// Records that a call waits, because its tool asked questions. The end of the call is recorded later.
     ///
     /// # Errors
     /// Returns an error if the call is not in the segment that runs.
@@ -63,7 +63,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the inputs to the questions of a call, which runs again.
+    /// Records the inputs to the questions of a call, so that the call runs again.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_inputs(&mut self, ord: u32, inputs: Vec<QuestionInput>) {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
@@ -76,7 +76,7 @@ impl AgentLoop {
         let mut resolved = Vec::with_capacity(questions.len());
         for (question, input) in questions.into_iter().zip(inputs) {
             resolved.push((question.request_id.clone(), matches!(input, QuestionInput::Accept(_))));
-            // One that was refused is asked again, with the same number.
+            // A question whose input was refused is asked again with the same number. The new input replaces the old one.
             slot.inputs.retain(|earlier| earlier.question.number != question.number);
             slot.inputs.push(RecordedInput { question, input });
         }

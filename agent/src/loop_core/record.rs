@@ -35,7 +35,7 @@ impl RecordedTurn {
         Self::default()
     }
 
-    /// Sets the text of the model beside the calls.
+    /// Sets the text of the model's message that contains the calls.
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
         self
@@ -83,7 +83,7 @@ impl AgentLoop {
     /// ```
     ///
     /// # Errors
-    /// Fails if the run has already begun in another way. The run is unchanged then.
+    /// Fails, and leaves the run unchanged, if the run has already begun in another way.
     pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), RecordError> {
         if self.phase != Phase::PollFirst {
             return Err(RecordError::WrongKind { wanted: self.phase.expected() });

@@ -1,4 +1,4 @@
-//! The loop: what has to happen next, one method for each kind of result that a driver records, the transitions that follow, and their events.
+//! The loop: the next step, a method for each kind of result that a driver records, and the transitions that follow, with their events.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl AgentLoop {
                 Step::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
             }
             Phase::Prepare => self.prepare_effect(),
-            // Only a driver that is about to take a step sees this phase.
+            // A transition ends this phase, so no calls are prepared.
             Phase::Skip => Step::Prepare {
                 key: self.key(StepKind::Prepare, self.batch.segment.start),
                 calls: Vec::new(),
@@ -133,7 +133,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records that the reply has begun, with the message in its initial, empty state. Optional: the events follow from the reply.
+    /// Records that the reply has begun, with the message in its initial, empty state. Optional: otherwise the event is emitted when the
+    /// reply is recorded.
     ///
     /// # Errors
     /// Returns an error if the run does not wait for a reply.
@@ -189,7 +190,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Says that messages wait for the run while its turn ends. If a limit or the decision ends the run now, it was not complete.
+    /// Records that messages wait for the run while its turn ends. If a limit or the decision ends the run now, its end is not
+    /// [`End::Completed`].
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, End, LoopConfig, ModelReply, Step};
@@ -208,8 +210,8 @@ impl AgentLoop {
         self.expects_messages = true;
     }
 
-    /// Records that a steering message arrived. Depending on the [policy](super::SteeringPolicy), it takes precedence over calls that have
-    /// not begun: they are skipped, and no decision on them is waited for.
+    /// Records that a steering message arrived. Depending on the [policy](super::SteeringPolicy), the message takes precedence over calls
+    /// that have not begun: these calls are skipped, and decisions on them are no longer awaited.
     pub fn steered(&mut self) {
         if !self.config.may_be_steered() {
             return;
@@ -274,7 +276,7 @@ impl AgentLoop {
         self.settle();
     }
 
-    /// Returns what has to happen next, or `None` if a transition has to be taken before.
+    /// Returns the next step, or `None` if a transition comes before it.
     pub(crate) fn next_if_settled(&self) -> Option<Step> {
         self.transition().is_none().then(|| self.next())
     }
@@ -443,7 +445,7 @@ impl AgentLoop {
         }
         match self.limit_of_next_turn() {
             Some(reached) if continues => self.finish(End::Limit(reached)),
-            // A message that arrived since is ignored, because the limit allows no request that would answer it.
+            // A message that arrived in the meantime is ignored, because the limit allows no request that would answer it.
             Some(_) => self.finish(End::Completed),
             None => self.phase = Phase::PollSteering(decision == Some(true)),
         }
@@ -479,12 +481,12 @@ impl AgentLoop {
     }
 }
 
-/// A change that needs no waiting.
+/// A transition that needs no result of a driver.
 enum Transition {
-    /// The next call of a segment of which no call runs ends.
+    /// The next call of a segment whose calls do not run is started or ended.
     Skip,
-    /// Nothing is open in this phase.
+    /// No call is open in this phase, so the loop leaves it.
     Leave,
-    /// The run ends like this, which is announced.
+    /// The run ends in this way, and `agent_end` is emitted.
     End(End),
 }

@@ -19,13 +19,14 @@ pub(crate) struct StoredMessage {
     pub(crate) message: Arc<Message>,
     /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
-    /// How the call of a result affects the run. Messages do not have it; records do.
+    /// How the call of a result affects the run. Records contain it, messages do not.
     pub(crate) control: Control,
 }
 
 impl AgentLoop {
     /// Returns the run that added these messages to a conversation. It is [suspended](Self::is_suspended) before the first step whose
-    /// result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if it would have ended.
+    /// result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if the run would have
+    /// ended.
     pub(crate) fn restore(
         run: Arc<str>,
         config: Arc<LoopConfig>,
@@ -90,7 +91,7 @@ impl AgentLoop {
         if core.end().is_some() {
             return None;
         }
-        // The replayed messages may be spelled differently, so the stored ones are used.
+        // The replayed messages may be spelled differently, so the stored messages are used.
         let added = core.conversation.shared().get(before.len() + stored.len()..)?;
         let messages = before.iter().cloned().chain(stored.iter().map(|stored| stored.message.clone()));
         core.conversation = messages.chain(added.iter().cloned()).collect::<Conversation>();
@@ -98,7 +99,7 @@ impl AgentLoop {
         Some(core)
     }
 
-    /// Returns what a run with this configuration has used that added these messages and ended.
+    /// Returns the use of an ended run with this configuration, from the messages that the run added.
     pub(crate) fn spent_for(config: Arc<LoopConfig>, added: &[Arc<Message>]) -> Spent {
         let mut run = Self::begin("".into(), config, Conversation::new(), Vec::new(), true);
         for message in added {
@@ -119,8 +120,8 @@ impl AgentLoop {
         run.spent()
     }
 
-    /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. An outcome that was
-    /// counted is replaced by a failure, because the loop would count it once more. Its text is in the stored message.
+    /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. A counted outcome is
+    /// replaced by a failure, so that the loop does not count it again. The text of the outcome is in the stored message.
     fn count_tries(&mut self, calls: &[Arc<ToolCall>], outcomes: &mut [ToolOutcome]) {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
@@ -148,7 +149,7 @@ fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
     messages.iter().map(|stored| stored.message.clone()).collect()
 }
 
-/// Returns the outcome of a call, as far as its result message has it.
+/// Returns the outcome of a call, as far as its result message contains it.
 pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     let text = || result.text();
     let code = || result.code.clone().unwrap_or_default();

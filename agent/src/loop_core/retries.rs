@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The maximum number of tries, including those with progress, as a multiple of the allowed retries.
 const WITH_PROGRESS: u32 = 3;
 
-/// The calls of one tool in a run that were refused, or that the tool sent back.
+/// The tries of one tool in a run: calls that were refused, and calls after which the tool asked for another call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ToolRetries {
     /// The number of tries.
@@ -19,8 +19,8 @@ pub(super) struct ToolRetries {
 }
 
 impl ToolRetries {
-    /// Registers a try with its report. Returns whether it is progress: its issues are a proper subset of those of the best try, or all of
-    /// them are new.
+    /// Registers a try with its report. Returns whether the try is progress: its issues are a proper subset of those of the best try, or
+    /// all its issues are new.
     pub(super) fn register(&mut self, report: &str) -> bool {
         let now = issues(report);
         let is_first = self.all == 0;

@@ -13,7 +13,7 @@ use crate::tool::secrets::SecretArguments;
 
 impl AgentLoop {
     /// Adds a value to the state of the run, under a name. It is stored with the run as JSON. [`drive`](crate::steps::drive)rs read it with
-    /// [`serialized_state`](Self::serialized_state); an [`Assistant`](crate::AssistantBuilder::serialized_state) does it by itself.
+    /// [`serialized_state`](Self::serialized_state); an [`Assistant`](crate::AssistantBuilder::serialized_state) reads it itself.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};

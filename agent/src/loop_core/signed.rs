@@ -1,4 +1,4 @@
-//! The state of a stored run that its signatures bind.
+//! The state of a stored run that its signatures cover.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::waiting::SignedCall;
 use crate::message::Usage;
 
 impl AgentLoop {
-    /// Signs the run before it is stored: each call that may still run, of its children too, and the state of all of them.
+    /// Signs the run before it is stored: each call that may still run, also in its children, and the state of the whole tree.
     #[cfg(feature = "approvals-signed")]
     pub(crate) fn sign(&mut self, call: &dyn Fn(&SignedCall) -> String, state: &dyn Fn(&Value) -> String) {
         self.unsign();
@@ -54,7 +54,7 @@ impl AgentLoop {
     /// Returns everything that determines the next steps of the run, except for the texts of the conversation, and for the configuration,
     /// which is that of the assistant.
     ///
-    /// Where a child waits, it is the whole stored form, at every depth: the application sees the conversation of the root alone.
+    /// If a child waits, the whole stored form is returned, because the application sees only the conversation of the root.
     pub(crate) fn signed_state(&self) -> Value {
         if self.children().next().is_some() {
             let mut whole = self.clone();
@@ -160,7 +160,7 @@ fn rounded(value: Value) -> Value {
 }
 
 fn usage(usage: &Usage) -> Value {
-    // Prices are mostly whole nanos, where `floor` depends on the last digit of the float. The offset moves them away from there.
+    // Prices are mostly whole nanos, where `floor` depends on the last digit of the float. The offset moves them off these boundaries.
     let nanos = usage.cost.map(|cost| format!("{}", (cost.total * 1e9 + 0.381_966).floor()));
     json!([
         usage.input,

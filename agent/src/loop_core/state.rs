@@ -57,7 +57,7 @@ pub enum StateError {
     Missing {
         /// The name of the state.
         name: String,
-        /// The name of its type.
+        /// The name of the state's type.
         state: &'static str,
     },
     /// The value cannot be written as JSON.
@@ -154,7 +154,8 @@ pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<
     Err(StateError::Invalid { name: name.to_owned(), state: type_name::<T>(), reason })
 }
 
-/// Returns the message of an error without the value, which may be secret. Of a message whose form is not known, only a general sentence is returned.
+/// Returns the message of an error without the value, which may be secret. For a message of an unknown form, a general sentence is
+/// returned.
 fn reason(message: &str, text: &str) -> String {
     // Serde quotes the value between its kind and what was expected.
     const KINDS: [&str; 14] = [
@@ -182,7 +183,7 @@ fn reason(message: &str, text: &str) -> String {
         }
         _ => None,
     };
-    // An error of the application may look like one of serde.
+    // An error of the application may look like an error of serde.
     let value = serde_json::from_str(text).unwrap_or_default();
     reason
         .filter(|reason| !contains_value(reason, &value))

@@ -82,12 +82,12 @@ pub enum Step {
         /// A summary of the turn.
         summary: TurnSummary,
     },
-    /// Nothing: the run is over.
+    /// Do nothing: the run is over.
     Done(End),
 }
 
 impl Step {
-    /// Whether its calls have not begun.
+    /// Whether the step has calls, and none of them has begun.
     pub(crate) fn has_unstarted_calls(&self) -> bool {
         matches!(self, Self::Prepare { .. } | Self::Approve { .. } | Self::CallTools { .. })
     }
@@ -115,8 +115,8 @@ pub enum Queue {
 
 /// A call that waits for a decision.
 ///
-/// It can be stored and sent to the person who decides, and comes back with the decision. Its call, its JSON and its `Debug` text
-/// show `"[secret]"` in the place of [secret arguments](crate::guide::arguments#secrets); the decision still covers the real values.
+/// It can be stored and sent to the person who decides, and comes back with the decision. Its call, its JSON and its `Debug` text show
+/// `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets); the decision still covers the real values.
 /// [`args_with_secrets`](Self::args_with_secrets) returns them in the process that has the run.
 ///
 /// ```
@@ -142,7 +142,7 @@ pub struct ApprovalRequest {
     /// The place of the run that asks, in its tree: empty, unless the run is that of a sub-agent.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
     pub path: RunPath,
-    /// The call, with the validated arguments. Secret ones are withheld.
+    /// The call, with the validated arguments. Secret arguments are withheld.
     pub call: ToolCall,
     /// The fingerprint of the tool's schema at the time of the request.
     #[serde(with = "whole")]
@@ -221,7 +221,8 @@ impl ApprovalRequest {
         }
     }
 
-    /// Returns the validated arguments including the secret ones, or `None` if the request was read from JSON, which withholds those.
+    /// Returns the validated arguments including the secret ones, or `None` if the request was read from JSON, which does not contain the
+    /// secret ones.
     ///
     /// ```
     /// use agent::run::ApprovalRequest;
@@ -300,15 +301,15 @@ pub enum PendingCall {
         tool: String,
         /// The id of the request.
         request_id: String,
-        /// The arguments that a person is shown, without secrets, if the run is that of a sub-agent. Otherwise they are in the
-        /// [event](crate::EventKind::ApprovalRequired) before.
+        /// The arguments that a person is shown, without secrets, if the run is that of a sub-agent. The arguments of the root run are in
+        /// its earlier [event](crate::EventKind::ApprovalRequired).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<ToolArguments>,
         /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
         #[serde(default, skip_serializing_if = "RunPath::is_root")]
         path: RunPath,
     },
-    /// The call waits for what a person says to a question of its tool.
+    /// The call waits for a person's input to a question of its tool.
     #[non_exhaustive]
     Question {
         /// The call's id.

@@ -40,7 +40,7 @@ fn parts_without_text_stay() {
     assert_eq!(result.structured, None);
 }
 
-/// Runs whose tools refuse calls or ask for others, stored and restored at every step.
+/// Runs whose tools refuse calls or ask for other calls, stored and restored at every step.
 mod tries {
     use std::sync::Arc;
 

@@ -33,7 +33,8 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(request).collect()
     }
 
-    /// Returns the id of the request to decide on a call: the text of its step's key, and from the second request on its number.
+    /// Returns the id of the request to decide on a call: the text of its step's key, followed by the number of the request from
+    /// the second one on.
     pub(super) fn request_id(&self, at: usize) -> String {
         let asked_again = self.batch.slots.get(at).map_or(0, |slot| slot.asked_again);
         request_id(&self.key(StepKind::Approval, at), asked_again)
@@ -43,7 +44,8 @@ impl AgentLoop {
         self.config.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
-    /// Returns the decisions that the run and its children wait for, in call order, or none if they wait for something else.
+    /// Returns the requests for decisions that the run and its children wait for, in call order; none if they wait for something
+    /// else.
     pub fn approval_requests(&self) -> Vec<ApprovalRequest> {
         let mut requests = Vec::new();
         self.visit(&self.path, &mut |run, path| {
@@ -77,13 +79,14 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(one).collect()
     }
 
-    /// Returns the calls that were validated and have not run. They run when the run continues, or when they are allowed.
+    /// Returns the calls that were validated and have not run. Such a call runs when the run continues, or when the call is
+    /// allowed.
     #[cfg(feature = "runtime")]
     pub(crate) fn checked_calls(&self) -> impl Iterator<Item = SignedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // It runs again when its questions are answered.
+                // A call with questions runs again when they have their inputs.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };
@@ -181,17 +184,17 @@ impl AgentLoop {
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug)]
 pub(crate) struct SignedCall {
-    /// Its position in the batch.
+    /// The position of the call in the batch.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) at: usize,
-    /// The id of the request for a decision on it.
+    /// The id of the request for a decision on the call.
     pub(crate) request_id: String,
-    /// The key of its step.
+    /// The key of the call's step.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.
     pub(crate) call: ToolCall,
-    /// The fingerprint of its tool's schema.
+    /// The fingerprint of the schema of the call's tool.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
     /// The validated arguments, if the call needs a decision.

@@ -1,4 +1,4 @@
-//! Answers of a type or with a schema: what a prompt asks for, and what its run returns.
+//! Answers of a type or with a schema: the answer that a prompt asks for and that its run returns.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::tool::arguments::Argument;
 
 /// The answer that a prompt asks for.
 pub(super) struct TypedAnswer<T> {
-    /// What the run asks the model for. `None` if any answer will do.
+    /// The answer that the run expects; `None` if any answer is accepted.
     pub(super) expected: Option<Arc<ExpectedOutput>>,
     read: Box<dyn FnOnce(RunOutput) -> Result<RunOutput<T>, RunError> + Send>,
 }
 
 impl TypedAnswer<()> {
-    /// Any answer will do.
+    /// Accepts any answer.
     pub(super) fn any() -> Self {
         Self { expected: None, read: Box::new(Ok) }
     }
@@ -53,8 +53,8 @@ impl Prompt {
     ///
     /// A model with structured output receives the schema, and any other model a tool whose arguments are the answer. In both cases the
     /// answer is parsed like the arguments of a tool. An answer that does not fit is sent back with a report, as often as refused arguments
-    /// of a tool are. If it still does not fit then, the prompt fails with [`RunError::Output`]; if the run is suspended, with
-    /// [`RunError::Suspended`].
+    /// of a tool. If the last answer does not fit either, the prompt fails with [`RunError::Output`]. If the run is suspended, the prompt
+    /// fails with [`RunError::Suspended`].
     ///
     /// ```
     /// use agent::model::reply;
@@ -80,11 +80,12 @@ impl Prompt {
         self.asking(AnswerReader::new().map(TypedAnswer::new))
     }
 
-    /// Asks for an answer that fits a JSON Schema, where no Rust type describes it. It is requested, checked and sent back like
-    /// [one of a type](Self::output). An answer that is not an object is requested as the field `result` of one.
+    /// Asks for an answer that fits a JSON Schema, if no Rust type describes it. The answer is requested, checked and sent back like [one
+    /// of a type](Self::output). If the answer is not an object, the model is asked for an object that has the answer as its field
+    /// `result`.
     ///
-    /// To ask for the same answer in every run of an assistant, set the schema [in its
-    /// requests](super::AssistantBuilder::request); then it is in [`RunOutput::answer`].
+    /// To ask for the same answer in every run of an assistant, set the schema [in its requests](super::AssistantBuilder::request); the
+    /// answer is then in [`RunOutput::answer`].
     ///
     /// ```
     /// use agent::model::{OutputSchema, reply};

@@ -52,19 +52,19 @@ pub(super) struct ReplyStream {
     budgeted: Option<Box<BudgetedReply>>,
 }
 
-/// What is needed to begin a reply whose cost is reserved first.
+/// The parts of a reply that is requested only once its cost is reserved.
 struct BudgetedReply {
     gate: BudgetGate,
     model: Arc<dyn Model>,
     step: StepCx,
-    /// Whether the reply has ended, with this error.
+    /// Whether the reply has ended. If it failed, `error` is set.
     has_ended: bool,
     error: Option<ModelError>,
 }
 
 impl ReplyStream {
     /// Polls for the next event, or `None` at the end. A cancelled stream ends by itself, unless its model ignores the token. Not
-    /// asynchronous, because an event is large, and a future would move it once more.
+    /// asynchronous, because an event is large, and a future would move the event once more.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
@@ -188,7 +188,7 @@ impl Performer {
             Err(error) => (Some(vec![Err(error)]), None),
         };
         let start = || match first {
-            // Stands for the reply until the request may be sent.
+            // A placeholder for the reply, until the request may be sent.
             Some(events) => ModelStream::from_events(&step, model.info(), events),
             None => model.stream(&step, request),
         };
@@ -220,7 +220,7 @@ impl Performer {
         }
     }
 
-    /// Returns what is needed to reserve the cost of a request first; `None` if there are no budgets.
+    /// Returns the parts that reserve the cost of a request before it is sent, or `None` without budgets.
     fn budgeted(
         &self,
         step: &StepCx,
@@ -272,7 +272,7 @@ impl Performer {
     /// Returns one whole reply, in one attempt.
     ///
     /// # Errors
-    /// Another attempt may succeed. Any other failure is a failed reply.
+    /// Returns an error that another attempt may avoid. Any other failure is returned as a failed reply.
     #[cfg(feature = "durable-restate")]
     pub(crate) async fn whole_reply(
         &self,
@@ -317,8 +317,8 @@ impl Performer {
         }
     }
 
-    /// Returns the error of a request that was too long, if the context is managed: the provider refused it, or the window ended within the
-    /// reply.
+    /// Returns the error of a request that was too long, if the context is managed: the provider refused the request, or the window ended
+    /// within the reply.
     pub(super) fn overflow(
         &self,
         reply: &AssistantMessage,
@@ -393,7 +393,7 @@ impl Config {
         MessageList::from(shown).with_slot(messages.slot().clone())
     }
 
-    /// Returns a result in the form that its tool gives it now, if it was stored in another one.
+    /// Returns a result in the form that its tool gives it now, if the result was stored in another form.
     fn shown_result(
         &self,
         reply: &AssistantMessage,
@@ -410,7 +410,7 @@ impl Config {
         Some(shown)
     }
 
-    /// Returns the message as it is sent to a model: hooks decide about the application's own messages.
+    /// Returns the message as it is sent to a model: hooks convert the application's own messages.
     fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
         let Message::Custom(custom) = &**message else { return message.clone() };
         if is_continuation(custom) {

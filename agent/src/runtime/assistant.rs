@@ -23,7 +23,7 @@ use crate::tool::registry::Registry;
 /// A model with tools and a conversation.
 ///
 /// An assistant answers one prompt at a time, and each prompt continues the same conversation. Cloning is cheap: a clone is a handle to the
-/// same assistant. [`fork`](Self::fork) creates an independent one. Prompts need a tokio runtime with its timer enabled.
+/// same assistant. [`fork`](Self::fork) creates an independent assistant. Prompts need a tokio runtime with its timer enabled.
 ///
 /// ```
 /// use agent::Assistant;
@@ -52,7 +52,7 @@ tokio::task_local! {
 
 struct SharedAssistant {
     config: Arc<Config>,
-    /// Made when it is first used.
+    /// Created at its first use.
     cache: OnceLock<ResultCache>,
     state: Mutex<AssistantState>,
     idle: Notify,
@@ -71,7 +71,7 @@ pub(super) struct AssistantState {
     pub(super) steering: MessageQueue,
     pub(super) follow_ups: MessageQueue,
     pub(super) listeners: Listeners,
-    /// The conversation as the model is sent it, kept from request to request.
+    /// The conversation in the form that the model is sent, kept from request to request.
     pub(super) hand_off: HandOff,
     /// The view of the conversation, if the context is managed.
     pub(super) context: ContextState,
@@ -89,7 +89,7 @@ pub(super) struct AssistantRun {
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
     pub(super) growing: Option<GrowingReply>,
-    /// Copies the run with those within it, once there were some.
+    /// Copies the run with its children. Set once the run has had a child.
     pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
 
@@ -139,8 +139,8 @@ impl Assistant {
         fork
     }
 
-    /// Creates another assistant like [`fork`](Self::fork), with this conversation instead of a copy of its own: for example what one assistant
-    /// hands over to another. A conversation that is not sound is repaired with the next prompt.
+    /// Creates another assistant like [`fork`](Self::fork), with this conversation instead of a copy: for example a conversation that
+    /// another assistant hands over. A conversation that is not sound is repaired with the next prompt.
     ///
     /// ```
     /// use agent::message::{Conversation, Message};
@@ -165,7 +165,8 @@ impl Assistant {
         receipt
     }
 
-    /// Queues a message that is read when the run would otherwise end. While the assistant is idle, it waits for the end of the next run.
+    /// Queues a message that is read when the run would otherwise end. While the assistant is idle, the message waits for the end of the
+    /// next run.
     pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
         self.state().follow_ups.push(message.into())
     }
@@ -245,7 +246,8 @@ impl Assistant {
 
     /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages stay in their queues.
     ///
-    /// A [stream](super::Prompt::stream) is the current run from its first poll on. Its [handle](super::Run::handle) cancels it before that too.
+    /// A [stream](super::Prompt::stream) is the current run from its first poll on. Its [handle](super::Run::handle) can cancel it before
+    /// that, too.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
@@ -255,8 +257,8 @@ impl Assistant {
 
     /// Waits until no prompt is being answered and every listener has returned.
     ///
-    /// A run waits for its listeners, hooks and tools, so it cannot end while one of them waits for its end. Called there, in the same
-    /// task, this returns at once and logs a warning. Code that a listener only starts, with `tokio::spawn`, may wait.
+    /// A run waits for its listeners, hooks and tools, so it cannot end while one of them waits for its end. Called in one of them, in the
+    /// same task, this returns at once and logs a warning. Code that a listener only starts, with `tokio::spawn`, may wait.
     pub async fn wait_until_idle(&self) {
         if RUNS.try_with(|runs| runs.contains(&self.id())).unwrap_or_default() {
             tracing::warn!("code that a run waits for called `wait_until_idle` on its assistant");
@@ -273,9 +275,10 @@ impl Assistant {
     }
 
     /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results, except those
-    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same assistant, whose run waits for them.
+    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same
+    /// assistant, because its run waits for them.
     ///
-    /// The reset is recorded in the session, if there is one. If the store fails, it is recorded with the next prompt.
+    /// The reset is recorded in the session, if there is one. If the store fails, the reset is recorded with the next prompt.
     pub async fn reset(&self) {
         loop {
             let idle = self.shared.idle.notified();

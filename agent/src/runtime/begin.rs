@@ -25,14 +25,14 @@ pub(super) enum RunStart {
         turn: RecordedTurn,
         messages: Vec<Message>,
     },
-    /// The conversation as it is.
+    /// The conversation as it is, without new messages.
     Continue,
     Resume {
         run: Box<(SuspendedRun, Decisions)>,
-        /// Messages for its next request.
+        /// Messages for the next request of the run.
         messages: Vec<Message>,
     },
-    /// A run within another one that continues, with what was decided.
+    /// The run of a call that continues, with the decisions for it.
     Child {
         run: Box<AgentLoop>,
         resumption: Box<Resumption>,
@@ -40,7 +40,7 @@ pub(super) enum RunStart {
 }
 
 impl RunStart {
-    /// Takes the calls that were made elsewhere, which leaves prompts.
+    /// Takes the calls that were made elsewhere. The messages before them remain as prompts.
     pub(super) fn take_recorded(&mut self) -> Option<RecordedTurn> {
         let Self::Recorded { turn, messages } = self else { return None };
         let (turn, messages) = (std::mem::take(turn), std::mem::take(messages));
@@ -48,8 +48,8 @@ impl RunStart {
         Some(turn)
     }
 
-    /// Returns the state of the run, and adds its values to the context: those of the prompt, and those stored with a suspended run whose
-    /// types the prompt does not give.
+    /// Returns the state of the run, and adds its values to the context: those of the prompt, and for types that the prompt does not
+    /// give, those stored with a suspended run.
     pub(super) fn add_state(
         &self,
         given: RunState,
@@ -64,7 +64,7 @@ impl RunStart {
             return Ok((given, context));
         }
         if suspended.was_stored() {
-            // Nothing of a run that was changed is read.
+            // Verified first, so that no state of a changed run is read.
             approval::verify(suspended, config.signer.as_deref()).map_err(RunError::Resume)?;
         }
         let refused = |error| RunError::Resume(ResumeError::State(error));
@@ -84,15 +84,15 @@ impl RunStart {
 /// A run at its beginning.
 pub(super) struct StartedRun {
     pub(super) run: SharedLoop,
-    /// The queued messages with which it begins.
+    /// The queued messages with which the run begins.
     pub(super) taken: Vec<QueuedMessage>,
     /// Set if the run continues from a snapshot, or after a crash.
     pub(super) resumption: Option<Resumption>,
-    /// Whether calls may run that were checked before the run was resumed.
+    /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
-    /// The number of messages that a store has seen before.
+    /// The number of messages that a store already has.
     pub(super) seen: usize,
-    /// Where the run was interrupted by the death of its process, if it was.
+    /// The turn that the death of the process interrupted, if one was.
     pub(super) interrupted: Option<InterruptedTurn>,
 }
 
@@ -100,7 +100,7 @@ impl Assistant {
     /// Begins a run with the conversation of the assistant.
     ///
     /// # Errors
-    /// Another run is active, or there is nothing to continue.
+    /// Returns an error if another run is active, or if there is nothing to continue.
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,
@@ -133,7 +133,7 @@ impl Assistant {
             for message in messages {
                 state.steering.push_message(message);
             }
-            // The model reads them with its next request; the calls that were decided on run before.
+            // The model reads these messages with its next request, after the calls that were decided on have run.
             state.steering.defer_current();
             let seen = core.conversation().len();
             core.set_state(given);
@@ -225,7 +225,7 @@ impl Assistant {
         }
     }
 
-    /// Returns a request of hooks with the text that is kept of the conversation.
+    /// Returns a request of hooks with the kept text of the conversation, so that the messages are not encoded again.
     pub(super) fn share_kept_text(&self, mut request: ModelRequest) -> ModelRequest {
         let kept = self.state().hand_off.messages().slot().clone();
         request.messages = std::mem::take(&mut request.messages).with_slot(kept);
@@ -241,7 +241,7 @@ impl Assistant {
 }
 
 impl AssistantState {
-    /// Makes a run that was stored or suspended the active one, under the rules of this assistant.
+    /// Makes a run that was stored or suspended the active run, under the rules of this assistant.
     #[expect(clippy::too_many_arguments, reason = "the parts of a started run")]
     fn resume_run(
         &mut self,

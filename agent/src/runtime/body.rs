@@ -19,7 +19,7 @@ use crate::tool::{
     value::Tool,
 };
 
-/// A call that may run, with what its body needs of the run. It knows neither stores nor caches: they wrap it.
+/// A call that may run, with the parts of the run that its body needs. Stores and caches wrap this type, which knows neither.
 pub(super) struct CallBody {
     pub(super) config: Arc<Config>,
     pub(super) key: StepKey,
@@ -32,7 +32,7 @@ pub(super) struct CallBody {
     pub(super) begun: Instant,
 }
 
-/// Returns how often the body of a call may run. A run of its own is not begun anew.
+/// Returns the maximum number of attempts at the body of a call. The run of a sub-agent is not begun anew.
 fn max_attempts(config: &Config, tool: &str) -> u32 {
     let tool = config.registry.get(tool).filter(|tool| !tool.is_of_assistant());
     let policy = tool.map(Tool::policy).filter(|policy| policy.effect != Effect::Once);
@@ -55,8 +55,8 @@ impl CallBody {
         Self { config, key, call, context, max_attempts, reply, checked, begun: Instant::now() }
     }
 
-    /// Checks the arguments, unless they were checked when the call was prepared. Without hooks, only the body needs them if `is_read` is
-    /// not set, and reads them itself.
+    /// Checks the arguments, unless they were checked when the call was prepared. Without hooks, and without `is_read`, only the body
+    /// needs the arguments, and checks them itself.
     pub(super) fn check(&mut self, is_read: bool) {
         let checked = self.checked.take().filter(|checked| checked.is_of(&self.call));
         self.checked = match checked {
@@ -172,7 +172,7 @@ fn apply(change: AfterCall, end: &mut CallEnd) {
     };
     if let Some(content) = content {
         output.content = content;
-        // It would say something else than the text.
+        // Structured data from before would contradict the new content.
         output.structured = None;
     }
     output.metadata = metadata;

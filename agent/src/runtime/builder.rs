@@ -1,4 +1,4 @@
-//! The builder of an assistant. Its other options are in files by their subject.
+//! The builder of an assistant. Other files contain its options by subject.
 
 mod approvals;
 mod closures;
@@ -291,7 +291,7 @@ impl AssistantBuilder {
     }
 
     /// Declares that every prompt brings its own `T` with [`with_state`](super::Prompt::with_state), so [`build`](Self::build) does not
-    /// require one. A prompt without it fails.
+    /// require a `T`. A prompt without a `T` fails.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
@@ -352,15 +352,15 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the time that a tool has to end after its run was cancelled; 5 s by default. Then it is dropped. A tool that awaits
-    /// [`ToolContext::cancelled`] can end earlier.
+    /// Sets the time that a tool has to end after its run was cancelled; 5 s by default. After this time, the tool is dropped. A tool that
+    /// awaits [`ToolContext::cancelled`] can end earlier.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.cancel_grace = grace;
         self
     }
 
-    /// Adds a listener: a function that is called with every event, in order. The run waits for it, so it should not block. After a panic
-    /// it is not called again, and the run continues.
+    /// Adds a listener: a function that is called with every event, in order. The run waits for the function, so the function should not
+    /// block. After a panic, the function is not called again, and the run continues.
     pub fn on_event(mut self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.listeners.add(Listener::new(on_event));
         self
@@ -420,9 +420,9 @@ impl AssistantBuilder {
     /// [reset](Assistant::reset). A process that is killed leaves its files. If a conversation names a result whose file was deleted, the
     /// tool reports that.
     ///
-    /// Only the owner can read and write the files (0600), and the folder if this creates it (0700). The tool reads nothing else in the
-    /// folder, follows no links, and reads only results of its own conversation: those that this assistant or one that it was forked from
-    /// wrote, and those that a result in its conversation names.
+    /// Only the owner can read and write the files (0600), and the folder if this option creates it (0700). The tool reads nothing else in
+    /// the folder, follows no links, and reads only results of its own conversation: those that this assistant, or an assistant that it was
+    /// forked from, wrote, and those that a result in its conversation names.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(SpillFolder::new(folder.into()));
         self
@@ -494,7 +494,7 @@ impl AssistantBuilder {
         let mut rules = self.rules;
         let continue_length = rules.continue_length;
         if request.output.is_some() {
-            // Structured output is not joined.
+            // The pieces of structured output are not joined.
             rules.continue_length = 0;
         }
         rules = rules.with_tools(&registry);
@@ -576,7 +576,7 @@ fn limits(
     all: &[NamedModel],
     request: &ModelRequest,
 ) -> Result<ContextLimits, BuildError> {
-    // Those of the other models are made when one of them is chosen.
+    // The other models are only checked. Their limits are created when one of them is chosen.
     chosen.iter().try_for_each(|(_, model)| ContextLimits::new(rules, model, all, request).map(drop))?;
     ContextLimits::new(rules, model, all, request)
 }

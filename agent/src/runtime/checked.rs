@@ -9,7 +9,8 @@ use crate::tool::outcome::ToolOutcome;
 use crate::tool::source::Source;
 use crate::tool::value::Tool;
 
-/// The arguments of a call, as its tool accepted them. The body, hooks, approval, records and the cache read what was parsed here.
+/// The arguments of a call, as its tool accepted them. The body, hooks, approval, records and the cache read these parsed
+/// arguments.
 pub(crate) struct CheckedArguments {
     tool: Tool,
     args: ToolArguments,

@@ -86,20 +86,21 @@ impl Assistant {
     /// Makes a tool of the assistant. Each call is a run of a [fork](Self::fork) with a conversation of its own, and its answer is the result
     /// of the call. The model gives the `task` as text, unless [`input`](ChildTool::input) sets other arguments.
     ///
-    /// The run of a call is within the run that makes it: it is cancelled and dropped with it, its tools get its state and its source, its
-    /// events reach its listeners with their [path](crate::Event::path), its tokens, requests and calls count against its limits, and if it has
-    /// to wait for decisions, the run around it waits with it. The requests of all of them are in [one suspended run](super::SuspendedRun), and
-    /// resuming it continues each of them where it was. With a store, each is a session of its own, and continues after a crash.
+    /// The run of a call, the child, is within the run that makes the call, its parent. The child is cancelled and dropped with the parent,
+    /// and its tools get the state and the source of the parent. The events of the child reach the parent's listeners with their
+    /// [path](crate::Event::path), and its tokens, requests and calls count against the parent's limits. If the child has to wait for
+    /// decisions, the parent waits, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
+    /// continues each run where it was. With a store, each child is a session of its own, and continues after a crash.
     ///
-    /// What the assistant itself has stays its own: its system prompt, model, tools, hooks, limits and approval rules. A function that decides on
-    /// calls ([`on_approval`](super::AssistantBuilder::on_approval)) is that of the run around it where it has none. State that its tools take
-    /// from the run around it is declared with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
+    /// The child has the assistant's own system prompt, model, tools, hooks, limits and approval rules. If the assistant has no function
+    /// that decides on calls ([`on_approval`](super::AssistantBuilder::on_approval)), the function of the parent decides. State that the
+    /// tools take from the parent is declared with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
     ///
     /// A run that fails, or reaches a limit, is a failed call: codes `child_failed` and `limit`. Called outside of a run, for example by an MCP
     /// client, a run that would have to wait ends with the code `needs_decision`.
     ///
-    /// On an [engine](crate::guide::durable) a call is a workflow of its own. A time limit of the tool counts the time that its steps take, and not the
-    /// time in which it waits.
+    /// On an [engine](crate::guide::durable) a call is a workflow of its own. A time limit of the tool counts the time that the steps of
+    /// the run take, without the time in which the run waits.
     ///
     /// ```
     /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -154,7 +155,7 @@ impl ChildTool {
         Self { input, ..self }
     }
 
-    /// Asks the assistant for an answer of type `T`, like [`Prompt::output`]. The result of a call is its JSON.
+    /// Asks the assistant for an answer of type `T`, like [`Prompt::output`]. The result of a call is the JSON of the answer.
     pub fn output<T: Argument>(self) -> Self {
         let plan = Plan::for_type::<T>("output", PlanOptions::default()).map_err(DefinitionError::from);
         Self { output: Some(plan.map(|plan| OutputSchema::new("output", plan.schema().clone()))), ..self }
@@ -202,7 +203,7 @@ impl fmt::Debug for ChildTool {
 }
 
 impl ChildInput {
-    /// One text.
+    /// Creates the arguments that are one text, the task.
     fn task() -> Self {
         let message =
             |accepted: &AcceptedArguments| Ok(accepted.value()["task"].as_str().unwrap_or_default().into());
@@ -223,7 +224,7 @@ impl ChildInput {
     }
 }
 
-/// The run that a call of an assistant makes.
+/// The assistant that a call runs, and the schema of its answer.
 pub(super) struct ChildSpec {
     /// `None` stands for the assistant that makes the call.
     pub(super) assistant: Option<Assistant>,
@@ -231,7 +232,7 @@ pub(super) struct ChildSpec {
 }
 
 impl ChildSpec {
-    /// Returns what a call of the tool runs, if that is an assistant.
+    /// Returns the assistant and the schema of a tool, if it is the tool of an assistant.
     #[cfg(feature = "durable-restate")]
     pub(super) fn of(tool: &Tool) -> Option<&Self> {
         tool.assistant_spec()?.downcast_ref()
@@ -271,7 +272,7 @@ impl ToolBody for ChildBody {
 }
 
 impl ChildBody {
-    /// Runs within the run that makes the call.
+    /// Runs the assistant within the run that makes the call.
     async fn run(&self, call: &Arc<ChildCall>, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let mut assistant = call.parent.assistant_of_child(self.spec.assistant.as_ref());
         let mut stored = StoredRun::New;
@@ -301,7 +302,7 @@ impl ChildBody {
         with_spent(outcome, call)
     }
 
-    /// Runs outside of a run, where nothing can wait.
+    /// Runs the assistant outside of a run, where nothing can wait.
     async fn run_alone(&self, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let Some(assistant) = &self.spec.assistant else {
             return failed(
@@ -390,7 +391,7 @@ pub(super) fn too_many(max: u32) -> ToolOutcome {
     failed("limit", text)
 }
 
-/// The run waits, and its call with it.
+/// Returns the outcome of a call whose run waits: the call waits, too, or fails outside of a run.
 fn waits(call: Option<&ChildCall>, run: AgentLoop) -> ToolOutcome {
     match call {
         Some(call) => {

@@ -9,7 +9,7 @@ use super::TokioExecutor;
 use crate::tool::BoxFuture;
 use crate::tool::executor::Executor;
 
-/// Measures from its first use.
+/// A clock on tokio, which measures from its first use.
 #[derive(Debug, Default)]
 pub(crate) struct TokioClock {
     start: OnceLock<Instant>,

@@ -8,7 +8,7 @@ use crate::message::{ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
-/// The share of the conversation that stays behind the summary.
+/// The divisor for the part of the conversation that is not summarized: a quarter.
 const TAIL: u64 = 4;
 
 /// The result of a [compaction](Assistant::compact).
@@ -29,19 +29,19 @@ const TAIL: u64 = 4;
 pub struct Compaction {
     /// The number of messages that the summary replaces.
     pub messages: usize,
-    /// The tokens of the next request before, as an estimate.
+    /// The estimated tokens of the next request before the compaction.
     pub tokens_before: u64,
-    /// The tokens afterwards, as an estimate.
+    /// The estimated tokens of the next request afterwards.
     pub tokens_after: u64,
     /// The usage of the requests for the summary.
     pub usage: Usage,
-    /// The model that wrote it.
+    /// The model that wrote the summary.
     pub model: String,
 }
 
 impl Assistant {
-    /// Replaces old messages by a summary now, in what the model is sent. `focus` says what is to be kept above all. The conversation stays
-    /// complete. Returns `None` if there is nothing that a summary could replace.
+    /// Replaces old messages by a summary now, in the requests to the model. `focus` says what is to be kept above all. The conversation
+    /// stays complete. Returns `None` if there is nothing that a summary could replace.
     ///
     /// The newest turn stays as it is, and so do pinned messages. A run that is active meanwhile uses the summary from its next request on.
     ///
@@ -68,7 +68,7 @@ impl Assistant {
     ///
     /// # Errors
     /// Fails with [`RunError::Context`] if there is no summary, and with [`RunError::Request`] if the context is not
-    /// [managed](super::AssistantBuilder::manage_context), or without summaries.
+    /// [managed](super::AssistantBuilder::manage_context), or its rules have no summaries.
     pub async fn compact(&self, focus: Option<&str>) -> Result<Option<Compaction>, RunError> {
         let config = self.config().clone();
         let off = || RunError::Request {
@@ -78,7 +78,7 @@ impl Assistant {
         let limits = config.context.clone().filter(|limits| limits.writer.is_some()).ok_or_else(off)?;
         let session = self.session();
         let context = session.map_or_else(ToolContext::new, |id| ToolContext::new().with_session_id(id));
-        // To budgets it is a run of its own, so that earlier compactions do not count.
+        // For budgets, a compaction is a run of its own, so that earlier compactions do not count.
         let performer = Performer::new(config.clone(), super::new_id("compact").into(), context);
         let mut view = ConversationView::of(&self.messages());
         let frame = performer.frame(&config.request.tools);

@@ -1,4 +1,4 @@
-//! The configuration of an assistant, which its runs share. It has no entry points.
+//! The configuration of an assistant, which its runs share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,33 +54,33 @@ pub(super) struct Config {
     /// The queues of which a turn takes all waiting messages.
     pub(super) delivers_all: Vec<Queue>,
     pub(super) max_concurrency: usize,
-    /// The maximum number of runs within one another below a run of this assistant.
+    /// The maximum depth of nested runs below a run of this assistant.
     pub(super) max_depth: u8,
-    /// The maximum number of runs within a run of this assistant.
+    /// The maximum number of runs that a run of this assistant may start, at all depths together.
     pub(super) max_children: u32,
-    /// The maximum number of requests that runs within a run of this assistant make at the same time.
+    /// The maximum number of requests that the runs below a run of this assistant make at the same time.
     pub(super) max_requests_in_flight: usize,
     pub(super) tool_timeout: Duration,
     pub(super) cancel_grace: Duration,
     /// Whether to cache the results of tools that do not set caching themselves.
     pub(super) cache: bool,
-    /// The cache that others share; `None` if the assistant has its own.
+    /// The cache that other assistants share; `None` if the assistant has its own.
     pub(super) shared_cache: Option<ResultCache>,
     /// The tools whose results are not cached.
     pub(super) uncached: Arc<[(String, &'static str)]>,
     pub(super) spill: Option<SpillFolder>,
-    /// How the conversation is kept within the window of the model, if it is.
+    /// The limits that keep the conversation within the window of the model, if the context is managed.
     pub(super) context: Option<ContextLimits>,
     pub(super) counter: Arc<dyn TokenCounter>,
     /// The budgets that requests must fit into.
     pub(super) budgets: Option<Arc<Budgets>>,
-    /// The models that the application can choose, beside the assistant's own.
+    /// The models that the application can choose, in addition to the assistant's own.
     pub(super) models: Arc<[NamedModel]>,
     /// The hooks that may choose the model and the tools of a turn.
     pub(super) choosers: Vec<Arc<dyn Hooks>>,
     /// Whether replies may be of different models.
     pub(super) may_switch: bool,
-    /// Where calls and sessions are recorded.
+    /// Access to the store that records calls and sessions.
     pub(super) keeper: Option<Arc<StoreAccess>>,
     /// Whether any tool formats its stored results itself.
     pub(super) formats_results: bool,
@@ -99,7 +99,7 @@ pub(super) struct Config {
     pub(super) capture: Option<Arc<Capture>>,
     /// The source of calls if a prompt names none.
     pub(super) source: Option<Source>,
-    /// Wraps the models of this assistant, and those of the assistants within its runs.
+    /// Wraps the models of this assistant and of its sub-agents.
     #[cfg(feature = "studio")]
     pub(super) wrap_model: Option<ModelWrap>,
 }
@@ -116,7 +116,7 @@ impl Config {
         self.wrap_model = Some(wrap);
     }
 
-    /// Whether a turn takes all waiting messages of this queue, and not the first alone.
+    /// Whether a turn takes all waiting messages of this queue, rather than only the first.
     pub(super) fn takes_all(&self, queue: Queue) -> bool {
         self.delivers_all.contains(&queue)
     }
@@ -137,7 +137,7 @@ impl Config {
         }
     }
 
-    /// Of the tool's parameters as they are now, for this run's source.
+    /// Returns the fingerprint of the tool's current parameters, as the source of this run sees them.
     pub(super) fn fingerprint(&self, tool: &str) -> u64 {
         self.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
@@ -172,7 +172,7 @@ impl Config {
     /// Returns the configuration of a run with more tools.
     ///
     /// # Errors
-    /// Fails if a tool has the name of another one, or cannot be used.
+    /// Fails if a tool has the name of another tool, or cannot be used.
     pub(super) fn with_tools(&self, tools: ToolSet) -> Result<Self, RunError> {
         let mut config = self.clone();
         let known = config.registry.len();
@@ -189,7 +189,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the configuration for requests to the model of this name, or to the assistant's own. Returns `None` if there is none.
+    /// Returns the configuration for requests to the model of this name, or without a name to the assistant's own. Returns `None` if no
+    /// model has the name.
     pub(super) fn with_model(self: &Arc<Self>, name: Option<&str>) -> Option<Arc<Self>> {
         let Some(name) = name else { return Some(self.clone()) };
         let (_, model) = self.models.iter().find(|(known, _)| **known == *name)?;
@@ -206,7 +207,7 @@ impl Config {
     pub(super) fn definitions_of(&self, names: &[String]) -> Arc<[ToolDefinition]> {
         let tools = &self.request.tools;
         if names.len() == tools.len() {
-            // Names are unique, and a shared list keeps its text.
+            // Names are unique, so these are all tools. A shared list keeps its encoded text.
             return tools.clone();
         }
         tools.iter().filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
@@ -217,13 +218,13 @@ impl Config {
         !self.choosers.is_empty()
     }
 
-    /// Whether a request needs more than the conversation: its view, the choice of a model, or a second one.
+    /// Whether a request needs more than the conversation: a view of it, the choice of a model, or a second request.
     pub(super) fn prepares_requests(&self) -> bool {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }
 
-    /// Returns the configuration for the same request with more room for its reply, if this reply was cut in a way that its text cannot be
-    /// continued.
+    /// Returns the configuration for the same request with more room for its reply, if this reply was cut and cannot be continued as a
+    /// text.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let ModelReply { message, is_cut, .. } = reply;
         let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;

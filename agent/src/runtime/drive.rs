@@ -30,13 +30,13 @@ use crate::tool::{cancel::CancelToken, context::ToolContext, problem::RegistryEr
 /// A run that has begun.
 pub(super) struct BegunRun {
     steps: Box<InProcessSteps>,
-    /// The number of messages that a store has seen before.
+    /// The number of messages that a store already has.
     seen: usize,
-    /// Where the run was interrupted by the death of its process, if it was.
+    /// The turn that the death of the process interrupted, if one was.
     interrupted: Option<InterruptedTurn>,
-    /// Reads the answer, if its schema is the assistant's.
+    /// Reads the answer by the assistant's schema, unless the prompt asks for another answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose body made the prompt, and does not keep a suspended run.
+    /// The tool whose body made the prompt. A body does not keep a suspended run.
     in_tool: Option<Arc<str>>,
 }
 
@@ -143,7 +143,7 @@ impl BegunRun {
     }
 }
 
-/// A call of an assistant's tool has become a run.
+/// Records that the run of a call begins, and adds the run to its tree.
 fn run_begins(call: &ChildCall, started: &StartedRun) -> RunningChildren {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {

@@ -1,4 +1,4 @@
-//! Assistants as tools on an engine: the run of a call is a run of its own there, which the run that makes the call starts and waits for.
+//! Assistants as tools on an engine: each call is a run of its own, which the calling run starts and waits for.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::step_key::StepKey;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::value::Tool;
 
-/// How the run of a call ended, for the run that started it.
+/// The end of a call's run, reported to the run that started it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChildReport {
     pub(crate) outcome: ToolOutcome,
     pub(crate) spent: Spent,
-    /// The time that its steps took, if the tool has a time limit.
+    /// The time that the steps of the run took, if the tool has a time limit.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub(crate) worked: Duration,
 }
 
-/// The handle under which a call of an assistant waits for its run.
+/// Whether this is the handle of a call that waits for its own run.
 pub(crate) fn is_child_handle(handle: &str) -> bool {
     handle == CHILD_HANDLE
 }
@@ -37,7 +37,7 @@ pub(crate) fn waiting_child() -> CallEnd {
     CallEnd::new(ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() })
 }
 
-/// Returns the end of a call whose run does not begin, because this number of them have begun.
+/// Returns the end of a call whose run does not begin, because `max` runs have begun already.
 pub(crate) fn too_many_children(max: u32) -> CallEnd {
     CallEnd::ran(too_many(max), 0)
 }
@@ -53,7 +53,7 @@ impl Performer {
         self.config.registry.get(tool)?.policy().timeout.filter(|limit| *limit < Duration::MAX)
     }
 
-    /// Returns the message with which the run of a call begins, of a run at this depth.
+    /// Returns the message with which the run of a call begins. `depth` is that of the calling run.
     ///
     /// # Errors
     /// Returns the end of a call whose run does not begin.
@@ -81,7 +81,7 @@ impl Performer {
 }
 
 impl ServedAssistant {
-    /// Returns how a run of this assistant ended, for the call that it is.
+    /// Returns the end of a run of this assistant, reported to the run that started it.
     pub(crate) fn child_report(&self, run: &AgentLoop, value: &Result<Option<Value>, String>) -> ChildReport {
         let outcome = match run.end() {
             Some(End::Limit(reached)) => failure(RunError::Limit(reached.clone())),

@@ -1,4 +1,4 @@
-//! The entry points of an assistant: what begins a run.
+//! The entry points of an assistant: the functions that begin a run.
 
 use super::approval::Decisions;
 use super::assistant::Assistant;
@@ -61,9 +61,9 @@ impl Assistant {
     /// Records calls that were made outside of a run, such as a background job or a button that a user pressed. They become a turn of the
     /// conversation like any other, with the same events, and are stored with its session.
     ///
-    /// The model is asked at once if the [policy](crate::tool::ToolPolicy::follow_up) of one of the tools requires it, if a tool itself
-    /// ([`triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up)) does, or if messages are queued. Otherwise it reads the results
-    /// with the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
+    /// The model is asked at once if the [policy](crate::tool::ToolPolicy::follow_up) of one of the tools requires it, if the function
+    /// [`triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up) of a tool does, or if messages are queued. Otherwise the model
+    /// reads the results with the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
     ///
     /// ```
     /// use agent::message::ToolCall;

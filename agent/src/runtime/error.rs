@@ -68,7 +68,7 @@ pub enum RunError {
     #[error("the run was aborted: {reason}")]
     #[non_exhaustive]
     Aborted {
-        /// The reason given for it.
+        /// The reason of the cancellation.
         reason: String,
     },
     /// The decisions do not fit the suspended run. The run still waits.
@@ -78,7 +78,7 @@ pub enum RunError {
     /// [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(SuspendedRun),
-    /// A tool made a prompt whose run waits for decisions or results, and the body of a tool cannot keep it.
+    /// A tool made a prompt whose run waits for decisions or results, and the body of a tool cannot keep a suspended run.
     #[error(
         "the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`"
     )]
@@ -90,7 +90,7 @@ pub enum RunError {
     /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),
-    /// A tool of the [prompt](super::Prompt::with_tools) has the name of another one, or cannot be used.
+    /// A tool of the [prompt](super::Prompt::with_tools) has the name of another tool, or cannot be used.
     #[error("the tools of the prompt cannot be used: {0}")]
     PromptTools(#[source] RegistryError),
     /// The run was to be started in a separate task, but there is no tokio runtime.
@@ -115,7 +115,7 @@ pub enum RunError {
         message: String,
     },
     /// The conversation does not fit into the window of the model, and nothing more of it can be
-    /// [replaced](super::AssistantBuilder::manage_context). It is complete, and no message was cut.
+    /// [replaced](super::AssistantBuilder::manage_context). The conversation is complete: no message was cut.
     ///
     /// ```
     /// use agent::model::ContextRules;
@@ -134,9 +134,9 @@ pub enum RunError {
     Context {
         /// Whether the pinned messages alone need more than half of the window.
         pins_are_too_large: bool,
-        /// The tokens that the request needs, as an estimate.
+        /// The estimated tokens of the request.
         needed: u64,
-        /// The tokens that it may have.
+        /// The tokens that the request may have.
         usable: u64,
         /// The number of changes of the view so far.
         generation: u32,
@@ -359,7 +359,7 @@ pub enum BuildError {
     /// A [session](super::AssistantBuilder::session) needs a store.
     #[error("a session needs a store: set one with `AssistantBuilder::store`")]
     NoStore,
-    /// The name of the [session](super::AssistantBuilder::session) has the form of those of sub-agents, `RUN/TURN/tool/POSITION`.
+    /// The name of the [session](super::AssistantBuilder::session) has the form of sub-agents' names, `RUN/TURN/tool/POSITION`.
     #[error("{message}")]
     #[non_exhaustive]
     ReservedName {
@@ -388,7 +388,7 @@ pub enum BuildError {
         /// The name.
         name: String,
     },
-    /// There is no [model](super::AssistantBuilder::named_model) with the name that the rules of the window have.
+    /// The rules of the window name a [model](super::AssistantBuilder::named_model) that does not exist.
     #[error("there is no model named `{name}`; add it with `AssistantBuilder::named_model`")]
     #[non_exhaustive]
     UnknownModel {
@@ -482,7 +482,7 @@ pub enum ResumeError {
         /// The version of the stored run.
         version: u32,
     },
-    /// The stored state of the run is not what the assistant registered.
+    /// The stored state of the run does not fit the types that the assistant registered.
     #[error("{0}")]
     State(#[source] StateError),
     /// The call does not wait for a result from outside, or already has its result.
@@ -519,7 +519,7 @@ pub enum ResumeError {
         /// The names of the tools.
         tools: Vec<String>,
     },
-    /// Several calls that wait have this id, or this handle. Name the run, with `Decisions::deliver_to`.
+    /// Several waiting calls have this id. Name the run, with `Decisions::deliver_to`.
     #[error(
         "several calls that wait are named `{call_id}`, in the run and its sub-agents: name the one that is meant with `Decisions::deliver_to`"
     )]
@@ -528,11 +528,11 @@ pub enum ResumeError {
         /// The call.
         call_id: String,
     },
-    /// The stored run has more runs within one another than this library resumes.
+    /// The stored run has more levels of nested runs than this library resumes.
     #[error("the stored run has {depth} runs within one another; at most {max} are resumed")]
     #[non_exhaustive]
     TooDeep {
-        /// The number of runs.
+        /// The number of levels.
         depth: usize,
         /// The allowed number.
         max: usize,

@@ -66,7 +66,7 @@ impl Assistant {
     /// Asks the model's provider how many input tokens the next request has, as far as it is known: with the system prompt, the tools
     /// and the conversation. `None` if the provider has no endpoint for that.
     ///
-    /// Anthropic, OpenAI's Responses API and Gemini have one. It costs a request, so a run never uses it.
+    /// Anthropic, OpenAI's Responses API and Gemini have such an endpoint. A count costs a request, so a run never makes one.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

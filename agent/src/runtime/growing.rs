@@ -7,7 +7,7 @@ use crate::model::ModelEvent;
 
 /// The reply so far.
 pub(super) struct GrowingReply {
-    /// Everything but its parts.
+    /// The message without its parts.
     message: Arc<Message>,
     /// The parts in order of first appearance, each with its index.
     parts: Vec<(usize, Part)>,
@@ -20,7 +20,7 @@ impl GrowingReply {
         Self { message, parts: Vec::with_capacity(1) }
     }
 
-    /// Takes in what was added. Events keep their grammar: a part begins before it grows.
+    /// Adds an event to the reply. A part always begins before it grows.
     pub(super) fn grow(&mut self, event: &ModelEvent) {
         let begun = match event {
             ModelEvent::TextStart { .. } => Part::text(""),
@@ -38,7 +38,7 @@ impl GrowingReply {
 
     fn append(&mut self, event: &ModelEvent) {
         let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return };
-        // Nearly always the last one grows.
+        // Searched from the end, because nearly always the last part grows.
         let Some((_, part)) = self.parts.iter_mut().rev().find(|(at, _)| *at == index) else { return };
         match &mut part.content {
             Content::Text(text) | Content::Thinking { text, .. } => text.push_str(delta),
@@ -47,7 +47,7 @@ impl GrowingReply {
         }
     }
 
-    /// The reply as it is now.
+    /// Returns the reply so far.
     pub(super) fn message(&self) -> AssistantMessage {
         let mut message = self.message.as_assistant().cloned().unwrap_or_default();
         message.content = self.parts.iter().map(|(_, part)| part.clone()).collect();

@@ -24,7 +24,7 @@ use crate::tool::cancel::CancelToken;
 /// # Ok(()) }
 /// ```
 ///
-/// It can also send messages to the run:
+/// A handle can also send messages to the run:
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -68,7 +68,8 @@ impl RunHandle {
     }
 
     /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active. The
-    /// snapshot contains the secret arguments of calls, and the runs of sub-agents as they are, unless those are stored.
+    /// snapshot contains the secret arguments of calls, and the runs of sub-agents in their current state, unless they are stored in
+    /// sessions.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, SuspendedRun, model::reply};

@@ -38,7 +38,7 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 ///
 /// Every method has a default that changes nothing. To set a single hook, pass a closure to the [builder](super::AssistantBuilder).
 ///
-/// Hooks run in the order in which they were added, and each receives what the previous one returned. In each turn they are called in this
+/// Hooks run in the order in which they were added, and each receives the result of the previous hook. In each turn they are called in this
 /// order: [`select_model`](Self::select_model), [`prepare_tools`](Self::prepare_tools), [`transform_context`](Self::transform_context),
 /// [`convert`](Self::convert), [`before_request`](Self::before_request), then [`before_tool_call`](Self::before_tool_call) and
 /// [`after_tool_call`](Self::after_tool_call) for each call, and [`on_turn_end`](Self::on_turn_end) if the run could continue. When the run
@@ -77,8 +77,9 @@ pub trait Hooks: Send + Sync {
     /// Chooses the model of a turn, after its [tools](Self::prepare_tools) and before its request: the name of a [named model](super::AssistantBuilder::named_model), or `None` for no
     /// choice. The last hook that names a model decides.
     ///
-    /// Hooks that never choose return `None` in place of a future, as the default does. An engine records each choice as a step: whether there
-    /// is a future must depend on the turn alone, and only the future may have effects, because an engine asks for it without need.
+    /// Hooks that never choose return `None` instead of a future, as the default does. An engine records each choice as a step, so whether
+    /// there is a future must depend on the turn alone. Only the future may have effects, because an engine also calls this function
+    /// without awaiting the future.
     fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
         None
     }
@@ -139,8 +140,8 @@ pub trait Hooks: Send + Sync {
         message.for_model.clone()
     }
 
-    /// Changes the settings, tools or messages of this request. It receives the context of the run: the state of the prompt and of the
-    /// assistant, the source and the ids.
+    /// Changes the settings, tools or messages of this request. The hook receives the context of the run: the state of the prompt and of
+    /// the assistant, the source and the ids.
     fn before_request(
         &self,
         request: ModelRequest,
@@ -168,7 +169,7 @@ pub trait Hooks: Send + Sync {
 
     /// Changes the result of a call whose body returned.
     ///
-    /// It is not called for calls that did not run, were interrupted or timed out. An error replaces the result, with the code
+    /// The hook is not called for calls that did not run, were interrupted or timed out. An error replaces the result, with the code
     /// `hook_error`.
     fn after_tool_call(
         &self,
@@ -454,7 +455,7 @@ pub struct AfterCall {
     pub control: Option<Control>,
 }
 
-/// Calls a hook. A panic becomes an error. An error is replaced by its text, because its code is the application's and may panic, too.
+/// Calls a hook. A panic becomes an error. An error is replaced by its text, because the methods of the application's error may panic, too.
 pub(super) async fn call_hook<'h, T>(
     call: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
 ) -> Result<T, HookError> {

@@ -39,22 +39,22 @@ pub(super) struct InProcessSteps {
     pub(super) stop: StopSignal,
     /// The progress that running bodies report, if listeners read it.
     pub(super) updates: Option<Arc<Updates>>,
-    /// Where the reader of the run's stream takes its events.
+    /// The slot from which the reader of the run's stream takes events.
     pub(super) reader: Option<EventSlot>,
     /// The reply that streams now.
     reply: Option<ReplyStream>,
     choices: TurnChoices,
-    /// The span of a turn.
+    /// The current turn and its span.
     turn: Option<(u32, Span)>,
     /// Queued messages that were taken, and whose events are not emitted yet.
     pub(super) delivering: Vec<QueuedMessage>,
     /// The error that ended the run, if it has more than a message.
     pub(super) error: Option<RunError>,
-    /// The number of steps since other tasks had their turn.
+    /// The number of steps since the run last yielded to other tasks.
     steps: u32,
     /// The decisions and results with which a suspended run continues.
     pub(super) resumption: Option<Resumption>,
-    /// Whether calls may run that were checked before the run was resumed.
+    /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
     /// The records of calls, if the assistant has a store.
     pub(super) records: Option<Arc<RunRecords>>,
@@ -62,15 +62,15 @@ pub(super) struct InProcessSteps {
     pub(super) found: BTreeMap<u32, InterruptedCall>,
     /// The calls of this segment that may run, by their position.
     pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
-    /// The run that this one is within.
+    /// The parent, if this is the run of a call.
     pub(super) parent: Option<Arc<ParentRun>>,
-    /// This run as those within it see it, once there are some.
+    /// This run as its children see it. Set once there is a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
     /// The runs of calls of this segment that continue, by the position of the call.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
-    /// The calls whose own runs have begun and not ended, once there were some.
+    /// The calls whose own runs have begun and not ended. Set once there is a child.
     pub(super) children: Option<RunningChildren>,
-    /// Whether the run is the assistant's.
+    /// Whether the run is the active one of the assistant.
     pub(super) is_running: bool,
 }
 
@@ -114,7 +114,7 @@ impl Steps for InProcessSteps {
         messages: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        // Then the list of messages has one owner, and grows in place.
+        // Dropped first, so that the conversation is the only owner of its list and grows in place.
         drop(messages);
         let (_place, span) = self.enter_request().await?;
         if !self.performer.config.prepares_requests() {
@@ -224,7 +224,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns whether a steering message arrived in this turn that takes precedence over calls that have not begun, and records it.
+    /// Returns whether a steering message arrived in this turn that takes precedence over calls that have not begun, and records the
+    /// message.
     pub(super) fn look_for_steering(&self) -> bool {
         let is_steered = self.performer.config.rules.may_be_steered() && self.assistant.is_steered();
         if is_steered {
@@ -233,26 +234,26 @@ impl InProcessSteps {
         is_steered
     }
 
-    /// Returns the place of a request, and the span that it is made in.
+    /// Waits for the permit of a request, and returns it with the span of the turn.
     pub(super) async fn enter_request(&mut self) -> Result<(Option<OwnedSemaphorePermit>, Span), StepError> {
         let place = self.request_place().await?;
         Ok((place, self.turn_span()))
     }
 
-    /// Returns the span of the turn, which ends when the next one begins.
+    /// Returns the span of the turn, which ends when the next turn begins.
     pub(super) fn turn_span(&mut self) -> Span {
         let turn = self.run.lock().turn();
         match &self.turn {
             Some((same, span)) if *same == turn => span.clone(),
             _ => {
-                // Ended first: a turn is not a part of the one before it.
+                // The last span ends first, so that the new one is not a part of it.
                 self.turn = None;
                 self.turn.insert((turn, telemetry::turn_span(turn))).1.clone()
             }
         }
     }
 
-    /// The run is over or suspended: nothing is left to be closed.
+    /// Marks the run as over or suspended, so that dropping this closes nothing.
     pub(super) fn close(&mut self) {
         self.deliver();
         self.turn = None;
@@ -345,7 +346,7 @@ impl InProcessSteps {
             None => false,
         };
         Some(match self.prepare_call(ord, call).await? {
-            // It was allowed before it began.
+            // A call that had begun was allowed before.
             Prepared::Ready(ready) if has_begun => (Prepared::Ready(Ready { approval: None, ..ready }), true),
             prepared => (prepared, false),
         })
@@ -385,7 +386,7 @@ impl InProcessSteps {
 }
 
 impl Drop for InProcessSteps {
-    /// Closes what is open, as if the run had been cancelled.
+    /// Closes open calls and replies, as if the run had been cancelled.
     fn drop(&mut self) {
         if !self.is_running {
             return;

@@ -1,4 +1,4 @@
-//! What the studio reads of an assistant, and the forks on which it works.
+//! The access of the studio to an assistant, and the forks on which the studio works.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::tool::context::ToolContext;
 use crate::tool::secrets::SecretArguments;
 
 impl Assistant {
-    /// Returns a fork whose models are wrapped, and those of the assistants within its runs.
+    /// Returns a fork whose models, and those of its sub-agents, are wrapped.
     pub(crate) fn fork_with_models(&self, wrap: ModelWrap) -> Self {
         let mut config = (**self.config()).clone();
         config.wrap_models(wrap);
@@ -39,7 +39,7 @@ impl Assistant {
         keeper.load_first(session, limit).await.unwrap_or_default()
     }
 
-    /// Returns the model itself, to test what wraps it.
+    /// Returns the model itself, to test its wrappers.
     #[cfg(all(test, feature = "openai"))]
     pub(crate) fn model_handle(&self) -> &dyn crate::model::Model {
         &*self.config().model
@@ -54,7 +54,7 @@ impl Assistant {
         self.config().secrets()
     }
 
-    /// Returns a context with the limits of a run, for a call without one.
+    /// Returns a context with the limits of a run, for a call outside of a run.
     pub(crate) fn call_context(&self, cancel: CancelToken) -> ToolContext {
         let config = self.config();
         let context = ToolContext::new().with_cancel(cancel).with_cancel_grace(config.cancel_grace);

@@ -11,9 +11,9 @@ use crate::panics::{DropsQuietly, catch};
 
 type EventFunction = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// A function that is called with each event, removed if it panics.
+/// A function that is called with each event, and removed after a panic.
 pub(super) struct Listener {
-    /// Panics are caught when it is dropped, because a closure owns values of the application.
+    /// Panics are caught when the function is dropped, because a closure owns values of the application.
     call: DropsQuietly<EventFunction>,
     is_removed: AtomicBool,
 }
@@ -45,8 +45,8 @@ impl EventSlot {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands over an event, and waits until it was taken: after those that runs within the same run hand over. Needs no waker: the reader polls
-    /// the run again.
+    /// Hands over an event, and waits until it was taken. An event that is already in the slot, such as one of a sub-agent, is taken first.
+    /// Needs no waker: the reader polls the run again.
     pub(super) async fn hand_over(&self, event: Arc<Event>) {
         let mut is_placed = false;
         poll_fn(|_| {
@@ -97,7 +97,7 @@ impl Subscription {
         Self { end: Some(Box::new(end)) }
     }
 
-    /// Keeps the subscription as long as the assistant. It can no longer be ended.
+    /// Keeps the subscription as long as the assistant. The subscription can no longer be ended.
     ///
     /// ```
     /// use agent::{Assistant, EventKind, ScriptedModel};
@@ -158,7 +158,7 @@ impl Listeners {
         Self { list: std::mem::replace(&mut self.list, list) }
     }
 
-    /// Notifies all of them of an event, one after the other.
+    /// Notifies all listeners of an event, one after the other.
     pub(super) fn notify(&self, event: &Event) {
         self.list.iter().for_each(|listener| listener.notify(event));
     }

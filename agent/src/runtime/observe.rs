@@ -88,7 +88,7 @@ pub(super) type Meter = Arc<dyn Fn(&Metric) + Send + Sync>;
 /// A function that receives the time between two chunks of a reply, with the reply so far.
 pub(super) type ChunkMeter = Arc<dyn Fn(&AssistantMessage, Duration) + Send + Sync>;
 
-/// When a request was sent, and how long the first piece of its reply took.
+/// The times of a request: when it was sent, and when pieces of its reply arrived.
 #[derive(Clone, Copy)]
 pub(super) struct RequestTiming {
     sent_at: Instant,
@@ -106,7 +106,7 @@ impl RequestTiming {
         self.sent_at.elapsed()
     }
 
-    /// Records that content arrived, and returns the time since the content before it.
+    /// Records that content arrived, and returns the time since the previous content.
     pub(super) fn record_chunk(&mut self) -> Option<Duration> {
         let now = Instant::now();
         self.last_chunk.replace(now).map(|last| now - last)
@@ -124,7 +124,8 @@ impl RequestTiming {
     }
 }
 
-/// Passes the measurement of a request that ended to the application's functions, behind those of the attempts that failed before it.
+/// Passes the measurement of a request that ended to the application's functions, after the measurements of the attempts that failed
+/// before it.
 pub(super) fn measure_request(
     meters: &[Meter],
     (run_id, turn): (&Arc<str>, u32),
@@ -149,7 +150,7 @@ pub(super) fn measure_request(
         duration: Duration::from_millis(attempt.ms),
         first_piece: None,
     });
-    // Of several models, the reply names the one that gave it.
+    // If there are several models, the reply names the one that answered.
     let (provider, model) = match &*reply.model {
         "" => (&info.provider, &info.model),
         _ => (&reply.provider, &reply.model),

@@ -86,7 +86,7 @@ impl<T: Argument> AnswerReader<T> {
         if let Some(own) = &self.schema.description {
             description.extend(["\n", own]);
         }
-        // It does nothing but accept, so that an engine may repeat it.
+        // The tool only accepts its arguments, so an engine may repeat its calls.
         let options = ToolOptions::new(TOOL).description(description).effect(Effect::Pure).cache(false);
         let definition = ToolDefinition::with_options(self.plan.clone(), options);
         let body = OutputBody { check };
@@ -115,8 +115,8 @@ impl AnswerReader<Value> {
         Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the answer of a run, for an assistant with a schema for all answers. Only a run that completed or was terminated has one, and
-    /// one that was terminated by a tool or a hook may have none.
+    /// Returns the answer of a run, for an assistant with a schema for all answers. Only a run that completed or was terminated has an
+    /// answer. A run that a tool or a hook terminated may have none.
     pub(super) fn answer_if_any(&self, run: &AgentLoop) -> Result<Option<Value>, RunError> {
         let is_completed = match run.end() {
             Some(End::Completed) => true,

@@ -1,4 +1,4 @@
-//! A run as the runs within it see it, and the calls that start these.
+//! A run as its children see it, and the calls that start children.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,13 +22,14 @@ use crate::tool::definition::ToolDefinition;
 #[cfg(feature = "durable-restate")]
 use crate::tool::outcome::ToolOutcome;
 
-/// The time for which a cancelled run waits for a child beyond that for other calls, so that the ends of its calls are recorded.
+/// The additional time for which a cancelled run waits for a child, so that the ends of the child's calls are recorded.
 pub(crate) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
 /// The calls of a run whose own runs have begun and not ended, with their positions.
 pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;
 
-/// Returns a copy of a run with those that its calls run. Their ends are recorded under the lock of the run, so that none is missing.
+/// Returns a copy of a run with its running children. The ends of children are recorded under the lock of the run, so that the copy
+/// misses no child.
 fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
     let run = run.lock();
     let mut copy = run.snapshot();
@@ -45,19 +46,19 @@ pub(super) fn lock_children(children: &RunningChildren) -> MutexGuard<'_, Vec<(u
     children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run, as the runs within it see it.
+/// A run as its children see it.
 pub(super) struct ParentRun {
-    /// Its listeners are notified of the events of its children.
+    /// The assistant, whose listeners are notified of the events of the children.
     assistant: Assistant,
     reader: Option<EventSlot>,
-    /// What children take from it.
+    /// The configuration, parts of which the children take over.
     config: Arc<Config>,
-    /// Whether its messages are stored, and those of its children with them.
+    /// Whether the messages of the run are stored, and those of its children with them.
     pub(super) has_session: bool,
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// The requests that the runs of the tree may make at the same time. A run makes none while those within it run.
+    /// The permits for requests that the runs of the tree make at the same time. A run makes none while its children run.
     requests: Arc<Semaphore>,
     above: Option<Arc<ParentRun>>,
 }
@@ -76,7 +77,7 @@ impl ParentRun {
         }
     }
 
-    /// Whether no more runs may be within this one.
+    /// Whether the depth limit allows no children of this run.
     pub(super) fn is_too_deep(&self) -> bool {
         self.config.max_depth == 0
     }
@@ -91,7 +92,8 @@ impl ParentRun {
         }
     }
 
-    /// Returns the assistant of a child: a fork of this one, or one like that of this run, with no messages.
+    /// Returns the assistant of a child: a fork of `of`, or if that is `None`, an assistant like that of this run, without
+    /// messages.
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
         #[cfg_attr(not(feature = "studio"), expect(unused_mut, reason = "only the studio wraps models"))]
@@ -105,7 +107,7 @@ impl ParentRun {
 }
 
 impl Config {
-    /// Returns the configuration of runs within a run that has the other one.
+    /// Returns the configuration of a child, whose parent has the configuration `parent`.
     pub(super) fn within(&self, parent: &Self) -> Self {
         let mut config = self.clone();
         config.approver = config.approver.or_else(|| parent.approver.clone());
@@ -130,7 +132,7 @@ pub(super) struct ChildHandle(pub(super) Arc<ChildCall>);
 /// A call whose body is a run of an assistant.
 pub(super) struct ChildCall {
     pub(super) parent: Arc<ParentRun>,
-    /// The text of its key is the id of the run.
+    /// The id of the run, which is the text of the call's key.
     pub(super) run_id: Arc<str>,
     pub(super) path: RunPath,
     inner: Mutex<Inner>,
@@ -138,11 +140,11 @@ pub(super) struct ChildCall {
 
 #[derive(Default)]
 struct Inner {
-    /// The run that continues, and what it waited for.
+    /// The run that continues, and the input that it waited for.
     continued: Option<(Box<AgentLoop>, Resumption)>,
     /// The run, once it has begun.
     run: Option<SharedLoop>,
-    /// The runs within it.
+    /// The children of the run.
     children: RunningChildren,
     suspended: Option<Box<AgentLoop>>,
     /// The use of a run that ended in an earlier process.
@@ -159,7 +161,7 @@ impl ChildCall {
         self.inner().continued.take()
     }
 
-    /// Records that the run has begun, and returns where those within it are kept.
+    /// Records that the run has begun, and returns the list of its children.
     pub(super) fn begun(&self, run: &SharedLoop) -> RunningChildren {
         let mut inner = self.inner();
         inner.run = Some(run.clone());
@@ -194,7 +196,7 @@ impl ChildCall {
         inner.ended.as_deref().cloned().or_else(of_run).filter(|_| inner.suspended.is_none())
     }
 
-    /// Takes what the call leaves behind; `None` if no run began.
+    /// Takes the state of the child after the body has ended; `None` if no run began.
     pub(super) fn take_state(&self) -> Option<ChildState> {
         let spent = self.spent();
         let suspended = std::mem::take(&mut *self.inner()).suspended;
@@ -221,10 +223,10 @@ impl InProcessSteps {
         call
     }
 
-    /// Waits until the run may make a request, if it is within another one.
+    /// Waits for the permit of a request, if the run has a parent.
     ///
     /// # Errors
-    /// The run is stopped.
+    /// Returns an error if the run is stopped.
     pub(super) async fn request_place(&mut self) -> Result<Option<OwnedSemaphorePermit>, StepError> {
         let Some(parent) = &self.parent else { return Ok(None) };
         let place = Box::pin(parent.requests.clone().acquire_owned());

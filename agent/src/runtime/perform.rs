@@ -21,17 +21,17 @@ use crate::panics::catch;
 use crate::steps::SharedLoop;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
-/// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop, and remembers nothing between steps but
-/// the events that come once in a run.
+/// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop. Between steps, it remembers only the
+/// notices of requests, and which budgets were announced.
 #[derive(Clone)]
 pub(crate) struct Performer {
     pub(super) config: Arc<Config>,
     pub(super) run_id: Arc<str>,
     /// The source, state and cancel token of the run.
     pub(super) context: ToolContext,
-    /// The notices of its requests.
+    /// The notices of the run's requests.
     pub(super) notices: RequestNotices,
-    /// Set if there are budgets.
+    /// The budgets that were announced as nearly spent. Set if there are budgets.
     announced: Option<AnnouncedBudgets>,
 }
 
@@ -57,7 +57,7 @@ impl Performer {
         }
     }
 
-    /// Returns the event of a notice; `None` if the run had it before.
+    /// Returns the event of a notice; `None` if the run has emitted it before.
     fn notice_event(&self, notice: RequestNotice) -> Option<EventKind> {
         match notice {
             RequestNotice::Delayed { waited_ms, limit } => {
@@ -137,7 +137,7 @@ impl Performer {
             return false;
         }
         let turn = self.turn_start(so_far);
-        // A hook that panics does so again where it is asked, as an error.
+        // A hook that panics counts as choosing: it panics again when it is asked, and that panic becomes an error.
         self.config.choosers.iter().any(|hook| catch(|| chooses(&**hook, &turn)).unwrap_or(true))
     }
 
@@ -188,7 +188,7 @@ impl Performer {
     /// Returns the performer of requests to the model of this name, or to the assistant's own.
     ///
     /// # Errors
-    /// There is no such model.
+    /// Returns an error if there is no such model.
     pub(super) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
         if let Some(config) = self.config.with_model(name) {
             return Ok(Self { config, ..self.clone() });
@@ -197,7 +197,7 @@ impl Performer {
         Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
     }
 
-    /// Returns the performer of the same request with more room for the reply, if that is what this reply needs.
+    /// Returns the performer of the same request with more room for the reply, if this reply needs it.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })
@@ -209,7 +209,8 @@ impl Performer {
         self.config.context.is_some()
     }
 
-    /// Records if another model replies than the last time. `view` is what is sent if the context is managed.
+    /// Records a switch if the model of this reply is not that of the last one. `view` contains the messages that are sent, if the context
+    /// is managed.
     pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
         let mut run = run.lock();
         if let Some(event) = self.switch_event(run.conversation(), view, reply) {
@@ -249,7 +250,7 @@ impl Performer {
         HandOffLosses::between(conversation.shared(), sent.messages())
     }
 
-    /// Returns who gets the requests.
+    /// Returns the recipient of the requests.
     pub(super) fn recipient(&self) -> Recipient {
         self.config.model.info().recipient()
     }
@@ -267,7 +268,7 @@ impl Performer {
     }
 
     /// Returns the report on an answer that does not fit the expected output and may be corrected: the next message that the model reads.
-    /// It follows from the run alone, so that it is the same on every replay. `refused` counts the answers that were refused.
+    /// The report follows from the run alone, so that it is the same on every replay. `refused` counts the answers that were refused.
     pub(super) fn refused_answer(
         &self,
         summary: &TurnSummary,
@@ -285,7 +286,7 @@ impl Performer {
         }
         let text = run.conversation().last().map(Message::text).unwrap_or_default();
         let has_schema = expected.is_native(config.model.info());
-        // A check of the application that panics is left to the caller, who sees its error.
+        // If a check of the application panics, the caller gets the error when it reads the answer.
         let Ok(Err(report)) = catch(|| expected.check(&text, has_schema)) else { return None };
         *refused += 1;
         Some(report.on_attempt(*refused, max_retries.saturating_add(1)).to_text().into())

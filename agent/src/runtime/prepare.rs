@@ -20,8 +20,8 @@ use crate::tool::{
 };
 
 impl Performer {
-    /// Returns what follows for a call before it runs: whether it may, with which arguments, and who has to decide. `tools` are those of the
-    /// turn, if the application chooses them, and results are looked up in the cache of `assistant`. Returns `None` if the run is stopped first.
+    /// Prepares a call: decides whether it may run, with which arguments, and whether a person is asked. `tools` are those of the turn, if
+    /// the application chooses them, and results are looked up in the cache of `assistant`. Returns `None` if the run is stopped first.
     pub(super) async fn prepare_call(
         &self,
         sent: &ToolCall,
@@ -36,7 +36,7 @@ impl Performer {
         }
     }
 
-    /// Like [`prepare_call`](Self::prepare_call). An error is the end of the call, or nothing if the run is stopped first.
+    /// Like [`prepare_call`](Self::prepare_call). An error contains the end of the call, or `None` if the run is stopped first.
     async fn checked_call(
         &self,
         sent: &ToolCall,
@@ -81,11 +81,11 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        // Before the hash, which reads the value if there is one.
+        // Before the hash, which is taken from the value once the value is made.
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };
-        // A call that waits for a decision is looked up after it was allowed.
+        // The result of a call that waits for a decision is looked up after the call was allowed.
         let caches = |_: &&Assistant| !must_ask && self.config.can_cache(tool, &self.context);
         if let Some(assistant) = assistant.filter(caches) {
             let known = assistant.cache().get(&self.config.cache_key(&call.name, &valid, &self.context));

@@ -1,4 +1,4 @@
-//! What running calls report, buffered for the run: their progress, and the questions that they ask in place.
+//! Reports of running calls, buffered for the run: progress, and questions that are asked while a body waits.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,7 @@ impl Updates {
         run.into_iter().for_each(Waker::wake);
     }
 
-    /// Removes and returns the buffered updates. If there are none, the task is woken by the next one.
+    /// Removes and returns the buffered updates. If there are none, the next update wakes the task.
     pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<CallReport> {
         let mut inner = self.lock();
         // Dropped after the lock is released, because a waker may own a task, whose drop runs other code.

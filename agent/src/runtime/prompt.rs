@@ -1,4 +1,4 @@
-//! Prompts: what a run begins with.
+//! Prompts: the input with which a run begins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use tokio::runtime::Handle;
 /// # Ok(()) }
 /// ```
 ///
-/// Awaiting it returns only the output. It can also be read as a stream of events, or driven by a separate task:
+/// Awaiting a prompt returns only the output. A prompt can also be read as a stream of events, or driven by a separate task:
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -55,14 +55,14 @@ pub struct Prompt<T = ()> {
     assistant: Assistant,
     start: RunStart,
     context: ToolContext,
-    /// State that travels with the run, or the first error of adding some.
+    /// State that travels with the run, or the first error of adding state.
     state: Result<RunState, StateError>,
     /// The caller's token: cancelling it ends the run.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
     answer: Result<TypedAnswer<T>, RunError>,
     tools: ToolSet,
-    /// The call that the run is, if an assistant's tool is called.
+    /// The call whose run this is, if an assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
     /// The tool whose body makes the prompt, which must not end suspended.
     in_tool: Option<Arc<str>>,
@@ -102,7 +102,7 @@ impl Prompt {
         self
     }
 
-    /// Makes this the run of a call, within the run that makes it.
+    /// Makes this the run of a call, within the run that makes the call.
     pub(super) fn within(mut self, call: Arc<ChildCall>) -> Self {
         self.run_id = call.run_id.clone();
         self.within = Some(call);
@@ -117,8 +117,8 @@ impl Prompt {
 }
 
 impl<T> Prompt<T> {
-    /// Adds another message, of the user or of the application, to those that the run begins with. A resumed run reads it before its next
-    /// request.
+    /// Adds another message, of the user or of the application, to those that the run begins with. A resumed run reads the message before
+    /// its next request.
     ///
     /// ```
     /// use agent::message::CustomMessage;
@@ -201,9 +201,9 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Adds a state value for this prompt only, like [`with_state`](Self::with_state). It is part of the run: a run that is stored and
-    /// resumed, also in another process, still has it, without being given it again. The type is
-    /// [registered](super::AssistantBuilder::serialized_state) with the assistant.
+    /// Adds a state value for this prompt only, like [`with_state`](Self::with_state). The value is part of the run: a stored run that is
+    /// resumed, also in another process, still has the value. The type is [registered](super::AssistantBuilder::serialized_state) with the
+    /// assistant.
     ///
     /// The value is written as JSON at once, and tools receive the value that is read from this JSON, also in this process, so that they
     /// receive the same one wherever the run continues. All values of a run together have at most 64 KiB. They are in no event, trace or
@@ -211,7 +211,7 @@ impl<T> Prompt<T> {
     /// [`approval_key`](super::AssistantBuilder::approval_key).
     ///
     /// When a suspended run is resumed, state of the prompt replaces the stored state of the same type. A run that is continued from a
-    /// [session](super::AssistantBuilder::session) after a crash has none: give it again.
+    /// [session](super::AssistantBuilder::session) after a crash has no state: give the values again.
     ///
     /// The prompt fails before anything runs: with [`RunError::State`] if the type is not registered, or the value cannot be written or is
     /// too large, with [`RunError::DuplicateState`] if [`with_state`](Self::with_state) gave a value of the type, too, and with
@@ -333,8 +333,8 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Adds tools for this run alone, after those of the assistant: for example tools that a caller declares. They are called, checked and
-    /// recorded like the others, but their results are never cached.
+    /// Adds tools for this run alone, after those of the assistant: for example tools that a caller declares. These tools are called,
+    /// checked and recorded like other tools, but their results are never cached.
     ///
     /// A run that is suspended needs them again when it resumes, and so does a run that continues after a crash. Runs on an engine have only
     /// the tools of their assistant, because any process may continue them.
@@ -364,15 +364,16 @@ impl<T> Prompt<T> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The prompt fails with [`RunError::PromptTools`] if a tool has the name of another one, or cannot be used, and with
+    /// The prompt fails with [`RunError::PromptTools`] if a tool has the name of another tool, or cannot be used, and with
     /// [`ResumeError::MissingTools`](super::ResumeError::MissingTools) if a resumed run lacks its tools.
     pub fn with_tools(mut self, tools: impl IntoTools) -> Self {
         self.tools.add(tools);
         self
     }
 
-    /// Lets a prompt that a tool makes end suspended. The body keeps the [suspended run](super::RunOutput::snapshot) itself; otherwise the prompt
-    /// fails with [`RunError::SuspendedInTool`], because nothing would ever resume the run. [`Assistant::as_tool`] keeps it.
+    /// Lets a prompt that a tool makes end suspended. The body keeps the [suspended run](super::RunOutput::snapshot) itself; otherwise the
+    /// prompt fails with [`RunError::SuspendedInTool`], because nothing would ever resume the run. [`Assistant::as_tool`] keeps such a run
+    /// itself.
     ///
     /// ```
     /// use agent::model::reply;
@@ -465,7 +466,7 @@ impl<T> Prompt<T> {
         Ok(handle)
     }
 
-    /// Separates the prompt from the answer that it asks for. The prompt is in a box, because the futures of a run would keep its place.
+    /// Separates the prompt from the answer that it asks for. The prompt is boxed, because the futures of a run would reserve room for it.
     fn split(self) -> (Box<Prompt>, Result<TypedAnswer<T>, RunError>) {
         let Self { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool } = self;
         let prompt = Prompt {
@@ -487,7 +488,7 @@ impl<T> Prompt<T> {
         RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel: self.token() }
     }
 
-    /// The run's own token: ending this run must not end others that share the prompt's token.
+    /// Returns the run's own token: ending this run must not end other runs that share the prompt's token.
     fn token(&mut self) -> CancelToken {
         match self.cancel.take() {
             Some(token) => token.child(),

@@ -63,7 +63,8 @@ impl Delivery {
 
 /// A receipt for a queued message, which reports its delivery status.
 ///
-/// It stays valid across runs until the message is delivered, or can no longer be delivered. Dropping it has no effect on the message.
+/// A receipt stays valid across runs until the message is delivered, or can no longer be delivered. Dropping it has no effect on the
+/// message.
 ///
 /// ```
 /// use agent::run::Queue;

@@ -1,4 +1,4 @@
-//! What a run returns.
+//! The output of a run.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunOutput<T = ()> {
-    /// The answer, or `()` if the prompt asked for none of a type.
+    /// The answer, or `()` if the prompt asked for no answer of a type.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -59,7 +59,7 @@ pub struct RunOutput<T = ()> {
     /// The id of each call whose arguments were coerced, with the coercions, in order.
     pub coercions: Vec<(String, Vec<Coercion>)>,
     /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
-    /// no other. A run that a tool or a hook ended may have none.
+    /// no other answer. A run that a tool or a hook ended may have none.
     ///
     /// ```
     /// use agent::model::{OutputSchema, reply};
@@ -75,13 +75,14 @@ pub struct RunOutput<T = ()> {
     pub answer: Option<Value>,
     /// The run, if it was suspended, for [`Assistant::resume`](super::Assistant::resume).
     pub snapshot: Option<SuspendedRun>,
-    /// The arguments of the tool's call that gave the answer, if the prompt asked for one and the model has no structured output.
+    /// The arguments of the tool's call that gave the answer, if the prompt asked for an answer of a type and the model has no
+    /// structured output.
     pub(super) submitted: Option<ToolArguments>,
 }
 
 impl<T> RunOutput<T> {
-    /// Returns the text of the last reply. If it continues others ([`continue_length`](crate::AssistantBuilder::continue_length)), their
-    /// texts are before it.
+    /// Returns the text of the last reply. If this reply continues earlier ones
+    /// ([`continue_length`](crate::AssistantBuilder::continue_length)), their texts come first.
     pub fn text(&self) -> String {
         answer_text(&self.messages)
     }

@@ -50,7 +50,7 @@ struct SegmentCall {
     end: Option<CallEnd>,
 }
 
-/// The reason to look at the segment.
+/// The reason why waiting for the calls of a segment ends.
 enum WakeReason {
     Ended,
     Reports(VecDeque<CallReport>),
@@ -59,7 +59,7 @@ enum WakeReason {
 }
 
 impl InProcessSteps {
-    /// Runs the calls of a segment: up to the limit at a time, started in call order, and each end recorded as it comes.
+    /// Runs the calls of a segment, at most `max_concurrency` at a time, started in call order. Records each end as it arrives.
     pub(super) async fn run_calls(&mut self, calls: Vec<(StepKey, Arc<ToolCall>)>) -> Result<(), StepError> {
         let ords: HashMap<String, u32> = match &self.updates {
             Some(_) => calls.iter().map(|(key, call)| (call.id.clone(), key.ord)).collect(),
@@ -68,7 +68,7 @@ impl InProcessSteps {
         let mut waiting: VecDeque<_> = calls.into();
         let max_concurrency = self.performer.config.max_concurrency;
         let mut running: Vec<SegmentCall> = Vec::with_capacity(waiting.len().min(max_concurrency));
-        // Cancelled by a new message, without the run.
+        // A new message cancels this token without cancelling the run.
         let policy = self.performer.config.rules.steering;
         let token = if policy == SteeringPolicy::CancelRunning {
             self.stop.cancel.child()
@@ -86,7 +86,7 @@ impl InProcessSteps {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
-                    // The calls that it stops were not aborted, whatever happens until they end.
+                    // These calls end because of the message, even if the run is cancelled before they end.
                     is_cancelled = !token.is_cancelled();
                     token.cancel(NEW_MESSAGE);
                 }
@@ -174,8 +174,8 @@ impl InProcessSteps {
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // Polled in call order, so that bodies which end at the same instant end in that order. A body that has ended is recorded before
-            // the others continue, but all that have a place begin.
+            // Polled in call order, so that the ends of bodies that end at the same instant are recorded in that order. After a body has
+            // ended, only bodies that have not begun are polled, until the end is recorded.
             let mut has_ended = false;
             for running in &mut *running {
                 if running.end.is_none()
@@ -259,7 +259,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the reply whose calls are prepared, decided on, or run: results of its earlier calls may follow it.
+    /// Returns the reply whose calls are prepared, decided on, or run: results of earlier calls may follow the reply.
     pub(super) fn last_reply(&self) -> Option<Arc<Message>> {
         let run = self.run.lock();
         let mut messages = run.conversation().shared().iter().rev();
@@ -267,24 +267,24 @@ impl InProcessSteps {
     }
 }
 
-#[cfg(feature = "durable-restate")]
 /// One call that runs on an engine, in a journal of its own.
+#[cfg(feature = "durable-restate")]
 pub(crate) struct JournaledCall {
     pub(crate) key: StepKey,
     pub(crate) call: Arc<ToolCall>,
-    /// The reply that contains it, if it is known.
+    /// The reply that contains the call, if the reply is known.
     pub(crate) reply: Option<Arc<Message>>,
-    /// The text of the reply, with its first call.
+    /// The text of the reply, for its first call only.
     pub(crate) text: String,
-    /// Its arguments, if they were checked in this process.
+    /// The arguments of the call, if they were checked in this process.
     pub(crate) checked: Option<Arc<CheckedArguments>>,
-    /// The inputs to the questions of its tool.
+    /// The inputs to the questions of the call's tool.
     pub(crate) inputs: Vec<RecordedInput>,
-    /// Whether it may have begun before, and must not begin again.
+    /// Whether the call may have begun before, so that it must not begin again.
     pub(crate) is_lost: bool,
-    /// The run that asks it, if that is a child.
+    /// The path of the run that makes the call.
     pub(crate) path: RunPath,
-    /// How its own run ended, if it is a call of an assistant.
+    /// The outcome of the call's own run, if it is a call of an assistant.
     pub(crate) child: Option<ToolOutcome>,
 }
 
@@ -313,7 +313,8 @@ impl Performer {
     }
 }
 
-/// Runs one call, with what the assistant keeps of its result. With a store, the records of the call wrap its body.
+/// Runs one call, and keeps its result in the cache or in a file, if the assistant has one. With a store, the records of the call wrap its
+/// body.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
@@ -365,7 +366,7 @@ async fn keep(
     end
 }
 
-/// A result that is too long for the conversation goes into a file, where the application has a folder for that.
+/// Writes a result that is too long for the conversation to a file, if the application has set a folder for files.
 pub(super) async fn keep_whole(
     config: &Config,
     assistant: &Assistant,
@@ -381,7 +382,7 @@ pub(super) async fn keep_whole(
     }
 }
 
-/// Changes the outcome of a body that a steering message stopped: it was not aborted.
+/// Replaces the outcome of a body that a steering message stopped, because the body was not aborted.
 pub(crate) fn mark_steered(outcome: &mut ToolOutcome) {
     if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == OutcomeCode::ABORTED) {
         *outcome = steered();

@@ -27,19 +27,19 @@ use serde_json::Value;
 /// An assistant whose runs an engine drives. It remembers nothing from step to step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
-    /// The configuration as it was built, for calls with which an assistant runs itself.
+    /// The configuration as it was built, for an assistant that is its own tool.
     plain: Arc<Config>,
     /// The state that tools need from the request of a run.
     needed_state: Vec<StateType>,
     conversation: Conversation,
-    /// Whether the answers of its runs are values, because it is a tool with an output.
+    /// Whether the answers of the assistant's runs are values, because the assistant is a tool with an output.
     pub(super) is_typed: bool,
     /// The assistant that has this one as a tool.
     above: Option<Arc<Self>>,
 }
 
-/// An assistant that no engine can run: the names of the tools that lead to it, and the options that it has, in the words of the builder, each
-/// with the reason.
+/// An assistant that no engine can run: the names of the tools that lead to it, and its unsupported options, by their names in the builder,
+/// each with the reason.
 pub(crate) struct UnservedAssistant {
     pub(crate) path: String,
     pub(crate) what: Vec<&'static str>,
@@ -50,10 +50,10 @@ const OUTPUT_SCHEMA: &str = "an output of a type whose schema cannot be used";
 const OUTPUT_TOOL: &str = "an output schema beside a tool that is named `structured_output`, because the answer is the call of a tool with this name";
 
 impl ServedAssistant {
-    /// Serves this assistant, and all that it has as tools.
+    /// Serves this assistant, and all assistants that it has as tools.
     ///
     /// # Errors
-    /// Returns the first of them that no engine can run.
+    /// Returns the first assistant that no engine can run.
     pub(crate) fn new(assistant: &Assistant) -> Result<Arc<Self>, UnservedAssistant> {
         let at_root = |what| UnservedAssistant { path: String::new(), what };
         if assistant.session().is_some() {
@@ -64,13 +64,14 @@ impl ServedAssistant {
         let mut needed = root.needed_state.clone();
         root.visit("", &mut |served, _| needed.extend(served.needed_state.iter().cloned()))?;
         if let Some(root) = Arc::get_mut(&mut root) {
-            // A request without what its children need is refused before its first step.
+            // A request without the state that its children need is refused before its first step.
             root.needed_state = needed;
         }
         Ok(root)
     }
 
-    /// Calls a function with each assistant that this one has as a tool, at any depth, and the names of the tools that lead to it.
+    /// Calls a function with each assistant that this assistant has as a tool, at any depth. The text names the tools that lead to the
+    /// assistant.
     pub(crate) fn visit(
         self: &Arc<Self>,
         path: &str,
@@ -93,7 +94,7 @@ impl ServedAssistant {
         Ok(())
     }
 
-    /// Returns the assistant of a tool; `None` if it is none.
+    /// Returns the assistant of a tool; `None` if the tool is not an assistant.
     pub(crate) fn child(self: &Arc<Self>, tool: &str) -> Option<Result<Self, Vec<&'static str>>> {
         let spec = ChildSpec::of(self.config.registry.get(tool)?)?;
         let (config, messages) = match &spec.assistant {
@@ -144,7 +145,7 @@ impl ServedAssistant {
         Ok(Self { config: served, plain: config.clone(), needed_state, conversation, is_typed, above })
     }
 
-    /// Returns the assistant that has all others as tools.
+    /// Returns the assistant that has all other assistants as tools.
     pub(crate) fn root(self: &Arc<Self>) -> &Arc<Self> {
         self.above.as_ref().map_or(self, |above| above.root())
     }
@@ -191,7 +192,7 @@ impl ServedAssistant {
     /// Returns the performer of the steps of a run with this state.
     ///
     /// # Errors
-    /// State that tools need is missing, or a value does not fit its registered type.
+    /// Returns an error if state that tools need is missing, or if a value does not fit its registered type.
     pub(crate) fn performer(
         &self,
         run: &Arc<str>,
@@ -218,7 +219,7 @@ impl ServedAssistant {
     /// Returns the answer of a run that ended, if the assistant has a schema for answers.
     ///
     /// # Errors
-    /// The run completed with an answer that does not fit.
+    /// Returns an error if the run completed with an answer that does not fit.
     pub(crate) fn answer(&self, run: &AgentLoop) -> Result<Option<Value>, String> {
         let Some(reader) = &self.config.answer else { return Ok(None) };
         reader.answer_if_any(run).map_err(|error| error.to_string())
@@ -264,8 +265,8 @@ impl ServedAssistant {
         self.config.rules.limits.wall_time
     }
 
-    /// Returns the limits that the runs of its tree share, and the number of runs that calls may start. Without limits there is nothing to
-    /// count, nor if no assistant is a tool.
+    /// Returns the limits that the runs of its tree share, and the number of runs that calls may start. The limits are `None` if there are
+    /// none, or if no assistant is a tool, because nothing has to be counted then.
     pub(crate) fn tree_limits(self: &Arc<Self>) -> (Option<UsageLimits>, u32) {
         let root = &self.root().config;
         let is_tree = || {
@@ -277,7 +278,7 @@ impl ServedAssistant {
         (limits, root.max_children)
     }
 
-    /// Whether its runs have a time limit, of their own or of a run above them.
+    /// Whether runs of the assistant have a time limit, of their own or of a run above them.
     pub(crate) fn has_time_limit(&self) -> bool {
         self.wall_time().is_some() || self.above.as_ref().is_some_and(|above| above.has_time_limit())
     }
@@ -286,7 +287,7 @@ impl ServedAssistant {
         self.config.rules.steering
     }
 
-    /// Whether a turn takes all waiting messages of this queue, and not the first alone.
+    /// Whether a turn takes all waiting messages of this queue, rather than only the first.
     pub(crate) fn takes_all(&self, queue: Queue) -> bool {
         self.config.takes_all(queue)
     }

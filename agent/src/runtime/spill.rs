@@ -133,7 +133,7 @@ fn range(args: &Value) -> (u64, u64) {
 
 /// The results that a call of [`READ_RESULT`] may read, which are those of its assistant.
 pub(super) struct SpilledResults {
-    /// The results that the assistant wrote, or one that it was forked from.
+    /// The results that the assistant, or an assistant that it was forked from, wrote.
     files: Vec<Arc<SpilledFile>>,
     /// A loaded conversation can name results whose files still exist.
     conversation: Conversation,

@@ -74,7 +74,7 @@ impl StateTypes {
             .ok_or_else(|| StateError::Unregistered { state: type_name::<T>().to_owned() })
     }
 
-    /// Returns the registered types that tools need and this context does not have, and whether these are all that is missing.
+    /// Returns the registered types that tools need and this context does not have, and whether nothing else is missing.
     #[cfg(feature = "durable-restate")]
     pub(super) fn of_requests(&self, registry: &Registry, given: &ToolContext) -> (Vec<StateType>, bool) {
         let Err(error) = registry.check_state(given) else { return (Vec::new(), true) };

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::loop_core::{Limit, LimitReached};
 use crate::tool::cancel::CancelToken;
 
-/// The token that cancels a run, and the limit of its time, which cancels it, too.
+/// The token that cancels a run, and the time limit that cancels this token.
 #[derive(Clone)]
 pub(super) struct StopSignal {
     pub(super) cancel: CancelToken,
@@ -48,7 +48,7 @@ impl StopSignal {
         self.cancel.is_cancelled()
     }
 
-    /// Drives a future to its end, and cancels the run meanwhile when its time is up.
+    /// Drives a future to its end, and cancels the run if the time is up before.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T> + Unpin) -> T {
         let Some(at) = self.deadline() else { return work.await };
         match select(work, Box::pin(tokio::time::sleep_until(at))).await {
@@ -65,7 +65,7 @@ impl StopSignal {
         if !self.cancel.is_cancelled() {
             let used = limit.begun.elapsed().as_secs_f64();
             let reached = LimitReached::new(Limit::WallTime, limit.allowed.as_secs_f64(), used);
-            // Set before the token, which is what others wait for.
+            // Set before the token is cancelled, because tasks that wait for the token read the limit.
             let reason = reached.to_string();
             if limit.reached.set(reached).is_ok() {
                 self.cancel.cancel(reason);

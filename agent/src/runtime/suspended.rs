@@ -11,8 +11,8 @@ use crate::tool::question::Question;
 
 /// A run that waits for decisions or for results from outside, as a value that can be stored and [resumed](super::Assistant::resume).
 ///
-/// [`RunOutput::snapshot`](super::RunOutput::snapshot) has it when a run was suspended. Store it as JSON, show its requests to a person, and
-/// resume it with the decisions: in this process or in another one, where its approvals count only if they are signed, see
+/// [`RunOutput::snapshot`](super::RunOutput::snapshot) has such a value when a run was suspended. Store it as JSON, show its requests to a
+/// person, and resume it with the decisions: in this process or in another one, where its approvals count only if they are signed, see
 /// [`approval_key`](super::AssistantBuilder::approval_key). The stored form has a version, and later versions of the library read it.
 ///
 /// ```
@@ -43,7 +43,8 @@ use crate::tool::question::Question;
 /// # Ok(()) }
 /// ```
 ///
-/// It holds the secret arguments of the calls, which are needed to run them. Its requests and its `Debug` text contain none.
+/// A suspended run holds the secret arguments of its calls, which are needed to run them. Its requests and its `Debug` text contain no
+/// secrets.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SuspendedRun {

@@ -1,6 +1,6 @@
-//! One turn, the same for every performer. Its requests, by [`next_reply`]: the tools and the model are chosen, the view is made to fit, and a
-//! request is made again if it was too long or left its reply too little room. A run in this process that has nothing to choose, to fit or to repeat
-//! [asks at once](super::in_process). Its end, by [`end_turn`]: the hooks decide, and an answer that does not fit is refused.
+//! One turn, the same for every performer. [`next_reply`] makes its requests: it chooses the tools and the model, makes the view fit, and
+//! repeats a request that was too long or left its reply too little room. A run in this process that has nothing to choose, to fit or to
+//! repeat [asks directly](super::in_process). [`end_turn`] ends it: the hooks decide, and an answer that does not fit is refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The part of a performer in the turns of its run.
+/// The operations of a performer on which the turns of its run are built.
 pub(crate) trait TurnSteps: Send {
-    /// Whether work is remembered under its name, so that only work with a result is worth a step.
+    /// Whether the result of work is remembered under a name. Choices are then skipped if no hook chooses, because each choice is a step.
     const REMEMBERS: bool;
 
-    /// Returns the performer of the run, and what was chosen for the turn.
+    /// Returns the performer of the run, and the choices for the turn.
     fn parts(&mut self) -> (&Performer, &mut TurnChoices);
 
     /// Replaces the view of the conversation.
     fn replace_context(&mut self, context: ContextState) -> ContextState;
 
-    /// Performs work of the application, or returns what is remembered of it.
+    /// Performs work of the application, or returns its remembered result.
     fn perform<T: Serialize + DeserializeOwned + Send + 'static>(
         &mut self,
         name: impl fmt::Display + Send,
@@ -45,12 +45,12 @@ pub(crate) trait TurnSteps: Send {
         tools: Arc<[ToolDefinition]>,
     ) -> impl Future<Output = Result<(ModelReply, Option<ModelError>), StepError>> + Send;
 
-    /// Counts a request in the limits that the runs of a tree share, if they are not counted by the loop.
+    /// Counts a request in the limits that the runs of a tree share, if the loop does not count them.
     fn count_request(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Returns the error of a run that was stopped.
+    /// Returns an error if the run was stopped.
     fn check_run(&mut self) -> impl Future<Output = Result<(), StepError>> + Send;
 
     /// Is called when the run has events.
@@ -58,12 +58,12 @@ pub(crate) trait TurnSteps: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Is called when the view is as the next request uses it.
+    /// Is called once the view is final for the next request.
     fn store_view(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Puts a message before all others that wait for the next turn.
+    /// Puts a message before all other messages that wait for the next turn.
     fn push_first(&mut self, report: UserMessage);
 
     /// Whether messages wait for the run.
@@ -77,7 +77,7 @@ pub(crate) trait TurnSteps: Send {
 #[derive(Default)]
 pub(crate) struct TurnChoices {
     turn: u32,
-    /// Makes the requests if they are not those of the run: to another model, or with more room for the reply.
+    /// The performer of requests that differ from the run's own: to another model, or with more room for the reply.
     performer: Option<Performer>,
     has_model: bool,
     /// The tools, if the application chooses them.
@@ -104,8 +104,8 @@ impl TurnChoices {
     }
 }
 
-/// Returns the reply of a turn. A request that was too long is made again with fewer messages, and a reply that was cut within a call, within
-/// structured output or before its text with more room.
+/// Returns the reply of a turn. A request that was too long is made again with fewer messages. A request whose reply was cut within a call,
+/// within structured output or before its text is made again with more room.
 pub(crate) async fn next_reply<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,
@@ -171,7 +171,7 @@ pub(super) async fn turn_tools<S: TurnSteps>(
     Ok(names.map(|_| choices.tools.clone()))
 }
 
-/// Has the application choose the model of the turn.
+/// Lets the application choose the model of the turn.
 async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) -> Result<(), StepError> {
     let (own, choices) = steps.parts();
     if !own.config.selects_model() || choices.has_model {
@@ -207,8 +207,8 @@ async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) 
     Ok(())
 }
 
-/// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused it. The inner
-/// error is that of a hook that chooses the tools.
+/// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused the request.
+/// The inner error is that of a hook that chooses the tools.
 async fn fit_context<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -234,7 +234,7 @@ async fn fit_context<S: TurnSteps>(
     }
 }
 
-/// Records in a reply what its request had beside its messages, from which the estimate of the next one begins.
+/// Records in a reply the size of its request without the messages, from which the estimate of the next request begins.
 fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
         let context = steps.replace_context(ContextState::default());
@@ -265,7 +265,8 @@ async fn ask<S: TurnSteps>(
     }
 }
 
-/// Returns the tools of a request: those of the turn, with those that were found in the whole conversation. The inner error is that of a hook.
+/// Returns the tools of a request: those of the turn, without deferred tools that the conversation has not found yet. The inner error is
+/// that of a hook.
 async fn shown_tools<S: TurnSteps>(
     steps: &mut S,
     turn: u32,
@@ -276,7 +277,7 @@ async fn shown_tools<S: TurnSteps>(
     Ok(chosen.map(|chosen| shown_after(&chosen.unwrap_or_else(all), run.lock().conversation().iter())))
 }
 
-/// Returns what the hooks decide at the end of a turn. An answer that does not fit is refused: then another turn follows, with the report.
+/// Returns what the hooks decide at the end of a turn. An answer that does not fit is refused, and another turn with the report follows.
 pub(crate) async fn end_turn<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,
@@ -311,7 +312,7 @@ pub(crate) async fn end_turn<S: TurnSteps>(
         run.lock().expect_messages();
         return Ok(Some(true));
     }
-    // Messages count only where the run would end without a look at them.
+    // Queued messages matter only if the run would end without reading them.
     let would_end = continues == Some(false) || run.lock().is_at_limit();
     if would_end && steps.has_messages().await? {
         run.lock().expect_messages();
@@ -319,7 +320,7 @@ pub(crate) async fn end_turn<S: TurnSteps>(
     Ok(continues)
 }
 
-/// Makes the request once more, which counts. One that is refused as too long again is an error of the context.
+/// Makes the request once more, which counts against the limits. A request that is too long again is an error of the context.
 async fn ask_again<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -338,7 +339,7 @@ async fn ask_again<S: TurnSteps>(
     Err(steps.failed(error.into()))
 }
 
-/// Records a request that was too long. A reply that began stays in the conversation as one that failed.
+/// Records a request that was too long. A reply that began stays in the conversation as a failed one.
 async fn record_overflow<S: TurnSteps>(
     steps: &mut S,
     reply: ModelReply,

@@ -1,4 +1,4 @@
-//! Amounts of budgets: spent ones, and those that are reserved for requests.
+//! Amounts of budgets: spent amounts, and amounts that are reserved for requests.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ pub struct BudgetHold {
     pub budget: String,
     /// The amount, in the unit of the budget: tokens, or billionths of a dollar.
     pub amount: u64,
-    /// The amount that may be spent and reserved in all.
+    /// The limit of the spent and the reserved amount together.
     pub limit: u64,
 }
 
@@ -54,15 +54,16 @@ impl BudgetUse {
     }
 }
 
-/// The time for which a charged hold is remembered, in milliseconds: a late settlement corrects it until then.
+/// The time for which a charged hold is remembered, in milliseconds. Within this time, a late settlement
+/// corrects the charge.
 pub(super) const CHARGED_FOR: i64 = 7 * 24 * 3_600 * 1_000;
 
 /// The budgets of a store in memory.
 #[derive(Debug, Default)]
 pub(super) struct MemoryBudgets {
-    /// The spent and the held amount of each.
+    /// The spent and the held amount of each budget, by its key.
     budgets: BTreeMap<String, (u64, u64)>,
-    /// By their ids, the holds of each budget.
+    /// The holds, by their id and the key of their budget.
     holds: HashMap<String, BTreeMap<String, MemoryHold>>,
 }
 

@@ -128,7 +128,7 @@ impl StoreError {
         self
     }
 
-    /// Creates a conflict: the session has moved on from the entry that its writer expected.
+    /// Creates a conflict: the session has entries after the one that its writer expected to be the last.
     pub fn conflict(session: &str, expected: u64) -> Self {
         Self::new(StoreErrorKind::Conflict, format!("session `{session}` is no longer at entry {expected}"))
     }

@@ -52,7 +52,7 @@ struct MemorySession {
     /// The number of messages that were taken from the inbox.
     taken: usize,
     ids: HashSet<String>,
-    /// The part of the inbox that each key took.
+    /// The range of the inbox that each key took.
     batches: HashMap<StepKey, std::ops::Range<usize>>,
 }
 

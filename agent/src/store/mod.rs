@@ -36,20 +36,20 @@
 //!
 //! # After a crash
 //!
-//! When a session is opened, a run that was active when its process died is found. `continue_run` continues it under its own id: it does
-//! not request stored replies again, and does not run calls again that have ended. If a call began and its end was not recorded, its tool's
+//! A session that is opened may contain a run whose process died. `continue_run` continues this run under its own id: stored replies are
+//! not requested again, and calls that have ended do not run again. If a call began and its end was not recorded, its tool's
 //! [effect](crate::tool::Effect) decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at most
 //! [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends as
 //! interrupted, with the code `lost`. Approval decisions that were not used yet are asked for again. `prompt` does not continue such a run.
-//! It gives the open calls their recorded results, or results that say there is none, and begins a new run.
+//! It gives each open call its recorded result, or a result that says that none was recorded, and begins a new run.
 //!
 //! # When the store fails
 //!
 //! A body does not run if its begin cannot be recorded. Any other failure of the store ends the run with
 //! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
 //! memory is complete, and the next prompt stores what is missing: messages, and the ends of calls. If two assistants write to one session,
-//! their messages do not mix. The later one gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must open the session
-//! again. Recorded times are for people; only [retention](Store::delete_finished_before) depends on them.
+//! their messages do not mix. The assistant that writes later gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must
+//! open the session again. Recorded times are for people; only [retention](Store::delete_finished_before) depends on them.
 //!
 //! # When the store hangs
 //!
@@ -59,7 +59,7 @@
 //! they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
 //! [`RunError::Store`](crate::RunError::Store), whose output says that the run was aborted.
 //!
-//! A call whose begin was not recorded by then does not run, and its result says so. A call that had begun keeps its end, or is
+//! A call whose begin was not recorded in time does not run, and its result says so. A call that had begun keeps its end, or is
 //! interrupted. If that end could not be recorded, the record stays pending until the next prompt of the assistant records it. An assistant
 //! keeps at most 1,000 such ends. If its process dies first, the next process that opens the session decides as [after a
 //! crash](#after-a-crash). Without a session, [`pending_before`](Store::pending_before) finds the record.
@@ -108,8 +108,9 @@ use crate::tool::BoxFuture;
 ///
 /// # Your own store
 ///
-/// Implement this trait, as in the [example](self#a-store-of-your-own); a store that is shared is an `Arc` of it. Each function is one atomic step: if its future is dropped, the step has
-/// happened completely or not at all. Test your own implementation with `agent::testing::assert_store` (feature `testing`).
+/// Implement this trait, as in the [example](self#a-store-of-your-own); a shared store is an `Arc` of your type. Each function is one
+/// atomic step: if its future is dropped, the step has happened completely or not at all. Test your own implementation with
+/// `agent::testing::assert_store` (feature `testing`).
 ///
 /// # Records
 ///
@@ -220,7 +221,8 @@ use crate::tool::BoxFuture;
 ///
 /// # Budgets
 ///
-/// A [budget](crate::run::Budget) is an amount under a key. A request holds a part of it, and settles it once it is known what it used:
+/// A [budget](crate::run::Budget) is an amount under a key. A request reserves a part of the budget, and settles it once the used amount is
+/// known:
 ///
 /// ```
 /// use agent::store::{BudgetHold, MemoryStore, Store};
@@ -244,9 +246,10 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 pub trait Store: Send + Sync {
-    /// Inserts a record as pending, at its first attempt, unless one with this key exists, and returns the one that was found; `None` if the
-    /// call was not begun before. If the record found is pending, its attempt count is incremented. If it [continues](InvocationRecord::continues), its handle is
-    /// removed instead, and it is returned as it was: of several callers that begin it at the same time, one gets it with the handle.
+    /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record
+    /// instead, after incrementing its attempt count if it is pending. A pending record that [continues](InvocationRecord::continues) loses
+    /// its handle instead, and is returned as it was before: of several callers that begin it at the same time, only one gets it with the
+    /// handle.
     fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
     /// Ends a pending record. Returns false if there is none, or if it has already ended.
@@ -258,7 +261,7 @@ pub trait Store: Send + Sync {
     /// Returns the record with this key, if there is one.
     fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>>;
 
-    /// Returns the records that match a query, oldest first: by their begin, turn and ordinal. At most a [page](InvocationQuery::limit).
+    /// Returns the records that match a query, at most a [page](InvocationQuery::limit), oldest first: ordered by begin, turn and ordinal.
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>>;
 
     /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit`. These calls may have been
@@ -291,9 +294,10 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>>;
 
-    /// Returns at most `limit` sessions with entries whose names contain a text, the latest first: by the time of their last entry, and by
-    /// name where it is the same. The list begins after the session `after`, the last one of the page before. The case of ASCII letters does
-    /// not count for the text. The order of names is the store's own. A session that gets an entry between two pages moves to the front.
+    /// Returns at most `limit` sessions that have entries and whose names contain the text `containing`; the case of ASCII letters is
+    /// ignored. The latest session is first, by the time of its last entry. Sessions of equal times are ordered by name, in an order of the
+    /// store. The list begins after the session `after`, the last one of the previous page. A session that gets an entry between two pages
+    /// moves to the front.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions, as this default does.
@@ -316,7 +320,7 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Takes at most `limit` messages out of the inbox, oldest first. A second call with the same key returns the same messages as the
-    /// first, also if there were none.
+    /// first, even if there were none.
     fn take_steering<'a>(
         &'a self,
         session: &'a str,
@@ -324,15 +328,16 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>>;
 
-    /// Deletes a session and its inbox, with those of the sub-agents of its runs, and returns the number of entries. Their names begin with the id
-    /// of a run that the session [began](EntryKind::RunBegin) and a slash. The records of calls are kept.
+    /// Deletes a session and its inbox, and returns the number of deleted entries. The sessions and inboxes of the sub-agents of its runs
+    /// are deleted, too: their names begin with the id of a run that the session [began](EntryKind::RunBegin), and a slash. The records of
+    /// calls are kept.
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Reserves amounts of budgets for a request, all or none. Returns the use of the first budget of which too little is left, or `None` if
-    /// all amounts are reserved. An amount that has this id and budget already is not reserved again.
+    /// Reserves amounts of budgets for a request, all or none. Returns the use of the first budget of which too little is left, or `None`
+    /// if all amounts are reserved. A budget that already has a hold with this id is not reserved again.
     ///
-    /// A hold that was not settled by `until` (`now` and `until` are milliseconds since 1970) is spent in full from then on: the request may
-    /// have been made. It stays for at least 7 days, so that a late settlement corrects it.
+    /// A hold that is not settled by `until` counts as spent in full afterwards, because the request may have been made. It stays for at
+    /// least 7 days, so that a late settlement corrects the amount. `now` and `until` are milliseconds since 1970.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
@@ -347,7 +352,8 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Replaces the holds with this id by the amounts that were spent. Returns whether there was one; a second settlement has no effect.
+    /// Replaces the holds with this id by the amounts that were spent. Returns whether there was such a hold; a second settlement has no
+    /// effect.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.

@@ -130,13 +130,14 @@ pub struct InvocationRecord {
     /// The [label](crate::tool::Source::with_label) of the source on whose behalf the call was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The validated arguments, or for a refused call those that the model sent. Secret arguments are [left out](Self::is_withheld).
+    /// The validated arguments, or for a refused call the arguments that the model sent. Secret arguments are [left
+    /// out](Self::is_withheld).
     #[serde(default)]
     pub args: Value,
     /// Whether secret arguments were left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_withheld: bool,
-    /// The model's text beside the calls of the reply. Only the first call of a reply carries it.
+    /// The text of the reply that contains the call. Only the record of the first call of a reply has it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// When the call began, in milliseconds since 1970.
@@ -209,8 +210,9 @@ impl InvocationRecord {
         self
     }
 
-    /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for the run that it is. When
-    /// it begins again it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no attempt.
+    /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for the run of a
+    /// sub-agent. When such a call begins again, it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no
+    /// attempt.
     ///
     /// ```
     /// use agent::store::InvocationRecord;
@@ -268,7 +270,7 @@ impl InvocationRecord {
         self.end.as_ref().filter(|_| self.status == status).map(|end| end.at)
     }
 
-    /// Returns the message that made the call. Only the first call of a reply carries the text beside the calls.
+    /// Returns the message that made the call. Only the message of the first call of a reply has the text of the reply.
     pub fn call_message(&self) -> AssistantMessage {
         let text = Some(Part::text(&*self.text)).filter(|_| !self.text.is_empty());
         let args = match &self.args {
@@ -310,7 +312,7 @@ pub struct InvocationQuery {
     pub from: Option<i64>,
     /// Only calls that began before this time, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// Only records after the one with this key and [begin](InvocationRecord::created_at): the last of an earlier page.
+    /// Only records after the record with this key and [begin](InvocationRecord::created_at), the last one of an earlier page.
     pub after: Option<(StepKey, i64)>,
     /// The maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,

@@ -25,7 +25,7 @@ pub struct SessionEntry {
     /// The kind of entry, with its content.
     #[serde(flatten)]
     pub kind: EntryKind,
-    /// The run in which it happened, or empty outside of a run.
+    /// The run that the entry belongs to; empty outside of a run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The turn of the run.
@@ -63,7 +63,7 @@ pub(super) fn began(entries: &[SessionEntry]) -> impl Iterator<Item = &str> {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// A run began. The following entries belong to it.
+    /// A run began. The following entries belong to the run.
     RunBegin,
     /// An interrupted run continues here.
     RunResume,
@@ -75,14 +75,14 @@ pub enum EntryKind {
         /// The ids of the calls whose secret arguments were left out.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         withheld: Vec<String>,
-        /// Whether the reply was cut by its token limit. None of its calls runs.
+        /// Whether the reply was cut by its token limit, so that none of its calls runs.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_cut: bool,
     },
     /// A run ended.
     #[non_exhaustive]
     RunEnd {
-        /// How it ended, as a word.
+        /// How the run ended, as a word.
         stop: String,
         /// The limit that was reached, the reason of the cancellation, or the error.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for EntryKind {
         }
         const KNOWN: [&str; 5] = ["run_begin", "run_resume", "message", "run_end", "reset"];
         let stored = Map::<String, Value>::deserialize(deserializer)?;
-        // A change that this version does not know is skipped: the view is that of the change before.
+        // A change that this version does not know is skipped: the view stays as the previous change made it.
         if stored.get("type").is_some_and(|word| word == "view")
             && let Some(Ok(change)) = stored.get("change").map(ViewChange::deserialize)
         {
@@ -157,7 +157,7 @@ impl EntryKind {
         Self::Message { message: message.into(), withheld, is_cut }
     }
 
-    /// Creates an entry for a change of what a model is sent.
+    /// Creates an entry for a change of the view of the conversation.
     ///
     /// ```
     /// use agent::message::{Conversation, Message};
@@ -211,14 +211,14 @@ impl SessionEntry {
 pub struct SessionSummary {
     /// The name of the session.
     pub session: String,
-    /// The number of its entries, which is the number of the last one.
+    /// The number of its entries, which is also the number of the last entry.
     pub entries: u64,
     /// The time of the last entry, in milliseconds since 1970.
     pub at: i64,
 }
 
 impl SessionSummary {
-    /// Creates the facts of a session.
+    /// Creates the summary of a session.
     pub fn new(session: impl Into<String>, entries: u64, at: i64) -> Self {
         Self { session: session.into(), entries, at }
     }

@@ -152,7 +152,7 @@ impl DurableClient {
         self.http.post(&[AGENT, run, "pending"], None, &()).await
     }
 
-    /// Decides on a call of the run, or of one below it. The first decision counts, and [`Decision::Later`] denies the call.
+    /// Decides on a call of the run, or of a run below it. The first decision counts, and [`Decision::Later`] denies the call.
     ///
     /// # Errors
     /// Returns an error if the run does not wait for the decision, or if the engine cannot be reached.
@@ -212,7 +212,7 @@ impl DurableClient {
             let begun = tokio::time::Instant::now();
             match self.http.get(&path).await {
                 Err(error @ DurableClientError::Unreachable { .. }) => {
-                    // A connection that broke after a long time does not count: the engine was there.
+                    // A connection that lasted for more than 30 s shows that the engine was reachable, so a new outage begins.
                     if begun.elapsed() > Duration::from_secs(30) {
                         (pause, outage) = (Duration::from_millis(200), Duration::ZERO);
                     }

@@ -43,11 +43,11 @@ pub(super) struct RunInvocation<'c> {
     /// `None` while a future uses it.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
     children: Mutex<ChildRuns<'c>>,
-    /// The promise that it resolves when it waits for the first time.
+    /// The promise of the parent that this run resolves when it waits for the first time.
     waits: Mutex<Option<String>>,
 }
 
-/// The runs that a run has started for its calls, and those that it will start.
+/// The runs that a run has started for its calls, and the runs that it will start.
 #[derive(Default)]
 struct ChildRuns<'c> {
     names: Vec<String>,
@@ -55,12 +55,12 @@ struct ChildRuns<'c> {
     next: VecDeque<(usize, RunRequest)>,
 }
 
-/// An end of a wait.
+/// An event for which a run waits.
 enum WaitEnd {
-    /// A run that was started waits for the first time, and so has no place among the concurrent ones.
+    /// A started run waits for the first time, so it no longer counts as concurrent.
     Waits,
     Answer(Value),
-    /// No further answers are awaited.
+    /// The time for answers from outside is over.
     Late,
     Child(Box<ChildReport>),
 }
@@ -87,8 +87,8 @@ struct NoticeReceiver<'c> {
     has_inbox: bool,
 }
 
-/// Checks whether a future of the engine is ready, without its value. `select!` awaits the future that is ready, which completes this
-/// wrapper and leaves the value in place.
+/// A future of the engine for `select!`, which leaves the value of the future in place: `select!` awaits this wrapper once the future is
+/// ready, and the wrapper completes without the value.
 struct UnmovedFuture<'f, F>(&'f mut F);
 
 impl<F> Deref for UnmovedFuture<'_, F> {
@@ -192,8 +192,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Waits as well for the notice in the slot after this one, or else in the current slot, which it returns. The receiver still receives
-    /// the notice later.
+    /// Also waits for the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot. The
+    /// receiver still receives the notice later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -211,7 +211,7 @@ impl<'c> RunInvocation<'c> {
         Some(slot)
     }
 
-    /// Starts the run of a call, which is the one at this position.
+    /// Starts the run of the call at this position.
     fn start_child(&self, at: usize, request: RunRequest) -> EngineFuture<'c, FirstReady<WaitEnd>> {
         let target = RequestTarget::workflow(AGENT, &request.run, "run");
         let called = self.context.request::<_, Json<Outcome>>(target, Json(request)).call();
@@ -247,14 +247,14 @@ impl<'c> RunInvocation<'c> {
         Ok(asked)
     }
 
-    /// Gives up the place of this run among those that its parent runs at the same time, because it waits.
+    /// Gives up the place of this run among the concurrent children of its parent, because the run only waits.
     fn give_up_place(&self) {
         if let Some(promise) = lock(&self.waits).take() {
             self.context.resolve_awakeable(&promise, Json(Value::Null));
         }
     }
 
-    /// Cancels the runs that were started.
+    /// Cancels the runs with these names.
     fn cancel_children<'n>(&self, names: impl Iterator<Item = &'n String>, reason: &Arc<str>) {
         for name in names {
             let target = RequestTarget::workflow(AGENT, name, "cancel");
@@ -297,8 +297,8 @@ enum FirstReady<T> {
     Mail,
 }
 
-/// Performs a step on the context of a run or of a call, which share no trait. A value that this process made is returned as it is; only a
-/// recorded one is decoded.
+/// Performs a step. A macro, because the contexts of a run and of a call share no trait. A value that this process computed is returned
+/// directly; only a recorded value is decoded.
 macro_rules! step {
     ($context:expr, $name:expr, $retry:expr, $work:expr) => {{
         let (name, retry, work) = ($name, $retry, $work);
@@ -329,7 +329,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Decodes the recorded value of a step. Another version of the program may have written it: the error is temporary, so that the engine
+/// Decodes the recorded value of a step. Another version of the program may have written the value, so the error is temporary: the engine
 /// retries until a version runs that can read it.
 fn decode<T: Recordable>(name: &str, recorded: &[u8]) -> Result<T, StepError> {
     serde_json::from_slice(recorded).map_err(|error| {
@@ -389,7 +389,8 @@ impl RunJournal for RunInvocation<'_> {
                             waiting.push(self.start_call(at, call));
                         }
                     }
-                    // Running calls were cancelled by their token, and have this time to end by themselves. The others do not start.
+                    // Running calls were cancelled by their token, and have the grace period to end by themselves. The remaining calls do
+                    // not start.
                     FirstReady::Stop(reason) => {
                         stop = Some(reason);
                         outstanding -= calls.len();
@@ -497,7 +498,7 @@ impl RunJournal for RunInvocation<'_> {
             }
             let most = self.served.assistant.max_concurrency();
             let mut open: BTreeSet<usize> = (0..names.len() - next.len()).collect();
-            // Those that have not waited yet.
+            // The started runs that have not waited yet.
             let mut working = open.clone();
             for child in running {
                 waiting.push(child);
@@ -508,7 +509,7 @@ impl RunJournal for RunInvocation<'_> {
             let mut steered = None;
             loop {
                 if let Some(steering) = steering.take_if(|steering| steering.is_steered) {
-                    // None of the others is started.
+                    // The remaining runs are not started.
                     steered = Some(names.len() - next.len());
                     next.clear();
                     if steering.policy == SteeringPolicy::CancelRunning {
@@ -516,7 +517,7 @@ impl RunJournal for RunInvocation<'_> {
                     }
                 }
                 if let Some(reason) = stopping.take().filter(|_| stop.is_none()) {
-                    // None of the others is started, and the answers no longer count.
+                    // The remaining runs are not started, and answers no longer count.
                     (unanswered, stop) = (0, Some(reason.clone()));
                     next.clear();
                     self.cancel_children(open.iter().filter_map(|at| names.get(*at)), &reason);
@@ -568,11 +569,11 @@ impl RunJournal for RunInvocation<'_> {
                 }
             }
             if steered.is_some() {
-                // The run itself was not stopped.
+                // Only the children were stopped, not the run itself.
                 stop = stop.filter(|reason: &Arc<str>| **reason != *NEW_MESSAGE);
             }
             if asked > 0 {
-                // The run no longer waits, so that late answers are refused.
+                // Without pending requests, late answers are refused.
                 let none: Vec<(PendingAsk, String)> = Vec::new();
                 let () = self.call_inbox("ask", none).await?;
             }

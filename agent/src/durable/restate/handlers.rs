@@ -74,7 +74,7 @@ fn handler_error(error: StepError) -> HandlerError {
     }
 }
 
-/// Each key is a run. `run` executes once; the other handlers execute at any time beside it.
+/// Each key is a run. `run` executes once; the other handlers may execute at the same time.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
     /// Performs the run.
@@ -138,7 +138,7 @@ impl AgentHandlers {
     ) -> Result<Json<Vec<PendingAsk>>, HandlerError> {
         let own = context.request(inbox(context.key(), "pending"), nothing).call();
         let Json((mut asks, children)): Json<(Vec<PendingAsk>, Vec<String>)> = own.await?;
-        // All are asked at once.
+        // All children are asked at the same time.
         let children = children.into_iter().map(|child| {
             let target = RequestTarget::workflow(AGENT, child, "pending");
             context.request::<_, Json<Vec<PendingAsk>>>(target, Json(())).call()
@@ -150,7 +150,7 @@ impl AgentHandlers {
         Ok(Json(asks))
     }
 
-    /// Passes a decision or a result to a run, or to one below it that the id names. Returns false if none of them waits for it.
+    /// Passes a decision, an input or a result to the run, or to the run below it that the id names. Returns false if no run waits for it.
     #[handler]
     async fn answer(
         &self,
@@ -171,7 +171,7 @@ impl AgentHandlers {
         if below.is_some() {
             return Ok(Json(false));
         }
-        // A handle that a tool gave names no run.
+        // The handle of a tool does not name a run, so each child is asked.
         let children = context.request(inbox(own, "pending"), Json(())).call();
         let Json((_, children)): Json<(Vec<PendingAsk>, Vec<String>)> = children.await?;
         for child in children {
@@ -224,7 +224,7 @@ impl ToolHandlers {
     }
 }
 
-/// The inboxes of runs. A run has one after the first request to it, or its first wait, and clears it at its end.
+/// The inboxes of runs. A run has an inbox after the first request to the run, or after its first wait, and clears the inbox at its end.
 pub(super) struct InboxHandlers;
 
 /// Returns the address of a handler of a run's inbox.
@@ -307,7 +307,7 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.ask(asks.0)).await?))
     }
 
-    /// Takes a part of the limits of a tree.
+    /// Reserves a part of the limits of a tree.
     #[handler]
     async fn reserve(
         &self,

@@ -27,7 +27,7 @@ pub(super) struct Settings {
 }
 
 /// The workflow that performs runs and receives requests from outside. The name of a run is its key. The attributes in `handlers` repeat
-/// these names, because they take no constants.
+/// these names, because attributes take no constants.
 pub(super) const AGENT: &str = "Agent";
 
 /// The service for the calls of a batch, each with its own invocation.
@@ -39,7 +39,8 @@ const INBOX: &str = "Inbox";
 /// An allowance for engine and network, added to the time of the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// The maximum number of attempts at an invocation, about a quarter of an hour. After that the engine pauses it, for an operator to decide.
+/// The maximum number of attempts at an invocation, which together take about a quarter of an hour. The engine then pauses the invocation
+/// until an operator acts.
 const ATTEMPTS: u64 = 100;
 
 pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {
@@ -60,7 +61,8 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Configures the handlers for requests to a run. Clients repeat a request within minutes or not at all, so it is not remembered longer.
+/// Configures the handlers for requests to a run. Clients repeat a request within minutes or not at all, so requests are not remembered
+/// longer.
 fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
     let short = HandlerOptions::new()
         .idempotency_retention(Duration::from_secs(600))

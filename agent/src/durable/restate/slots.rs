@@ -1,14 +1,14 @@
 //! Notices to a run, in numbered slots that are filled once.
 //!
 //! A slot is a promise of the workflow that performs the run. The run waits for the slots in order. Its inbox fills them with notices, and
-//! at its end the run fills the next slot itself. The engine accepts the first value for a slot: a notice reaches the run before its end,
-//! or its sender learns that the run is over. A run without notices makes no requests.
+//! at its end the run fills the next slot itself. The engine accepts only the first value for a slot, so a notice reaches the run before
+//! its end, or its sender learns that the run is over. A run without notices makes no requests.
 
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// The content of a slot. Equal notices of two senders differ by their sender, so that each learns whether the slot holds its own.
+/// The content of a slot. It contains the sender, so that a sender can tell its own notice from an equal one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Notice {
     #[serde(rename = "what")]
@@ -34,7 +34,7 @@ pub(super) fn slot_name(number: u32) -> String {
     format!("news-{number}")
 }
 
-/// A slot of a run, and the slots after it. They are created when the run reaches them, and live as long as the run, because the engine's
+/// A slot of a run, and the slots after it. Slots are created when the run reaches them, and live as long as the run, because the engine's
 /// futures borrow their names.
 #[derive(Debug)]
 pub(super) struct NoticeSlot {

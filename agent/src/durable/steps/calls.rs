@@ -1,4 +1,4 @@
-//! The calls of a batch: their bodies, and the questions for which bodies start again.
+//! The calls of a batch: their bodies, and the questions after which bodies start again.
 
 use super::JournalSteps;
 use crate::durable::PendingAsk;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Counts the calls that would run. Those for which nothing is left are refused when they are recorded.
+    /// Reserves the calls that would run. Calls beyond the limit are refused when they are recorded.
     pub(super) async fn reserve_calls(&mut self, prepared: &[Prepared]) -> Result<(), StepError> {
         if self.limits.shared.as_ref().is_none_or(|limits| limits.tool_calls.is_none()) {
             return Ok(());
@@ -27,7 +27,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Runs calls, and those again that asked a person, when each of their questions is answered.
+    /// Runs calls. A call that asked a person runs again when each of its questions has an input.
     pub(super) async fn run_calls(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -58,7 +58,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Waits for what a person says to the questions of calls, by their positions.
+    /// Waits for a person's inputs to the questions of calls, each with the position of its call.
     async fn ask_person(
         &mut self,
         questions: Vec<(u32, Question)>,
@@ -130,7 +130,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     }
 }
 
-/// Reads what a person says to a question. The body checks it, and asks again for what does not fit.
+/// Reads a person's input to a question. The body of the call checks the input, and asks again if it does not fit.
 fn input(answer: Option<Value>) -> QuestionInput {
     match answer.map(serde_json::from_value) {
         Some(Ok(QuestionInput::Later) | Err(_)) | None => QuestionInput::Cancel,

@@ -1,4 +1,4 @@
-//! Calls of assistants: each is a run of its own on the engine, which this one starts and waits for.
+//! Calls of assistants: each is a run of its own on the engine, which the calling run starts and waits for.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::steps::{SharedLoop, StepError, Steps as _};
 use crate::tool::{invoke::timed_out, outcome::ToolOutcome};
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Starts the runs of the calls that are of assistants, and returns the other calls.
+    /// Starts a run for each call of an assistant, and returns the other calls.
     pub(super) async fn start_children(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -85,7 +85,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(usize::try_from(reserved.runs).unwrap_or(number).min(number))
     }
 
-    /// Returns the message with which the run of a call begins. It is remembered, because the application makes it.
+    /// Returns the message with which the run of a call begins. The message is remembered, because code of the application makes
+    /// it.
     async fn child_message(
         &mut self,
         key: StepKey,
@@ -97,13 +98,14 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls whose runs ended, in call order. If a message took precedence, this number of them had begun.
+    /// Returns the ends of the calls whose runs ended, in call order. `begun` is the number of runs that had begun when a steering
+    /// message took precedence over the rest, if one did.
     async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,
         begun: Option<usize>,
     ) -> Result<Vec<CallEnd>, StepError> {
-        // They worked side by side.
+        // The runs worked at the same time, so the longest time counts.
         let longest = reports.iter().flatten().map(|report| report.worked).max();
         self.work.add_children(longest.unwrap_or_default());
         let mut ends = Vec::with_capacity(reports.len());
@@ -135,7 +137,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(ends)
     }
 
-    /// Ends the runs that were started, because this one ends. What they used counts.
+    /// Ends the started runs, because this run ends, and counts what they used.
     pub(super) async fn stop_children(&mut self, reason: Arc<str>) -> Result<(), StepError> {
         if self.children.is_empty() {
             return Ok(());
@@ -145,7 +147,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.record_stopped(waited.children)
     }
 
-    /// Records the ends of runs that ended because this one does.
+    /// Records the ends of started runs that were stopped with this run.
     pub(super) fn record_stopped(&mut self, reports: Vec<Option<ChildReport>>) -> Result<(), StepError> {
         let mut run = self.run.lock();
         for ((key, _), report) in std::mem::take(&mut self.children).into_iter().zip(reports) {
@@ -157,7 +159,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Waits for results from outside, and for the runs of calls, by the handles of the calls.
+    /// Waits for the results of deferred calls. The handle of a call says whether its result comes from outside or from a run.
     pub(super) async fn await_calls(
         &mut self,
         deferred: Vec<(StepKey, String)>,

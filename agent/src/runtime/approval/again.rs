@@ -15,24 +15,24 @@ use crate::runtime::telemetry;
 use crate::step_key::StepKey;
 use crate::steps::StepError;
 
-/// The result of checking a call again that was checked before.
+/// The result of checking a call again after its run was resumed.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckedAgain {
-    /// It runs as it was checked.
+    /// The call runs as it was checked before.
     Runs,
-    /// It runs with other arguments, which need no approval.
+    /// The call runs with other arguments, which need no approval.
     RunsWith(ToolArguments),
-    /// It waits for a decision on other arguments than were decided on, or for its first one: `args` as it would run, and in their
-    /// canonical form.
+    /// The call waits for a decision, because its arguments differ from the approved ones or because it now needs approval. `args` are the
+    /// arguments as they would run, and `checked` is their canonical form.
     Asks { args: ToolArguments, checked: ToolArguments },
-    /// It does not run.
+    /// The call does not run.
     Ends(Box<CallEnd>),
 }
 
 impl InProcessSteps {
-    /// Checks calls again that may run, and returns those that still may, with the arguments that they run with. Returns `None` if the run
-    /// has to wait for decisions first.
+    /// Checks ready calls again, and returns the calls that still may run, with their arguments. Returns `None` if the run has to wait for
+    /// decisions first.
     pub(in crate::runtime) async fn check_again(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -40,7 +40,7 @@ impl InProcessSteps {
         let mut asks = Vec::new();
         for (key, call) in calls {
             let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };
-            // A call whose run continues was checked before that began.
+            // A call whose child continues was checked before the child began.
             if self.continued.contains_key(&key.ord) {
                 continue;
             }
@@ -83,8 +83,8 @@ impl CheckedAgain {
 }
 
 impl Performer {
-    /// Compares the current rules with the decision. `call` is the call as it would run, `asked` what the rules were asked about, and
-    /// `prepared` their answer.
+    /// Compares the current rules with the decision. `call` is the call as it would run, `asked` is the call that the rules were asked
+    /// about, and `prepared` is their result.
     pub(in crate::runtime) fn checked_again(
         &self,
         ready: &ReadyCall,

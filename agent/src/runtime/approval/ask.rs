@@ -1,4 +1,4 @@
-//! Decisions on calls: asking for them, what follows from each, and continuing with those that arrived later.
+//! Decisions on calls: requests for them, their effects, and the continuation of runs with decisions that arrived later.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
 
 impl InProcessSteps {
-    /// Asks the application's function whether calls may run. Returns nothing if a steering message ended them meanwhile.
+    /// Asks the application's function whether calls may run. Returns no decisions if a steering message ended the calls meanwhile.
     pub(in crate::runtime) async fn decide(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
@@ -46,7 +46,7 @@ impl InProcessSteps {
                 match select(decided, pin!(assistant.steered())).await {
                     Either::Left((decisions, _)) => return Some(decisions),
                     Either::Right(((), _)) if assistant.is_steered() => return None,
-                    // A message that was taken before.
+                    // The notification was about a message that is already taken.
                     Either::Right(((), open)) => decided = open,
                 }
             }
@@ -63,7 +63,7 @@ impl InProcessSteps {
         self.decided(made.collect()).await
     }
 
-    /// Returns what follows from decisions.
+    /// Returns the decisions for the loop, after hooks were asked about changed arguments.
     async fn decided(
         &mut self,
         made: Vec<(ApprovalRequest, Decision)>,
@@ -87,7 +87,7 @@ impl InProcessSteps {
         &mut self,
         resumption: Resumption,
     ) -> Result<(), StepError> {
-        // With records of calls, it is known which of them had begun.
+        // Without records, it is unknown which calls had begun.
         if self.records.is_none() {
             self.give_up_lost().await?;
         }
@@ -116,7 +116,7 @@ impl InProcessSteps {
             self.emit().await;
         }
         if !children.is_empty() {
-            // While they are in the run, what they have used counts.
+            // Before the children leave the run, so that the budget counts what they have used.
             self.as_parent();
         }
         for (ord, resumption) in children {
@@ -134,7 +134,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Ends a call whose run waits, because its tool is not an assistant now.
+    /// Ends a call whose child waits, because its tool is no longer an assistant.
     async fn end_gone(&mut self, ord: u32) -> Result<(), StepError> {
         let end = CallEnd::new(gone_child());
         if let Some(records) = self.records.clone() {
@@ -153,7 +153,7 @@ impl InProcessSteps {
         let Step::CallTools { calls } = next else { return Ok(()) };
         for (key, call) in calls {
             let tool = self.performer.config.registry.get(&call.name);
-            // The snapshot has the run of a call that had begun.
+            // The snapshot contains the run of such a call, if the call had begun.
             if tool.is_some_and(Tool::is_of_assistant) {
                 continue;
             }
@@ -170,7 +170,7 @@ impl InProcessSteps {
 }
 
 impl Performer {
-    /// Asks the application's function about all requests at once. A call about which it panics is denied.
+    /// Asks the application's function about all requests at once. If the function panics, the call is denied.
     pub(in crate::runtime) fn ask_approver<'r>(
         &self,
         approver: &Approver,
@@ -189,14 +189,14 @@ impl Performer {
         Box::pin(join_all(asked.collect::<Vec<_>>()))
     }
 
-    /// Returns the plan of the tool as the source of the run is shown it, if that is another one.
+    /// Returns the plan of the tool that the source of the run sees, if it is a plan of its own.
     fn own_plan(&self, tool: &str) -> Option<Plan> {
         let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
         let own = catch(|| tool.definition_for(source)).ok()?;
         own.ok().flatten().map(|own| own.plan().clone())
     }
 
-    /// Returns what follows from a decision now.
+    /// Returns the decision for the loop, under the current tools.
     pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> CallDecision {
         decided(&self.config, &self.context, request, decision)
     }
@@ -223,8 +223,8 @@ impl Performer {
     }
 }
 
-/// Returns what follows from a decision now: the tool may be another one than when the request was made, and changed arguments are checked
-/// like any others.
+/// Returns the decision for the loop, under the current tools: the tool may have changed since the request was made, and changed arguments
+/// are checked like any others.
 fn decided(
     config: &Config,
     context: &ToolContext,
@@ -278,8 +278,8 @@ fn decided(
     }
 }
 
-/// A call whose arguments a person changed, as hooks are asked about it. The person has decided: of what a hook says, only
-/// that the call is blocked counts, or that the hook failed.
+/// A call whose arguments a person changed, for the hooks. The person has decided, so a hook can only block the call or fail; its other
+/// results are ignored.
 struct EditedCall {
     tool: Option<Tool>,
     info: ToolCallInfo,
@@ -338,7 +338,7 @@ fn with_sent_secrets(
     remaining.map_or(Ok(edited), Err)
 }
 
-/// Replaces values that are unchanged since they were shown with those that were sent.
+/// Replaces each value that equals the shown one by the value that was sent.
 fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     if edited == shown {
         edited.clone_from(sent);

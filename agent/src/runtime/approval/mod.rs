@@ -50,7 +50,8 @@ pub(super) use sign::Signer;
 /// # Ok(()) }
 /// ```
 ///
-/// Its `Debug` text shows no arguments. Its JSON contains changed arguments with their secrets, because they are needed to run the call.
+/// Its `Debug` text shows no arguments. Its JSON contains changed arguments with their secrets, because the secrets are needed to run the
+/// call.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -60,8 +61,8 @@ pub enum Decision {
     /// The call runs with these arguments, which are validated and passed to the hooks
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that they were changed.
     ///
-    /// A `"[secret]"` that is kept in the place of a secret stands for the value that the model sent. In a list, this holds for unchanged
-    /// items if the number of items is the same. In all other places the call is refused, because its value is unknown.
+    /// A `"[secret]"` that stays where a secret was shown stands for the value that the model sent. In a list, this holds for unchanged
+    /// items if the number of items is the same. Anywhere else, the call is refused, because the secret is unknown.
     AllowWith(Value),
     /// The call does not run. The model receives the reason.
     Deny(String),
@@ -89,8 +90,8 @@ pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Dec
 /// Their JSON contains changed arguments and delivered results with their secrets, because these are needed to resume the run. The
 /// requests and the `Debug` text contain no secrets.
 ///
-/// Each decision contains its request, so that it counts only for that call with those arguments. It can be stored and sent like the
-/// request.
+/// Each decision contains its request, so that the decision counts only for this call with these arguments. A decision can be stored and
+/// sent like its request.
 ///
 /// ```
 /// use agent::model::reply;
@@ -137,7 +138,7 @@ struct MadeDecision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct DeliveredOutcome {
     call_id: String,
-    /// The run that waits; any, if it is not named.
+    /// The run that waits, or `None` for any run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<RunPath>,
     outcome: ToolOutcome,
@@ -215,7 +216,7 @@ impl Decisions {
     }
 
     /// Answers a [question](super::SuspendedRun::questions) of a tool. An input that does not fit is refused when the run is resumed:
-    /// [`Question::check`] tells before.
+    /// [`Question::check`] checks an input beforehand.
     ///
     /// ```
     /// use agent::{Assistant, Decisions, ScriptedModel, ToolContext, ToolError, model::reply, tool, tools};
@@ -240,7 +241,7 @@ impl Decisions {
         self.input(question, QuestionInput::Accept(input.into()))
     }
 
-    /// Adds what a person says to a question, given as a value. With [`QuestionInput::Later`] the call keeps waiting.
+    /// Adds a [`QuestionInput`] that is given as a value. With [`QuestionInput::Later`] the call keeps waiting.
     ///
     /// ```
     /// use agent::tool::QuestionInput;
@@ -296,8 +297,8 @@ impl Decisions {
         self
     }
 
-    /// Delivers the result of one of the calls that a [suspended run](super::SuspendedRun::pending) waits for. Calls of several runs within one
-    /// another may have the same id. A call that waits for a decision gets none.
+    /// Delivers the result of one of the calls that a [suspended run](super::SuspendedRun::pending) waits for. Use this if calls of several
+    /// nested runs have the same id. A call that waits for a decision takes no result.
     ///
     /// ```
     /// use agent::model::reply;

@@ -16,9 +16,9 @@ use crate::tool::question::{Question, QuestionInput, RecordedInput};
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
-    /// The inputs to the questions of a call, in their order. Empty if the function that answers questions is asked.
+    /// The inputs to the questions of a call, in the order of the questions. Empty if the application's function answers them.
     pub(in crate::runtime) answered: Vec<(u32, Vec<QuestionInput>)>,
-    /// The children that continue. The others still wait.
+    /// The children that continue. Children that are not listed still wait.
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
 
@@ -56,7 +56,7 @@ pub(in crate::runtime) fn check(
     let (can_ask, can_answer) = (config.approver.is_some(), config.answerer.is_some());
     let input = TreeInput { requests, made, arrived, inputs, can_ask, can_answer };
     let resumption = input.of_run(core, &RunPath::default())?;
-    // With a child or a question, a run waits for nothing that comes by itself.
+    // A run that waits for children or for inputs to questions does not continue without a new decision or input.
     if resumption.is_empty() && (depth > 0 || !questions.is_empty()) {
         let first = input.requests.first().map(|request| &request.request_id);
         if let Some(first) = first.or_else(|| questions.first().map(|question| &question.request_id)) {
@@ -124,26 +124,26 @@ fn addressed(
 
 /// The decisions and results for all runs of a tree.
 struct TreeInput {
-    /// The requests of all of them.
+    /// The requests of all runs.
     requests: Vec<ApprovalRequest>,
     made: Vec<MadeDecision>,
     arrived: Vec<(RunPath, String, ToolOutcome)>,
     inputs: Vec<RecordedInput>,
-    /// Whether a function of the application decides on what is undecided.
+    /// Whether a function of the application decides on calls without a decision.
     can_ask: bool,
     /// Whether a function of the application answers questions.
     can_answer: bool,
 }
 
 impl TreeInput {
-    /// Returns what concerns the run at this place, and its children.
+    /// Returns the part for the run at this path, and for its children.
     fn of_run(&self, run: &AgentLoop, path: &RunPath) -> Result<Resumption, ResumeError> {
         let mut resumption = Resumption::default();
         let requests: Vec<_> = self.requests.iter().filter(|request| request.path == *path).collect();
         let is_decided = |request: &&ApprovalRequest| {
             self.made.iter().any(|one| one.request.request_id == request.request_id)
         };
-        // A child of which nothing is decided still waits.
+        // A child without any decision still waits.
         if path.is_root() || requests.iter().any(is_decided) {
             self.decide(&requests, &mut resumption)?;
         }
@@ -159,7 +159,7 @@ impl TreeInput {
         for (ord, path, child) in run.waiting_children(path) {
             let of_child = self.of_run(child, &path)?;
             let asks = self.can_ask && !child.approval_requests().is_empty();
-            // One that worked when the snapshot was taken continues by itself.
+            // A child that was working when the snapshot was taken continues without input.
             if asks || !of_child.is_empty() || child.pending().is_empty() {
                 resumption.children.push((ord, of_child));
             }
@@ -167,8 +167,8 @@ impl TreeInput {
         Ok(resumption)
     }
 
-    /// Returns the inputs for the questions of a call; none if the function of the application answers them. Returns `None` if the call keeps
-    /// waiting.
+    /// Returns the inputs for the questions of a call; empty if the function of the application answers them. Returns `None` if the call
+    /// keeps waiting.
     fn inputs_of(&self, questions: &[Question]) -> Result<Option<Vec<QuestionInput>>, ResumeError> {
         let of_question = |question: &Question| {
             let mut inputs = self.inputs.iter().filter(|given| given.input != QuestionInput::Later);
@@ -179,7 +179,7 @@ impl TreeInput {
             return Ok(self.can_answer.then(Vec::new));
         }
         match questions.iter().find(|question| of_question(question).is_none()) {
-            // They were asked at the same time, so the body needs all of them.
+            // The questions of a call were asked at the same time, so the body needs all inputs.
             Some(open) => Err(ResumeError::Undecided { request_id: open.request_id.clone() }),
             None => Ok(Some(given.into_iter().map(|given| given.input.clone()).collect())),
         }
@@ -266,13 +266,14 @@ fn verify_calls(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeE
         });
     }
     for (_, _, child) in core.waiting_children(&RunPath::default()) {
-        // Its steps are those of the application: none of them is taken over unsigned.
+        // A child needs a key even if none of its calls may run: its later steps act for the application, so they are not taken over
+        // unsigned.
         verify_calls(child, Some(signer.ok_or(ResumeError::NotSigned)?))?;
     }
     Ok(())
 }
 
-/// Returns the first part of the request that was decided on that differs from the one that waits.
+/// Returns the name of the first part in which the decided request differs from the waiting one.
 fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'static str> {
     let same = [
         (seen.path == waits.path, "path"),

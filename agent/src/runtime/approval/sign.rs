@@ -121,8 +121,8 @@ fn bound_call(call: &SignedCall) -> String {
     }))
 }
 
-/// Returns the text that the signature of a run's state binds. Its fields differ from those of a call, so neither signature can replace
-/// the other.
+/// Returns the text that the signature of a run's state binds. Its fields differ from those of the text for a call, so neither signature
+/// can replace the other.
 #[cfg(feature = "approvals-signed")]
 fn bound_state(state: &Value) -> String {
     canonical(&serde_json::json!({ "version": 2, "state": state }))

@@ -50,8 +50,7 @@ impl AssistantBuilder {
     }
 
     /// Adds the function that answers [questions](crate::ToolContext::ask) of tools, while their bodies wait. Without this function, or
-    /// where it returns [`QuestionInput::Later`], a question suspends the run. Assistants within a run of this one use it, unless they have their
-    /// own.
+    /// where it returns [`QuestionInput::Later`], a question suspends the run. Sub-agents use it, unless they have a function of their own.
     ///
     /// ```
     /// use agent::tool::QuestionInput;
@@ -89,14 +88,14 @@ impl AssistantBuilder {
 
 #[cfg(feature = "approvals-signed")]
 impl AssistantBuilder {
-    /// Signs suspended runs, so that they can be stored and resumed in another process. The key needs at least 32 bytes. Take it from a
-    /// secret store. It is in no snapshot.
+    /// Signs suspended runs, so that they can be stored and resumed in another process. The key needs at least 32 bytes. Take the key from
+    /// a secret store. No snapshot contains it.
     ///
     /// A signature (HMAC-SHA256) binds each call that may still run: its run, turn and position, the call id, the tool and its schema, the
-    /// arguments, and those that the person who decides is shown. Another signature binds the state of the run: the calls that ended or are
-    /// allowed, and the counters. A stored run in which any of these differs is not resumed, and a decision is valid only for the call that
-    /// it was made on. The texts of the conversation are not bound, so protect snapshots like conversations. A snapshot can be resumed more
-    /// than once unless your code prevents that.
+    /// arguments, and the arguments that are shown to the person who decides. Another signature binds the state of the run: the calls that
+    /// ended or are allowed, and the counters. A stored run in which any of these differs is not resumed, and a decision is valid only for
+    /// the call that it was made on. The texts of the conversation are not bound, so protect snapshots like conversations. A snapshot can
+    /// be resumed more than once unless your code prevents that.
     ///
     /// ```
     /// use agent::model::reply;

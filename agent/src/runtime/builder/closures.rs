@@ -67,9 +67,9 @@ impl AssistantBuilder {
     /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. A name that does not exist is an error of
     /// the run.
     ///
-    /// The conversation is handed to each model as it can take it: thinking and other state of a provider are not sent to another one. An
-    /// event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. Answers with a schema are asked for
-    /// as the assistant's own model takes it.
+    /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another one.
+    /// An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. A schema for answers is sent in
+    /// the form that the assistant's own model accepts.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -257,8 +257,8 @@ impl AssistantBuilder {
     /// Adds a hook that chooses the tools of each turn, based on the conversation so far: [`Hooks::prepare_tools`].
     ///
     /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools and
-    /// the checks of their arguments do not change. The hook is called once for each turn. If there are several, each receives what the
-    /// previous one returned. An error ends the run, like the error of a hook for a request.
+    /// the checks of their arguments do not change. The hook is called once for each turn. If there are several such hooks, each receives
+    /// the result of the previous hook. An error ends the run, like the error of a hook for a request.
     ///
     /// If the list changes, a provider cannot reuse its cache of the conversation, so remove few tools, and late. For differences between
     /// users, use [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::tool::Source) instead.

@@ -9,16 +9,16 @@ use crate::provider::Prices;
 use crate::runtime::budget::Budget;
 
 impl AssistantBuilder {
-    /// Keeps what is sent of a long conversation within the window of the model, by these rules. Off by default.
+    /// Keeps requests with a long conversation within the window of the model, by these rules. Off by default.
     ///
-    /// Before each request, old results are cleared first: a line replaces each of them, and a tool `read_result` returns it. If that is not
-    /// enough, a model writes a summary that replaces the oldest messages; [pinned](crate::message::UserMessage::pinned) ones stay. The
-    /// conversation itself stays complete, also in the [store](Self::store): [`messages`](crate::Assistant::messages) has all of it, and the
-    /// [changes](crate::message::ViewChange) are recorded with it. If a provider refuses a request as too long, the conversation is compacted,
-    /// and the request is sent once more.
+    /// Before each request, old results are cleared first: a line replaces each result, and a tool `read_result` returns the whole result.
+    /// If that is not enough, a model writes a summary that replaces the oldest messages; [pinned](crate::message::UserMessage::pinned)
+    /// ones stay. The conversation itself stays complete, also in the [store](Self::store): [`messages`](crate::Assistant::messages) has
+    /// all of it, and the [changes](crate::message::ViewChange) are recorded with it. If a provider refuses a request as too long, the
+    /// conversation is compacted, and the request is sent once more.
     ///
-    /// If nothing can be replaced, or the summary fails and its model says why, a run that does not fit ends with
-    /// [`RunError::Context`](crate::RunError::Context). Nothing is cut without an event.
+    /// If nothing more can be replaced, or the summary fails, a run whose request does not fit ends with
+    /// [`RunError::Context`](crate::RunError::Context), which has the reason. Nothing is cut without an event.
     ///
     /// ```
     /// use agent::model::{ContextRules, reply};
@@ -51,8 +51,9 @@ impl AssistantBuilder {
     }
 
     /// Sets the function that counts the tokens of a text, for example with the vocabulary of the model; for
-    /// [`Assistant::context`](crate::Assistant::context), [`manage_context`](Self::manage_context) and budgets. It must return the same number
-    /// for the same text; a text at which it panics is estimated. By default tokens are [estimated](crate::model::ContextReport::of).
+    /// [`Assistant::context`](crate::Assistant::context), [`manage_context`](Self::manage_context) and budgets. The function must return
+    /// the same number for the same text; a text at which the function panics is estimated. By default tokens are
+    /// [estimated](crate::model::ContextReport::of).
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -99,7 +100,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds prices of models, each `provider/model`, for budgets of [money](Budget::dollars). Models without are asked at the built-in prices.
+    /// Adds prices of models, each `provider/model`, for budgets of [money](Budget::dollars). Models that are not listed have the built-in
+    /// prices.
     ///
     /// ```
     /// use agent::provider::Prices;

@@ -16,7 +16,7 @@ use crate::tool::capture::Capture;
 impl AssistantBuilder {
     /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms.
     ///
-    /// The run waits for the function, so it should not block. If it panics, the panic is logged.
+    /// The run waits for the function, so it should not block. If the function panics, the panic is logged.
     ///
     /// ```
     /// use agent::model::reply;
@@ -60,7 +60,8 @@ impl AssistantBuilder {
 
     /// Records the measurements of requests, calls and runs with instruments of OpenTelemetry (feature `otel`), by its conventions for
     /// generative AI: `gen_ai.client.inference.…`, `gen_ai.invoke_agent.…` and `gen_ai.execute_tool.duration`. Names and numbers only; the
-    /// application sets up the exporter. A sub-agent's run counts as the call that it is, and its requests if it has a meter itself.
+    /// application sets up the exporter. The run of a sub-agent is measured as a call; its requests are measured if the sub-agent has a
+    /// meter of its own.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -166,7 +167,7 @@ impl AssistantBuilder {
     /// Like [`capture_content`](Self::capture_content), but passes the content through `redact` first.
     ///
     /// `redact` is called with every string, number and boolean of the captured content, and with its path as a JSON Pointer. The keys of
-    /// objects are not passed to it. If it panics, nothing is captured.
+    /// objects are not passed to it. If `redact` panics, nothing is captured.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, Value};

@@ -13,9 +13,9 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how many runs may be within one another below a run of this assistant, whose tools are [assistants](super::Assistant::as_tool): 3 by
-    /// default, at most 8. At the limit, a run does not see such tools, and a call of one fails with the code `depth_limit`. The limit of the
-    /// outermost run counts.
+    /// Sets the maximum depth of nested runs of [assistants as tools](super::Assistant::as_tool) below a run of this assistant: 3 by
+    /// default, at most 8. At the limit, a run does not see such tools, and a call of one fails with the code `depth_limit`. The limit of
+    /// the outermost run counts.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -33,8 +33,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how many runs of [assistants as tools](super::Assistant::as_tool) a run may start in all, within one another or side by side: 200 by
-    /// default. A call beyond it fails with the code `limit`. The limit of the outermost run counts.
+    /// Sets the maximum number of runs of [assistants as tools](super::Assistant::as_tool) that a run may start, at all depths together:
+    /// 200 by default. A call beyond it fails with the code `limit`. The limit of the outermost run counts.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -54,9 +54,9 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how many requests to models runs of [assistants as tools](super::Assistant::as_tool) make at the same time, at all depths of a run: 16
-    /// by default, at least 1. A run that waits for others makes none. The number of the outermost run counts. On a durable engine its own limits
-    /// hold instead.
+    /// Sets the maximum number of requests to models that runs of [assistants as tools](super::Assistant::as_tool) make at the same time,
+    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes none. The number of the outermost
+    /// run counts. On a durable engine its own limits hold instead.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -114,7 +114,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets when a model is stopped that makes the same call repeatedly: the same tool, the same validated arguments and, if the call ran,
+    /// Sets when a model that makes the same call repeatedly is stopped: the same tool, the same validated arguments and, if the call ran,
     /// the same result. The call with the number `refuse_at` is not run, and fails with the code `repeated_call`; the one with the number
     /// `end_at` ends the run after its batch. By default these are the third and the fifth. A user message restarts the count.
     ///
@@ -161,12 +161,12 @@ impl AssistantBuilder {
         self
     }
 
-    /// Continues an answer that its token limit cut, up to this many times in a row; 0 by default, so that a cut answer ends the run.
+    /// Continues an answer that its token limit cut, up to `times` times in a row; 0 by default, so that a cut answer ends the run.
     ///
-    /// A text is continued by a short message that asks the model to go on exactly there, and
-    /// [`RunOutput::text`](crate::RunOutput::text) has all of it. What cannot be continued by text, a call, structured output, or thinking
-    /// without a text, is asked for once more with twice the `max_tokens` of the request, up to the model's maximum; the first reply then
-    /// stays in the conversation as one that failed. A reply that ended because the window was full is not continued; see
+    /// A text is continued by a short message that asks the model to continue at that point, and
+    /// [`RunOutput::text`](crate::RunOutput::text) has all of it. A call, structured output, and thinking without a text cannot be
+    /// continued: the request is made once more with twice its `max_tokens`, up to the model's maximum, and the first reply stays in the
+    /// conversation as a failed one. A reply that ended because the window was full is not continued; see
     /// [`manage_context`](Self::manage_context).
     ///
     /// ```
@@ -252,7 +252,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Delivers all messages of a queue when a turn begins. By default one is delivered in each turn.
+    /// Delivers all messages of a queue when a turn begins. By default one message is delivered in each turn.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, run::Queue};

@@ -11,9 +11,9 @@ use crate::tool::problem::RegistryProblem;
 use crate::tool::state::StateKey;
 
 impl AssistantBuilder {
-    /// Registers a type whose values a prompt brings with [`with_serialized_state`](crate::run::Prompt::with_serialized_state), under a name. Such a value
-    /// travels with its run as JSON, so tools have it wherever the run continues: resumed from storage, or on an engine. It replaces
-    /// [`state_per_prompt`](Self::state_per_prompt) for the type.
+    /// Registers a type whose values a prompt brings with [`with_serialized_state`](crate::run::Prompt::with_serialized_state), under a
+    /// name. Such a value travels with its run as JSON, so tools have it wherever the run continues: resumed from storage, or on an engine.
+    /// This option replaces [`state_per_prompt`](Self::state_per_prompt) for the type.
     ///
     /// The name identifies the type in stored runs and in requests of clients. It is chosen by the application, because the name that the
     /// compiler gives a type changes when the type is moved, and may differ between compilers.

@@ -32,7 +32,7 @@ enum ReplyProgress {
 }
 
 impl InProcessSteps {
-    /// Makes one request, and returns its reply, and the error of a request that was too long.
+    /// Makes one request. Returns its reply, and an error if the request was too long.
     pub(super) async fn ask_model(
         &mut self,
         key: StepKey,
@@ -47,8 +47,8 @@ impl InProcessSteps {
         self.end_reply(failure)
     }
 
-    /// Sends a request, and returns the span of its reply. Not asynchronous, because the future of a request would hold what is only moved
-    /// here.
+    /// Sends a request, and returns the span of its reply. Not asynchronous, because a future would keep room for values that are only
+    /// moved here.
     ///
     /// # Errors
     /// Returns a failed reply if a hook refused the request, or if the client of the model panics.
@@ -65,7 +65,7 @@ impl InProcessSteps {
             }
         };
         let step = StepCx { notices: self.performer.notices.clone(), ..StepCx::of(self.stop.cancel.clone()) };
-        // The request is dropped at the end of this function: then the list of messages has one owner, and grows in place.
+        // The request is dropped at the end of this function, so that the list of messages has one owner and grows in place.
         match self.asking().send(key, step, &request) {
             Ok(reply) => {
                 let span = reply.span.clone();
@@ -164,7 +164,7 @@ impl InProcessSteps {
             hand_off.set_recipient(recipient);
         }
         if is_managed {
-            // Another change of the view may have left the last message as it is.
+            // A changed view may still end with the same message, which `update` would take for the same view.
             if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
             {
                 hand_off.restart();
@@ -193,7 +193,7 @@ impl InProcessSteps {
         self.choices.performer(&self.performer)
     }
 
-    /// Emits an event if another model answers than that of the last reply.
+    /// Emits an event if the model that answers is not that of the last reply.
     fn announce_switch(&mut self, reply: &AssistantMessage) {
         if !self.performer.config.may_switch {
             return;
@@ -256,7 +256,7 @@ impl TurnSteps for InProcessSteps {
     }
 }
 
-/// Records a piece of a reply, and before the first one that the reply has started.
+/// Records a piece of a reply. Before the first piece, records that the reply has started.
 fn record_piece(
     run: &SharedLoop,
     started: Option<Arc<Message>>,

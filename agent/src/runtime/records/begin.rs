@@ -30,14 +30,14 @@ pub(in crate::runtime) struct RunRecords {
     pub(super) keeper: StoreAccess,
     session: Option<Arc<str>>,
     source: Option<Arc<str>>,
-    /// Whether an engine remembers the runs that calls are.
+    /// Whether an engine remembers the runs of sub-agents.
     is_on_engine: bool,
     inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// The calls that have begun here and not ended, in call order.
+    /// The calls that have begun in this process and not ended, in call order.
     open: BTreeSet<StepKey>,
     /// The calls of this turn that have a record.
     known: HashSet<StepKey>,
@@ -153,7 +153,7 @@ impl RunRecords {
         text: &str,
     ) -> Result<CallEnd, Box<CallEnd>> {
         let CallBody { config, key, call, context, checked, .. } = body;
-        // The futures of the store are boxed, because this one lives as long as the body runs.
+        // The futures of the store are boxed, because this future lives as long as the body runs.
         let begin = Box::pin(self.begin(config, key, call, checked.as_deref(), text)).await;
         let attempt = match begin {
             CallStart::Runs { attempt } => attempt,
@@ -219,7 +219,7 @@ impl RunRecords {
         attempt: u32,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
-        // A run of its own knows which of its steps were taken: from its session, its journal, or the suspended run that has it.
+        // The run of a sub-agent knows which of its steps were taken: from its session, its journal, or the suspended run that contains it.
         let is_known =
             self.session.is_some() || self.is_on_engine || found.handle.as_deref() == Some(CHILD_HANDLE);
         let is_child = tool.is_some_and(Tool::is_of_assistant) && is_known;
@@ -246,7 +246,8 @@ impl RunRecords {
         Some(self.give_up(&again.key).await)
     }
 
-    /// Returns the end of a call that had begun elsewhere and must not begin again: the recorded one, or that its outcome is unknown.
+    /// Returns the end of a call that had begun elsewhere and must not begin again: the recorded end, or one that says that the outcome is
+    /// unknown.
     #[cfg(feature = "durable-restate")]
     pub(in crate::runtime) async fn end_lost(
         &self,

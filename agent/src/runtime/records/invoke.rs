@@ -229,7 +229,7 @@ impl PendingRecord {
             }
         };
         self.store = None;
-        // If the record already has another end, that one counts.
+        // If the record already has another end, the recorded end counts.
         let stored = match ended {
             Ok(true) => return Ok(record),
             Ok(false) => store.get(&self.key).await,

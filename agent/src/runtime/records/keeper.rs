@@ -78,7 +78,7 @@ impl StoreAccess {
         Self { store, options, run: None }
     }
 
-    /// Returns access to a store of its own, for what needs none of the application's.
+    /// Returns access to a new in-memory store, for uses without the application's store.
     pub(in crate::runtime) fn in_memory() -> Self {
         Self::new(Arc::new(MemoryStore::new()), StoreOptions::default())
     }
@@ -165,7 +165,7 @@ impl StoreAccess {
     }
 
     /// Begins a record. Only a busy store is retried, because it did nothing: a retry after another error could find the record of the
-    /// first attempt, which looks like one that a crash left behind.
+    /// first attempt, which looks like a record that a crash left behind.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
@@ -202,7 +202,7 @@ impl StoreAccess {
         Ok(found)
     }
 
-    /// Records a call that has ended. If its record already exists and is pending, it gets this end.
+    /// Records a call that has ended. If the call has a pending record already, that record gets this end.
     pub(super) async fn record_ended(
         &self,
         new: InvocationRecord,
@@ -215,7 +215,7 @@ impl StoreAccess {
         }
     }
 
-    /// Appends entries. After an error that leaves it open whether they were stored, loads them to find out.
+    /// Appends entries. If an error leaves open whether they were stored, loads them to find out.
     pub(super) async fn append(
         &self,
         session: &str,

@@ -69,8 +69,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Builds the assistant of a session. It begins with the conversation that is stored under this name, and stores each new message
-    /// once it is final. A new session begins with the builder's [conversation](Self::conversation).
+    /// Builds the assistant of a session. The assistant begins with the conversation that is stored under this name, and stores each new
+    /// message once it is final. A new session begins with the builder's [conversation](Self::conversation).
     ///
     /// The stored conversation is [repaired](Conversation::repair). [`continue_run`](Assistant::continue_run) continues a run that an
     /// earlier process left unfinished, see [`agent::store`](crate::store); [`prompt`](Assistant::prompt) abandons it and begins another
@@ -91,8 +91,8 @@ impl AssistantBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails if the assistant cannot be [built](Self::build), if it has no store, if the session cannot be read, or if its name has the form of
-    /// those of sub-agents, `RUN/TURN/tool/POSITION`.
+    /// Fails if the assistant cannot be [built](Self::build), if it has no store, if the session cannot be read, or if its name has the
+    /// form of sub-agents' names, `RUN/TURN/tool/POSITION`.
     pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, BuildError> {
         let id = id.into();
         refuse_reserved_name(&id).map_err(|message| BuildError::ReservedName { message })?;
@@ -150,7 +150,7 @@ impl Assistant {
         with_place.map(|(message, (run, turn))| (message, run.clone(), *turn)).collect()
     }
 
-    /// Returns the part of its only run that the session has.
+    /// Returns the stored state of the session's only run.
     pub(in crate::runtime) fn stored_run(&self) -> StoredRun {
         self.state().session.as_deref().map_or(StoredRun::New, SessionState::only_run)
     }
@@ -182,7 +182,7 @@ impl Assistant {
         }
     }
 
-    /// Records changes of the view that were made outside of a run. If the store fails, they are recorded with the next prompt.
+    /// Records changes of the view that were made outside of a run. If the store fails, the changes are recorded with the next prompt.
     pub(in crate::runtime) async fn record_view(&self) {
         let Some(keeper) = self.config().keeper.clone() else { return };
         let (id, seq, entries) = {
@@ -221,13 +221,13 @@ impl Assistant {
 struct StoredSession {
     seq: u64,
     messages: Vec<Arc<Message>>,
-    /// The changes of their view.
+    /// The changes of the view.
     changes: Vec<ViewChange>,
     /// The last run with an end.
     ended: Option<EndedRun>,
     /// The run without an end, with the position of its first message.
     run: Option<(Arc<str>, usize)>,
-    /// The messages of that run.
+    /// The messages of `run`.
     run_messages: Vec<StoredMessage>,
     /// The calls whose secret arguments were not stored.
     withheld: HashSet<String>,
@@ -310,7 +310,8 @@ impl StoredSession {
         for repair in conversation.repair() {
             tracing::warn!(session = %id, %repair, "the conversation was repaired");
         }
-        // Messages that the repair added at the end are appended. If it changed others, the whole conversation is stored again.
+        // Messages that the repair added at the end are appended. If the repair changed other messages, the whole conversation is stored
+        // again.
         let repaired = conversation.shared().get(..messages.len());
         let is_same = repaired.is_some_and(|repaired| {
             repaired.iter().zip(&messages).all(|(one, other)| Arc::ptr_eq(one, other))
@@ -334,7 +335,7 @@ impl StoredSession {
     }
 }
 
-/// Adds how the calls of the last turn affect the run, if that turn has not ended.
+/// Adds the recorded controls of the calls of the last turn, if that turn has not ended.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,

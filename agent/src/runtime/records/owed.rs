@@ -8,7 +8,8 @@ use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, InvocationRecord, StoreError};
 use crate::tool::outcome::ToolOutcome;
 
-/// Maximum number of ends that an assistant keeps for its store. A run that cannot record ends at once, so these are the ends of many runs.
+/// Maximum number of ends that an assistant keeps for its store. A run stops as soon as recording fails, so these are the ends of many
+/// runs.
 const MAX_UNRECORDED: usize = 1_000;
 
 /// The end of a call that its record does not have yet.

@@ -16,7 +16,7 @@ pub(in crate::runtime) struct SessionState {
     pub(super) seq: u64,
     /// The number of messages of the conversation that are stored.
     pub(super) stored: usize,
-    /// The number of changes of its view that are stored.
+    /// The number of stored changes of the view of the conversation.
     pub(super) stored_changes: usize,
     /// Whether the stored messages differ from the conversation, so that all of it is stored again.
     pub(super) is_rewritten: bool,
@@ -59,22 +59,22 @@ pub(in crate::runtime) struct RestoredRun {
     pub(in crate::runtime) interrupted: InterruptedTurn,
 }
 
-/// The part of its only run that a session has.
+/// The stored state of a session's only run.
 pub(in crate::runtime) enum StoredRun {
-    /// Nothing.
+    /// No entry is stored.
     New,
-    /// Its beginning: it continues.
+    /// The beginning of the run is stored, and the run continues.
     Unfinished,
-    /// Its beginning, which does not fit the assistant now.
+    /// The beginning of the run is stored, and does not fit the current assistant.
     Lost,
-    /// All of it.
+    /// The whole run is stored.
     Ended(EndedRun),
 }
 
-/// How a stored run ended.
+/// The end of a stored run.
 #[derive(Clone, Default)]
 pub(in crate::runtime) struct EndedRun {
-    /// The position of its first message.
+    /// The position of the run's first message.
     pub(in crate::runtime) from: usize,
     pub(in crate::runtime) stop: String,
     /// The limit, the reason of the cancellation, or the error.
@@ -82,7 +82,7 @@ pub(in crate::runtime) struct EndedRun {
 }
 
 impl SessionState {
-    /// Returns the part of its only run that the session has.
+    /// Returns the stored state of the session's only run.
     pub(super) fn only_run(&self) -> StoredRun {
         match (&self.interrupted, &self.run) {
             _ if self.seq == 0 => StoredRun::New,
@@ -110,7 +110,7 @@ impl SessionState {
         }
     }
 
-    /// Returns the conversation of the interrupted run, if it is this one.
+    /// Returns the conversation of the interrupted run, if that is this run.
     pub(in crate::runtime) fn interrupted_conversation(&self, run: &Arc<str>) -> Option<Conversation> {
         let interrupted = self.interrupted.as_ref().filter(|interrupted| interrupted.core.run_id() == run);
         interrupted.map(|interrupted| interrupted.core.conversation().clone())

@@ -38,7 +38,7 @@ pub(in crate::runtime) struct RecordingSteps {
     records: Arc<RunRecords>,
     /// The number of messages of the conversation that were checked for records.
     seen: usize,
-    /// Where the run was interrupted by the death of its process, if it was.
+    /// The turn that the death of the process interrupted, if one was.
     interrupted: Option<InterruptedTurn>,
     /// The first error of the store. Nothing is recorded after it.
     error: Option<StoreError>,
@@ -58,7 +58,7 @@ impl RecordingSteps {
         Self { inner, records, seen, interrupted, error: None }
     }
 
-    /// Returns the steps, and the error of the store. The next run records the ends that it prevented.
+    /// Returns the steps, and the error of the store. The next run records the ends that could not be recorded because of it.
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
@@ -73,7 +73,8 @@ impl RecordingSteps {
     }
 }
 
-/// The inner performer takes every step. Those without records are forwarded, because the trait's defaults would otherwise replace them.
+/// The inner performer takes every step. Steps without records are forwarded explicitly, because the trait's defaults would otherwise
+/// replace them.
 impl Steps for RecordingSteps {
     async fn before_step(&mut self, run: &SharedLoop) -> Result<(), StepError> {
         if self.error.is_none()
@@ -81,7 +82,7 @@ impl Steps for RecordingSteps {
         {
             let message = error.to_string();
             self.error = Some(error);
-            // A run that had to end anyway ends for that reason.
+            // A run that has to end anyway, such as a cancelled one, ends for its own reason.
             self.inner.check_stop()?;
             if run.lock().end().is_none() {
                 return Err(StepError::failed(message));
@@ -245,14 +246,14 @@ impl TurnSteps for RecordingSteps {
     }
 }
 
-/// Whether this run has added a message with this id: a process that ended took it before.
+/// Returns whether this run has already added a message with this id, which an earlier process took from the inbox.
 fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
     let mut added = run.added().iter();
     added
         .any(|added| matches!(&**added, Message::User(added) if added.id.is_some() && added.id == message.id))
 }
 
-/// The messages that neither a record nor the session has.
+/// The messages and changes that are not yet in records or in the session.
 struct UnrecordedMessages {
     messages: Vec<Arc<Message>>,
     /// The changes of the view that the session does not have.
@@ -261,7 +262,7 @@ struct UnrecordedMessages {
     changes_from: usize,
     /// The position of the first message.
     from: usize,
-    /// Where the run's own begin.
+    /// The position of the run's first message.
     added_from: usize,
     turn: u32,
     is_cut: bool,
@@ -269,7 +270,7 @@ struct UnrecordedMessages {
 }
 
 impl RecordingSteps {
-    /// Writes what became final since the last step.
+    /// Writes the messages, changes and ends that became final since the last step.
     async fn write(&mut self) -> Result<(), StoreError> {
         match self.write_new().await {
             Err(error) if error.is_conflict() && self.adopt_entries().await? => self.write_new().await,
@@ -277,8 +278,8 @@ impl RecordingSteps {
         }
     }
 
-    /// Adopts entries that an earlier prompt of this assistant appended without learning of it, because it was dropped, or the store answered
-    /// too late: the session is stored anew behind them. Returns false if another writer continued the session.
+    /// Adopts entries that an earlier prompt of this assistant appended without knowing, because the prompt was dropped, or the store
+    /// answered too late. The session is stored again after these entries. Returns false if another writer continued the session.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
         let found = self.inner.assistant.state().session.as_deref().map(position);
@@ -348,7 +349,7 @@ impl RecordingSteps {
         }
     }
 
-    /// Returns records for calls that ended without having run, and for those that the provider ran itself.
+    /// Returns records for calls that ended without having run, and for calls that the provider ran itself.
     fn not_recorded(&self) -> Vec<(InvocationRecord, ToolOutcome)> {
         let (records, config) = (&self.records, &self.inner.performer.config);
         let (list, added_from, turn) = {
@@ -380,7 +381,7 @@ impl RecordingSteps {
         notes
     }
 
-    /// The entries of what is new, for the session if there is one.
+    /// Returns the entries of the new messages and changes, if there is a session.
     fn entries(&self, new: &UnrecordedMessages) -> Option<(Arc<str>, u64, Vec<SessionEntry>)> {
         let state = self.inner.assistant.state();
         let session = state.session.as_ref()?;
@@ -434,7 +435,7 @@ impl RecordingSteps {
     }
 }
 
-/// Returns the tools that the provider ran. Position 0 is the request, so they count from 1.
+/// Returns the calls of tools that the provider ran. Position 0 is the request itself, so the calls are counted from 1.
 fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolOutcome)> {
     let tools = || {
         (1..).zip(&reply.content).filter_map(|(ord, part)| match &part.content {
@@ -444,7 +445,7 @@ fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolO
     };
     let ran = tools().filter_map(|(ord, tool)| {
         let output = tool.output.as_ref()?;
-        // Its call may be a part of its own.
+        // The input of the call may be in a part of its own.
         let asked =
             tools().find(|(_, other)| other.id.is_some() && other.id == tool.id && other.input.is_some());
         let input = tool.input.as_ref().or(asked.and_then(|(_, asked)| asked.input.as_ref()));
@@ -469,7 +470,7 @@ impl RunRecords {
             match self.keeper.record(end).await {
                 Ok(()) => {}
                 Err(error) if can_be_recorded_later(error.kind()) => return Err(error),
-                // Dropped, because it would keep all later ends from being recorded.
+                // Dropped, because this end would keep all later ends from being recorded.
                 Err(error) => tracing::error!(%key, %error, "the end of a call was not recorded"),
             }
             assistant.state().debts.remove_first();

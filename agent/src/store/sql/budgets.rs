@@ -7,7 +7,7 @@ use super::{SqlStore, error, from_sql, to_sql};
 use crate::store::budget::CHARGED_FOR;
 use crate::store::{BudgetHold, BudgetUse, StoreError};
 
-/// The largest amount. Sums of a few thousand of them are still numbers of the database.
+/// The largest amount. The sum of a few thousand such amounts still fits into an integer of the database.
 const MAX_AMOUNT: u64 = 1 << 50;
 
 const LOCK: &str = "update agent_budget set held = held where budget = $1";

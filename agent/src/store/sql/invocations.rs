@@ -49,7 +49,8 @@ const PENDING: &str = select!(
     "where status = 'pending' and handle = '' and created_at < $1 order by created_at, turn, ord, id limit $2"
 );
 
-/// The fields of a record that have columns of their own, or are in the column of the outcome. The column `call` has the others.
+/// The fields of a record that have columns of their own, or are in the column of the outcome. The column `call` has the
+/// remaining fields.
 const COLUMNS: [&str; 6] = ["key", "created_at", "status", "attempt", "handle", "end"];
 
 /// Returns the text of the column `call`.
@@ -132,7 +133,7 @@ impl SqlStore {
         }
         // One transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
-        // A record that continues loses its handle, to one caller alone.
+        // Only one caller gets a record that continues together with its handle.
         let waiting = fetch_record(&mut transaction, &id).await?.filter(InvocationRecord::continues);
         let continued = match waiting {
             None => None,

@@ -24,8 +24,9 @@ use crate::tool::BoxFuture;
 
 /// A store in an SQLite file or a Postgres database (feature `store-sql`). Clones share one connection pool.
 ///
-/// It is built on sqlx, which needs Rust 1.94. A build can contain only one crate that links SQLite. An application that uses another one,
-/// such as `rusqlite`, must use a version of it with the same `libsqlite3-sys`, or implement its own store.
+/// The store is built on sqlx, which needs Rust 1.94. A build can contain only one crate that links SQLite. An application that uses
+/// another crate for SQLite, such as `rusqlite`, must use a version of that crate with the same `libsqlite3-sys`, or implement its own
+/// store.
 ///
 /// The tables (`agent_invocation`, `agent_session_entry`, `agent_steering`, `agent_steering_taken`, `agent_budget`, `agent_budget_hold`,
 /// `agent_schema`) are created and
@@ -56,14 +57,14 @@ pub struct SqlStore {
 /// The maximum time that a caller waits for a connection. A statement waits as long for a lock.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of connections to Postgres. SQLite has one, because it has only one writer.
+/// The number of connections to Postgres. A store in SQLite has one connection, because SQLite has only one writer.
 const CONNECTIONS: u32 = 16;
 
 impl SqlStore {
     /// Opens an SQLite file, and creates it if it does not exist.
     ///
-    /// A new file can be read and written only by its owner (0600), and so can the files that SQLite keeps beside it. A file
-    /// that exists keeps its permissions, which the files beside it get, too.
+    /// Only its owner can read and write a new file (0600), and the files that SQLite adds to it (`-wal`, `-shm`). An existing file keeps
+    /// its permissions, which the added files get, too.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, created or migrated.
@@ -155,8 +156,8 @@ impl SqlStore {
     }
 }
 
-/// Creates the file of a new database for its owner alone. SQLite would create it with the permissions that the umask leaves; the
-/// files that it keeps beside (`-wal`, `-shm`) get the permissions of this one.
+/// Creates the file of a new database for its owner alone. SQLite would create it with the permissions that the umask leaves; the files
+/// that SQLite adds to it (`-wal`, `-shm`) get its permissions.
 fn create_file(url: &str) -> Result<(), StoreError> {
     let options: SqliteConnectOptions = url.parse().map_err(error::from_sqlx)?;
     match private_files::create(options.get_filename()) {

@@ -43,7 +43,7 @@ fn containing_pattern(text: &str) -> String {
     format!("%{escaped}%")
 }
 
-/// The maximum number of queries of an inbox that others use at the same time.
+/// The maximum number of attempts at an inbox that others use at the same time.
 const MAX_ATTEMPTS: usize = 20;
 
 /// Marks messages as taken, and repeats this while others take some of them at the same time.

@@ -36,7 +36,7 @@ pub(super) fn decode(column: String) -> String {
     out
 }
 
-/// Encodes an optional text for a column. `None` is the empty column; an empty text is an escape alone.
+/// Encodes an optional text for a column. `None` is the empty column; an empty text is a single escape character.
 pub(super) fn encode_optional(text: Option<&str>) -> String {
     match text {
         None => String::new(),
