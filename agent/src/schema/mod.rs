@@ -29,11 +29,11 @@
 //! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, other formats, `multipleOf`, exclusive bounds of numbers, sets, key patterns | only `false` |
 //!
 //! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
-//! [`Plain`](Dialect::Plain). In other dialects such a place is written as wide as the dialect allows.
+//! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is written as wide as the dialect allows.
 //!
-//! Anthropic refuses a request with such a name also without `strict`, with all its tools: rename the parameter, or check with
-//! [`Registry::check_dialect`](crate::Registry::check_dialect) or [`Registry::lint`](crate::Registry::lint). No such rule of another provider
-//! is known.
+//! Even without `strict`, Anthropic refuses the whole request if a parameter of any tool has a name beyond that pattern: rename the
+//! parameter, or check with [`Registry::check_dialect`](crate::Registry::check_dialect) or [`Registry::lint`](crate::Registry::lint). No
+//! other provider is known to have such a rule.
 //!
 //! In OpenAI's strict mode null means "absent": pass replies through [`restore_nulls`] before they are parsed. Anthropic does not
 //! guarantee the letter case of members of closed sets; `CoercionPolicy::lenient()` ignores it.
