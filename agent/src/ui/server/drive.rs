@@ -18,7 +18,7 @@ use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
 /// Maximum number of pieces of a response that wait for a reader.
 pub(super) const QUEUE: usize = 256;
-/// How long a run waits for a slow reader: first this many turns of the scheduler, and after them this many pauses.
+/// The wait of a run for a slow reader: at most [`YIELDS`] turns of the scheduler, and after them at most [`PAUSES`] pauses.
 const YIELDS: usize = 64;
 const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
