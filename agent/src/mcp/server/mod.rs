@@ -284,9 +284,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the key, of at least 32 bytes, that seals the state of a call while the client's user answers a
-    /// [question](crate::ToolContext::ask). By default each process has a random key, so set a key if several processes serve the same
-    /// clients.
+    /// Sets the key, of at least 32 bytes, that seals the state of a call while a person answers a [question](crate::ToolContext::ask).
+    /// By default, each process has a random key, so set a key if several processes serve the same clients.
     ///
     /// Clients that declare `elicitation` with forms are asked. In the version 2026-07-28, a call that asks ends with `input_required`; the
     /// client repeats the call with the answers, within ten minutes, and the body starts again. In the older versions, only a client on
