@@ -79,7 +79,8 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call. Repeats the call if it failed in a way that shows that the server has not run it.
+/// Makes the call. Repeats the call if the server has not run it, or if the connection broke and trusted hints say that a repetition
+/// is harmless.
 async fn attempts(
     inner: &Inner,
     tool: &str,

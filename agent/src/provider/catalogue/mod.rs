@@ -36,8 +36,9 @@ use crate::args::did_you_mean;
 ///
 /// # Names
 /// A model is named `provider/model`. The name of a provider alone means its default model: the model that was
-/// [set](ProviderEntry::with_default_model), or that an environment variable names (`OPENAI_DEFAULT_MODEL` beside `OPENAI_API_KEY`, and
-/// so on for each provider). `OPENAI_BASE_URL` sets the address, unless the model's [settings](Self::configure) or its builder do.
+/// [set](ProviderEntry::with_default_model), or that an environment variable names (`OPENAI_DEFAULT_MODEL` for the provider with the key
+/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless the model's [settings](Self::configure) or
+/// its builder do.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
@@ -87,7 +88,7 @@ impl Catalogue {
         self
     }
 
-    /// Sets the facts about a model, `provider/model`: its window, limits and prices. They replace what the library knows about it.
+    /// Sets the facts about a model, `provider/model`: its window, limits and prices. They replace the built-in facts about this model.
     /// [`max_output`](ModelFacts::max_output) is sent with each request that sets no `max_tokens`, or a larger number.
     ///
     /// ```

@@ -47,8 +47,8 @@ pub(super) fn request(
     Ok(HttpRequest::with_body(path, body.into_body()).with_header("accept", "text/event-stream"))
 }
 
-/// Encodes the name of a model as a part of the path. It cannot change the rest of the path, because applications may take names from
-/// their users.
+/// Encodes the name of a model as a part of the path. The name must not change the rest of the path, because applications may take
+/// names from their users.
 fn encode_path(name: &str) -> Result<String, ModelError> {
     if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
         let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");

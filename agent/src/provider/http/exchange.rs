@@ -231,7 +231,7 @@ impl Exchange {
     }
 }
 
-/// Returns whether an event carries content, so that the reply cannot be retried once the event was returned.
+/// Returns whether an event carries content. After such an event, a failed attempt is not repeated.
 fn is_content(event: &ModelEvent) -> bool {
     !matches!(
         event,

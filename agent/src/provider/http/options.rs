@@ -246,7 +246,7 @@ impl HttpOptions {
     }
 
     /// Calls `listener` after each reply for which the provider reported usage. A reply that broke off has the usage that was reported so
-    /// far. It must not block. If it panics, it is not called again.
+    /// far. The function must not block. If it panics, it is not called again.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

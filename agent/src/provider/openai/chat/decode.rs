@@ -348,7 +348,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Returns the index of the call that a piece belongs to; a new one if the piece starts a call.
+    /// Returns the index of the call that a piece belongs to. If the piece starts a call, the call is added.
     fn find_call(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let by_id = self.by_id.get(id).copied();
         let by_index = index.and_then(|index| self.by_index.get(&index).copied());
