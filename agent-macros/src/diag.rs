@@ -1,15 +1,15 @@
-//! Compile errors: collected, never lost, phrased as "what is wrong: what to write instead".
+//! Collects compile errors, so that none is lost. Their form is "what is wrong: what to write instead".
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use std::fmt::Display;
 
-/// Every mistake found so far. One stage after the other adds to it; the last one turns it into tokens.
+/// All errors found so far. Each stage of a macro adds errors; the last stage converts them to tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Errors(Vec<syn::Error>);
 
 impl Errors {
-    /// An error that covers `tokens`.
+    /// Adds an error that points to `tokens`.
     pub(crate) fn at(&mut self, tokens: &impl ToTokens, message: impl Display) {
         self.0.push(syn::Error::new_spanned(tokens, message));
     }
@@ -22,7 +22,7 @@ impl Errors {
         self.0.push(error);
     }
 
-    /// The value, or `None` with the error kept.
+    /// Returns the value. For an error, keeps the error and returns `None`.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
@@ -35,7 +35,7 @@ impl Errors {
         self.0.len()
     }
 
-    /// The errors as `compile_error!` items, `None` when there are none.
+    /// Returns the errors as `compile_error!` items, or `None` if there are none.
     pub(crate) fn finish(mut self) -> Option<TokenStream> {
         let mut list = std::mem::take(&mut self.0).into_iter();
         let mut all = list.next()?;
@@ -49,7 +49,7 @@ impl Errors {
     }
 }
 
-/// A stage that forgets its errors is found by the tests.
+/// Panics in tests if errors are dropped without being reported.
 #[cfg(test)]
 impl Drop for Errors {
     fn drop(&mut self) {
@@ -61,7 +61,7 @@ impl Drop for Errors {
     }
 }
 
-/// `` `a`, `b` and `c` ``
+/// Lists quoted words in a sentence: `` `a`, `b` and `c` ``.
 pub(crate) fn listed(words: &[&str], and: &str) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
@@ -71,13 +71,14 @@ pub(crate) fn listed(words: &[&str], and: &str) -> String {
     }
 }
 
-/// The candidate that was most likely meant: at most a third of its letters away.
+/// Returns the candidate that was most likely meant. At most a third of its letters may differ.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let (distance, best) = candidates.iter().map(|known| (distance(known, word), *known)).min()?;
     (distance <= best.chars().count().div_ceil(3)).then_some(best)
 }
 
-/// Edits (insert, delete, replace, swap of neighbours) from one word to the other.
+/// Returns the number of edits (insert, delete, replace, swap of adjacent letters) from one word to the
+/// other.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];

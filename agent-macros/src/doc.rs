@@ -1,8 +1,8 @@
-//! Doc comments as text for a model.
+//! Converts doc comments to text for a model.
 //!
-//! Lines of a paragraph are joined by one space; a blank line between paragraphs stays one line break. Text that is
-//! Markdown by its line breaks keeps them: list items, table rows, headings, quotes, code. Sections for people and
-//! links that only rustdoc can follow are left out.
+//! Lines of a paragraph are joined by one space; a blank line between paragraphs becomes one line break. Line
+//! breaks that have a meaning in Markdown are kept: those of list items, table rows, headings, quotes and code.
+//! Sections for people and links that only rustdoc can follow are left out.
 
 mod links;
 mod sections;
@@ -18,24 +18,25 @@ use syn::{Attribute, Expr, Meta};
 #[derive(Clone)]
 enum Line {
     Known(String),
-    /// `#[doc = include_str!(…)]`, a constant: used as it is, its sections included.
+    /// A text that only the compiler can evaluate, such as `#[doc = include_str!(…)]` or a constant. It is used
+    /// unchanged, with all its sections.
     Constant(Box<Expr>),
 }
 
-/// The text of the doc comments among `attrs` for a model; `None` when there is none, or nothing in it.
+/// Returns the text of the doc comments in `attrs` for a model, or `None` if there is no such text.
 pub(crate) fn description(attrs: &[Attribute], errors: &mut Errors) -> Option<Text> {
     composed(&sections::split(&lines(attrs, errors)).0)
 }
 
-/// The doc comments of a tool.
+/// The texts in the doc comment of a tool.
 #[derive(Default)]
 pub(crate) struct Docs {
     pub(crate) description: Option<Text>,
-    /// The entries of `# Arguments`.
+    /// The entries of `# Arguments`: names with their texts.
     pub(crate) arguments: Vec<(String, String)>,
 }
 
-/// The docs of a tool: as much of them as `doc` asks for.
+/// Returns the texts in the docs of a tool. `doc` says which part is the description.
 pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Docs {
     let lines = lines(attrs, errors);
     let (told, listed) = sections::split(&lines);
@@ -57,7 +58,7 @@ pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Doc
         Doc::All => composed(&lines),
         Doc::Nothing => None,
     };
-    // A list in a text that is not known here describes no parameter.
+    // A constant is not known while the macro expands, so lists in it describe no parameters.
     let listed: Vec<String> = listed
         .into_iter()
         .filter_map(|line| match line {
@@ -73,7 +74,7 @@ pub(crate) fn of_tool(attrs: &[Attribute], doc: Doc, errors: &mut Errors) -> Doc
 fn lines(attrs: &[Attribute], errors: &mut Errors) -> Vec<Line> {
     let mut lines = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("doc")) {
-        // `#[doc(hidden)]` and its kind are not text.
+        // `#[doc(hidden)]` and other lists in `doc` are not text.
         let Meta::NameValue(pair) = &attr.meta else { continue };
         match of_expr(&pair.value, "doc", errors) {
             Some(Piece::Known(text)) => lines.extend(fragment(&text).into_iter().map(Line::Known)),
@@ -84,7 +85,7 @@ fn lines(attrs: &[Attribute], errors: &mut Errors) -> Vec<Line> {
     lines
 }
 
-/// The lines as one text: known ones in Markdown for models, and constants as they are.
+/// Joins the lines to one text: known lines are converted for a model, constants stay unchanged.
 fn composed(lines: &[Line]) -> Option<Text> {
     let mut pieces = Vec::new();
     let mut known: Vec<String> = Vec::new();
@@ -110,13 +111,13 @@ fn text(lines: &[String]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Whether the line opens or closes a code block.
+/// Returns whether the line opens or closes a code block.
 fn is_fence(line: &str) -> bool {
     let text = line.trim_start();
     text.starts_with("```") || text.starts_with("~~~")
 }
 
-/// The lines of one doc attribute, without a block comment's column of stars and without its indentation.
+/// Returns the lines of one doc attribute, without the column of stars and the indentation of a block comment.
 fn fragment(text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let Some((first, rest)) = lines.split_first() else { return vec![String::new()] };
@@ -130,7 +131,7 @@ fn fragment(text: &str) -> Vec<String> {
     let indent = |line: &&&str| line.len() - line.trim_start().len();
     let common =
         rest.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(&line)).min().unwrap_or(0);
-    // `/// text`: one space belongs to the comment, what is more is the text's own.
+    // In `/// text`, the first space belongs to the comment, and further spaces to the text.
     let mut out = vec![first.strip_prefix(' ').unwrap_or(first).trim_end().to_owned()];
     out.extend(rest.iter().map(|line| line.get(common..).unwrap_or_default().trim_end().to_owned()));
     out
@@ -141,9 +142,9 @@ enum Markdown<'a> {
     Blank,
     /// Opens or closes a code block.
     Fence,
-    /// Keeps the break before it; text may follow on the next line.
+    /// A line that keeps the line break before it. The next line may continue its text.
     Item(&'a str),
-    /// Keeps the breaks on both sides.
+    /// A line that keeps the line breaks before and after it.
     Alone(&'a str),
     Text(&'a str),
 }
@@ -208,7 +209,7 @@ fn normalise(lines: &[String]) -> String {
                 out.push(text.to_owned());
                 open = false;
             }
-            // Indented code: four spaces after a blank line.
+            // Four spaces after a blank line begin indented code.
             Markdown::Text(_) if blank_before && !out.is_empty() && line.starts_with("    ") => {
                 out.push(line.clone());
                 (open, after_blank) = (false, true);

@@ -1,4 +1,5 @@
-//! The expansions of the macros, as files to read: one for each shape. A test checks that they have no name that a user could use.
+//! The expansions of the macros, one file for each kind of item, so that people can read them. A test checks that they have no
+//! name that a user could use.
 //!
 //! `UPDATE_EXPECT=1 cargo test -p agent-macros` renews the files in `agent-macros/golden`; read the difference.
 
@@ -159,7 +160,7 @@ fn every_shape_is_written_as_it_was() {
     check(&list(), &expect_file!["../golden/list.rs"]);
 }
 
-/// Every path in the tokens that begins with an identifier of the prelude or of a crate, and no `::` in front.
+/// Collects the paths in the tokens that begin with a name of the prelude or of a crate, without a `::` before it.
 fn unrooted(tokens: TokenStream, found: &mut Vec<String>) {
     const BANNED: &[&str] = &[
         "Option",
@@ -209,7 +210,7 @@ fn unrooted(tokens: TokenStream, found: &mut Vec<String>) {
         "dbg",
         "todo",
     ];
-    // `a :: b`: a name that something leads to. Where the path itself begins is what counts.
+    // In `a::b`, only `a` is checked, because the path begins there.
     let mut before: Vec<TokenTree> = Vec::new();
     for token in tokens {
         if let TokenTree::Group(group) = &token {

@@ -1,6 +1,7 @@
-//! The one grammar of options: `key`, `key = value`, `key(…)`, separated by commas.
+//! The grammar of all options: `key`, `key = value` and `key(…)`, separated by commas.
 //!
-//! Parsing never stops at a mistake: it is noted, the rest of that option is skipped and the next one is read.
+//! Parsing does not stop at a mistake. The mistake is recorded, the rest of the option is skipped, and the
+//! next option is read.
 
 mod literal;
 #[cfg(test)]
@@ -18,7 +19,7 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, Expr, Lit, LitBool, LitStr, Meta, Path, Token, token};
 
-/// One option as written.
+/// One option, as it was written.
 pub(crate) struct Entry {
     pub(crate) key: Ident,
     pub(crate) value: Value,
@@ -33,23 +34,23 @@ pub(crate) enum Value {
     List(TokenStream, Span),
 }
 
-/// The keys that a place knows.
+/// The keys that an attribute accepts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
-    /// May stand several times.
+    /// The keys that may be given several times.
     pub(crate) repeatable: &'static [&'static str],
-    /// Keys that exist elsewhere, with the advice about them.
+    /// Keys of other attributes or places, each group with its advice.
     pub(crate) elsewhere: &'static [(&'static [&'static str], &'static str)],
 }
 
-/// The options of an attribute macro: `#[tool(TOKENS)]`.
+/// Parses the options of an attribute macro: `#[tool(TOKENS)]`.
 pub(crate) fn options(tokens: TokenStream, keys: Keys, errors: &mut Errors) -> Vec<Entry> {
     let mut seen = Vec::new();
     entries(tokens, keys, &mut seen, errors)
 }
 
-/// The options of all helper attributes `#[NAME(…)]` among `attrs`, as one list.
+/// Parses the options of all helper attributes `#[NAME(…)]` in `attrs`, as one list.
 pub(crate) fn helper_options(name: &str, attrs: &[Attribute], keys: Keys, errors: &mut Errors) -> Vec<Entry> {
     let mut seen = Vec::new();
     let mut found = Vec::new();
@@ -135,7 +136,7 @@ fn skip_to_comma(input: ParseStream) -> syn::Result<()> {
     Ok(())
 }
 
-/// The advice for a word that is not one of `words`.
+/// Returns the advice for a word that is not in `words`.
 pub(crate) fn choices(word: &str, words: &[&str]) -> String {
     let all = listed(words, "and");
     match nearest(word, words) {
@@ -144,7 +145,7 @@ pub(crate) fn choices(word: &str, words: &[&str]) -> String {
     }
 }
 
-/// Whether the key is known here and new; otherwise the error is noted.
+/// Returns whether the key is known and, unless it is repeatable, new. Otherwise, adds an error.
 fn admitted(key: &Ident, keys: Keys, seen: &mut Vec<String>, errors: &mut Errors) -> bool {
     let name = key.to_string();
     if !keys.known.contains(&name.as_str()) {
@@ -176,7 +177,7 @@ impl Entry {
         }
     }
 
-    /// The text of `key = "text"`, where it is that.
+    /// Returns the text, if the option is `key = "text"`.
     pub(crate) fn literal_text(&self) -> Option<String> {
         match self.literal() {
             Some(Lit::Str(text)) => Some(text.value()),
@@ -184,7 +185,7 @@ impl Entry {
         }
     }
 
-    /// `key = "text"`, or a `concat!(…)` of literals.
+    /// Reads `key = "text"`, or a `concat!(…)` of literals.
     pub(crate) fn text(&self, errors: &mut Errors) -> Option<LitStr> {
         let text = self.known_text();
         if text.is_none() {
@@ -196,7 +197,7 @@ impl Entry {
         text
     }
 
-    /// The text, where it is known while the macro expands.
+    /// Returns the text of the value, if it is known while the macro expands.
     pub(crate) fn known_text(&self) -> Option<LitStr> {
         match &self.value {
             Value::Equals(expr) => string_of(expr),
@@ -204,7 +205,7 @@ impl Entry {
         }
     }
 
-    /// `key = TEXT` for a model: a literal, or a constant expression.
+    /// Reads `key = TEXT` for a model: a literal, or a constant expression.
     pub(crate) fn description(&self, errors: &mut Errors) -> Option<Text> {
         match &self.value {
             Value::Equals(expr) if self.known_text().is_none() => {
@@ -217,7 +218,7 @@ impl Entry {
         }
     }
 
-    /// `key = "text"`, not empty.
+    /// Reads `key = "text"`. The text must not be empty.
     pub(crate) fn some_text(&self, errors: &mut Errors) -> Option<LitStr> {
         let text = self.text(errors)?;
         if text.value().trim().is_empty() {
@@ -227,7 +228,7 @@ impl Entry {
         Some(text)
     }
 
-    /// `key = "word"`, one of `words`.
+    /// Reads `key = "word"`. The word must be in `words`.
     pub(crate) fn word(&self, words: &'static [&'static str], errors: &mut Errors) -> Option<&'static str> {
         let Some(Lit::Str(text)) = self.literal() else {
             let choices: Vec<String> =
@@ -244,7 +245,7 @@ impl Entry {
         found
     }
 
-    /// The number of `key = 3`, where it is that.
+    /// Returns the number, if the option is of the form `key = 3`.
     pub(crate) fn literal_integer(&self) -> Option<u64> {
         match self.literal() {
             Some(Lit::Int(number)) => number.base10_parse().ok(),
@@ -252,7 +253,7 @@ impl Entry {
         }
     }
 
-    /// The word of `key = true`, where it is that.
+    /// Returns the value, if the option is `key = true` or `key = false`.
     pub(crate) fn literal_bool(&self) -> Option<bool> {
         match self.literal() {
             Some(Lit::Bool(word)) => Some(word.value),
@@ -260,7 +261,7 @@ impl Entry {
         }
     }
 
-    /// `key = 3`, at least `least`; or a constant.
+    /// Reads `key = 3`, with a number of at least `least` or a constant.
     pub(crate) fn count(&self, least: i128, example: &str, errors: &mut Errors) -> Option<Expr> {
         if let Value::Equals(expr) = &self.value {
             match Number::of(expr) {
@@ -280,7 +281,7 @@ impl Entry {
         None
     }
 
-    /// `key({…}, {…})`: JSON objects, each as its tokens.
+    /// Reads `key({…}, {…})`. Returns the tokens of each JSON object.
     pub(crate) fn objects(&self, errors: &mut Errors) -> Vec<TokenStream> {
         let example = "{\"city\": \"Paris\"}";
         let Some(tokens) = self.list(example, errors) else { return Vec::new() };
@@ -298,7 +299,7 @@ impl Entry {
         found
     }
 
-    /// `key("name" = JSON, …)`
+    /// Reads `key("name" = JSON, …)`.
     pub(crate) fn pairs(&self, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
         let example = "\"x-unit\" = \"km\"";
         let Some(tokens) = self.list(example, errors) else { return Vec::new() };
@@ -320,7 +321,7 @@ impl Entry {
         found
     }
 
-    /// `key = "name"`: the name of a method.
+    /// Reads `key = "name"`, with the name of a method.
     pub(crate) fn method_name(&self, example: &str, errors: &mut Errors) -> Option<Ident> {
         let Some(Lit::Str(text)) = self.literal() else {
             self.wrong(errors, &format!("write a name in quotes: `{} = \"{example}\"`", self.key));
@@ -333,7 +334,7 @@ impl Entry {
         name
     }
 
-    /// `key`, or `key = true` and `key = false`.
+    /// Reads a flag: `key`, `key = true` or `key = false`.
     pub(crate) fn flag(&self, errors: &mut Errors) -> Option<bool> {
         match (&self.value, self.literal()) {
             (Value::Flag, _) => Some(true),
@@ -345,7 +346,7 @@ impl Entry {
         }
     }
 
-    /// `key = some::path`
+    /// Reads `key = some::path`.
     pub(crate) fn path(&self, example: &str, errors: &mut Errors) -> Option<Path> {
         if let Value::Equals(expr) = &self.value
             && let Expr::Path(path) = bare(expr)
@@ -366,7 +367,7 @@ impl Entry {
         None
     }
 
-    /// `key = Name`
+    /// Reads `key = Name`.
     pub(crate) fn name(&self, example: &str, errors: &mut Errors) -> Option<Ident> {
         if let Value::Equals(expr) = &self.value
             && let Expr::Path(path) = bare(expr)
@@ -378,7 +379,7 @@ impl Entry {
         None
     }
 
-    /// The tokens of `key(…)`.
+    /// Returns the tokens of `key(…)`.
     pub(crate) fn list(&self, example: &str, errors: &mut Errors) -> Option<&TokenStream> {
         match &self.value {
             Value::List(tokens, _) if !tokens.is_empty() => Some(tokens),

@@ -1,8 +1,8 @@
-//! The macros of `agent`. Use them through that crate: the generated code names it, and their documentation
-//! is there.
+//! The macros of `agent`. Use them through the crate `agent`: generated code refers to it, and it contains
+//! the documentation of the macros.
 //!
-//! Each macro is a pipeline: parse → validate → expand. Every mistake is collected, the user's item is always
-//! emitted, and all generated code is in one anonymous constant, behind rooted paths.
+//! Each macro is a pipeline: parse → validate → expand. All mistakes are collected, the user's item is always
+//! emitted, and all generated code is in one anonymous constant and uses paths that begin with `::`.
 
 mod args;
 mod diag;
@@ -37,7 +37,7 @@ pub fn tool_output(item: TokenStream) -> TokenStream {
     args::derive(&syn::parse_macro_input!(item), args::Kind::Output).into()
 }
 
-/// `agent::tools!` calls it with the path of its own crate in front.
+/// Called by `agent::tools!`, which puts the path of its crate before the input.
 #[doc(hidden)]
 #[proc_macro]
 pub fn tools_impl(input: TokenStream) -> TokenStream {

@@ -1,17 +1,17 @@
-//! The name that a crate gives to the library in its manifest: `ai = { package = "agent", … }`.
+//! Finds the name that a crate gives to the library in its manifest: `ai = { package = "agent", … }`.
 //!
-//! Only a few keys of a few tables are read, so this is not a parser of TOML: lines that it does not understand change nothing.
+//! Only a few keys of a few tables are read, so this is not a parser of TOML. Lines that are not understood are ignored.
 
 use proc_macro2::Span;
 use std::path::Path;
 use std::{env, fs};
 use syn::Ident;
 
-/// The library's package.
+/// The name of the library's package.
 const PACKAGE: &str = "agent";
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
-/// The name of the library in the crate that is compiled, where its manifest renames it.
+/// Returns the name of the library in the crate that is being compiled, if the crate's manifest renames the library.
 pub(crate) fn renamed() -> Option<Ident> {
     let folder = env::var_os("CARGO_MANIFEST_DIR")?;
     let folder = Path::new(&folder);
@@ -32,7 +32,7 @@ struct Manifest {
     edition: Option<String>,
     is_workspace: bool,
     dependencies: Vec<Dependency>,
-    /// Those of `[workspace.dependencies]`.
+    /// The dependencies in `[workspace.dependencies]`.
     shared: Vec<Dependency>,
 }
 
@@ -40,7 +40,7 @@ struct Manifest {
 struct Dependency {
     key: String,
     package: Option<String>,
-    /// `workspace = true`
+    /// Whether the dependency has `workspace = true`.
     is_inherited: bool,
 }
 
@@ -85,7 +85,7 @@ impl Manifest {
                 self.edition = text(value);
                 return;
             }
-            // `edition.workspace = true`: a workspace does not say 2015.
+            // An edition that is inherited with `edition.workspace = true` is assumed not to be 2015.
             ["package", "edition", ..] => {
                 self.edition = Some(String::new());
                 return;
@@ -116,9 +116,10 @@ impl Manifest {
         }
     }
 
-    /// The one dependency that is the library under another name. `workspace` finds the manifest of the workspace.
+    /// Returns the name of the dependency that is the library under another name, if there is exactly one. `workspace`
+    /// finds the manifest of the workspace.
     fn name_of_library(self, workspace: impl FnOnce() -> Option<Self>) -> Option<String> {
-        // In edition 2015 a path begins at the crate's root, where `extern crate` may say another name.
+        // In edition 2015, a path with `::` begins at the crate's root, where `extern crate` may give yet another name.
         if self.edition.is_none_or(|edition| edition == "2015")
             || self.dependencies.iter().any(|dependency| dependency.key == PACKAGE)
         {
@@ -152,13 +153,13 @@ impl Dependency {
     }
 }
 
-/// The text of a quoted value.
+/// Returns the text of a quoted value.
 fn text(value: &str) -> Option<String> {
     let inside = |quote| value.strip_prefix(quote)?.strip_suffix(quote).map(str::to_owned);
     inside('"').or_else(|| inside('\''))
 }
 
-/// `a."b.c".d`
+/// Splits a dotted key such as `a."b.c".d`.
 fn keys(path: &str) -> Vec<String> {
     split(path, '.').map(|key| text(key.trim()).unwrap_or_else(|| key.trim().to_owned())).collect()
 }
@@ -167,7 +168,7 @@ fn uncommented(line: &str) -> &str {
     unquoted(line, '#').next().map_or(line, |at| line.get(..at).unwrap_or_default()).trim()
 }
 
-/// The parts between those `separator`s that are not quoted.
+/// Splits a text at each `separator` that is not in quotes.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut from = 0;
     let ends: Vec<usize> = unquoted(text, separator).chain([text.len()]).collect();
@@ -178,7 +179,7 @@ fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where `wanted` stands outside of quotes.
+/// Returns the positions of `wanted` outside of quotes.
 fn unquoted(text: &str, wanted: char) -> impl Iterator<Item = usize> {
     let mut quote = None;
     text.char_indices().filter_map(move |(at, char)| {

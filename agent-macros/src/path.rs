@@ -1,4 +1,4 @@
-//! The way from generated code to the library.
+//! The path from generated code to the library.
 
 use crate::manifest;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -7,8 +7,8 @@ use syn::Path;
 
 /// The path of the library's private module, `::agent::__private` unless `crate = path` or the manifest says otherwise.
 ///
-/// Everything that generated code names goes through it, so that nothing depends on what the user imported,
-/// shadowed or renamed.
+/// Generated code refers to everything by this path, so that nothing depends on names that the user imported, shadowed
+/// or renamed.
 #[derive(Debug, Clone)]
 pub(crate) struct Private(TokenStream);
 
@@ -21,12 +21,12 @@ impl Private {
         Self(renamed.map_or_else(|| quote!(::agent::__private), |name| quote!(::#name::__private)))
     }
 
-    /// The same path, standing at `span`: errors in what it leads to are shown there.
+    /// Returns the path with this span, so that the compiler shows errors about it there.
     pub(crate) fn at(&self, span: Span) -> Self {
         Self(crate::types::respan(self.0.clone(), span))
     }
 
-    /// The path as the text that serde and schemars want in `crate = "…"`.
+    /// Returns the path of an item in the module as text, for attributes of serde and schemars such as `crate = "…"`.
     pub(crate) fn text(&self, name: &str) -> String {
         let name = Ident::new(name, Span::call_site());
         let private = &self.0;
@@ -40,12 +40,13 @@ impl ToTokens for Private {
     }
 }
 
-/// A generated name that cannot collide with a name of the user.
+/// Returns an identifier that cannot collide with a name of the user.
 pub(crate) fn hidden(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
-/// Where the user wrote it, but with our hygiene: the compiler points there and still resolves our names.
+/// Returns the user's span with the macro's hygiene: the compiler points to the user's code, but resolves names as
+/// generated ones.
 pub(crate) fn ours(span: Span) -> Span {
     span.resolved_at(Span::mixed_site())
 }

@@ -8,7 +8,7 @@ use quote::quote;
 use syn::Ident;
 
 const POLICIES: &[&str] = &["exact", "strict", "lenient"];
-/// Every rule that a policy can allow or forbid, as data and as a variant of `CoercionRule`.
+/// Every rule that a policy can allow or forbid: its name, and the variant of `CoercionRule`.
 const RULES: &[(&str, &str)] = &[
     ("float_to_integer", "FloatToInteger"),
     ("text_to_integer", "TextToInteger"),
@@ -23,16 +23,16 @@ const RULES: &[(&str, &str)] = &[
     ("null_as_empty", "NullAsEmpty"),
 ];
 
-/// A policy that is known to exist.
+/// A valid coercion policy.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Policy {
     base: &'static str,
-    /// Allowed or forbidden, in order.
+    /// The rules that are allowed (`true`) or forbidden, in order, as positions in [`RULES`].
     changes: Vec<(bool, usize)>,
 }
 
 impl Policy {
-    /// `coerce = "…"`
+    /// Reads `coerce = "…"`.
     pub(crate) fn of(entry: &Entry, errors: &mut Errors) -> Option<Policy> {
         let compound = |text: &String| text.contains(['+', '-']);
         let Some(text) = entry.literal_text().filter(compound) else {
@@ -60,14 +60,14 @@ impl Policy {
         Some(Policy { base, changes })
     }
 
-    /// As the engine reads it.
+    /// Returns the text of the policy, which the engine parses.
     pub(crate) fn words(&self) -> String {
         self.changes.iter().fold(self.base.to_owned(), |words, (allowed, rule)| {
             format!("{words} {} {}", if *allowed { '+' } else { '-' }, RULES[*rule].0)
         })
     }
 
-    /// As code.
+    /// Returns an expression that makes the policy.
     pub(crate) fn tokens(&self, private: &Private) -> TokenStream {
         let ident = |name| Ident::new(name, Span::call_site());
         let base = ident(self.base);

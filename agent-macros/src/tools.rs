@@ -1,4 +1,4 @@
-//! `tools![…]`: paths name tools, other expressions are values that turn into tools.
+//! Expands `tools![…]`. Paths are the types of tools; other expressions are values that are converted to tools.
 
 use crate::path::{Private, hidden, ours};
 use crate::types::span;
@@ -8,7 +8,8 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, Path, Stmt, Token};
 
-/// The input is `(CRATE) a, b::c, Expr::new()`; the group comes from `macro_rules!`, where `$crate` is known.
+/// Expands the input, which is `(CRATE) a, b::c, Expr::new()`. The first group contains `$crate`, which only the `macro_rules!` in the
+/// library can name.
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
     let mut input = input.into_iter();
     let krate: Option<Path> = match input.next() {
@@ -31,7 +32,7 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
             tool_path = &group.expr;
         }
         let Expr::Path(path) = tool_path else {
-            // The braces of `{ value }` only say that it is a value.
+            // The braces of `{ value }` only say that the path in them is a value.
             let (at, entry) = match value_in_braces(&entry) {
                 Some(value) => (ours(span(value)), value),
                 None => (at, &entry),
@@ -53,8 +54,8 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
         #[allow(unused_mut)]
         let mut #set = #private::ToolSet::new();
         #(#adds)*
-        // In a block of its own: the user's expressions above see none of these names. Behind them, because the compiler reports a name
-        // that is not a type at its first use.
+        // These names are in a separate block, so that the user's expressions above do not see them. The block comes after the
+        // expressions, because the compiler reports a name that is not a type at its first use.
         {
             #[allow(unused_imports)]
             use #private::{
@@ -68,7 +69,7 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
     })
 }
 
-/// The expression in a block that consists of it alone: an error about it then speaks of the value, not of the block.
+/// Returns the expression of a block that consists of a single expression, so that compile errors are about the value, not the block.
 fn value_in_braces(entry: &Expr) -> Option<&Expr> {
     match entry {
         Expr::Block(block) if block.label.is_none() => match &block.block.stmts[..] {
@@ -79,7 +80,7 @@ fn value_in_braces(entry: &Expr) -> Option<&Expr> {
     }
 }
 
-/// The `#[cfg]` of an entry.
+/// Takes the attributes, such as `#[cfg]`, from an entry.
 fn take_cfgs(entry: &mut Expr) -> Vec<Attribute> {
     let attrs = match entry {
         Expr::Path(entry) => &mut entry.attrs,

@@ -1,4 +1,4 @@
-//! Types as tokens: facts that need no resolution of names.
+//! Reads and changes types as tokens, without resolving names.
 
 use crate::args::field::is_primitive;
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
@@ -6,14 +6,15 @@ use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath, parse_quote};
 
-/// `Self` means the user's type, also inside a generated type. `with` is as [`as_self`] writes it.
+/// Replaces `Self` by the user's type, because `Self` has another meaning inside generated types. `with` has the form of
+/// [`as_self`].
 pub(crate) fn replace_self(tokens: TokenStream, with: &TokenStream) -> TokenStream {
     let starts_path = syn::parse2::<syn::Path>(with.clone()).is_ok();
     let qualified = if starts_path { with.clone() } else { quote!(<#with>) };
     replaced(tokens, with, &qualified)
 }
 
-/// `qualified` is used if `::` follows.
+/// Replaces `Self` by `with`, or by `qualified` if `::` follows.
 fn replaced(tokens: TokenStream, with: &TokenStream, qualified: &TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut out = TokenStream::new();
@@ -35,7 +36,7 @@ fn replaced(tokens: TokenStream, with: &TokenStream, qualified: &TokenStream) ->
     out
 }
 
-/// The type as it can stand for `Self` in types, expressions and patterns: `Node::<T>` for `Node<T>`.
+/// Returns a type in the form that can replace `Self` in types, expressions and patterns: `Node::<T>` for `Node<T>`.
 pub(crate) fn as_self(ty: &Type) -> TokenStream {
     let mut ty = ty.clone();
     if let Type::Path(path) = &mut ty {
@@ -48,7 +49,7 @@ pub(crate) fn as_self(ty: &Type) -> TokenStream {
     ty.to_token_stream()
 }
 
-/// Takes types out of the invisible groups that fragments of `macro_rules!` come in.
+/// Removes the invisible groups around types that are fragments of `macro_rules!`.
 pub(crate) struct Ungroup;
 
 impl VisitMut for Ungroup {
@@ -60,14 +61,14 @@ impl VisitMut for Ungroup {
                 Type::ImplTrait(of) => of.bounds.len() > 1,
                 _ => false,
             };
-            // `&$t` with `dyn A + B`.
+            // `&$t` needs parentheses if `$t` is `dyn A + B`.
             *ty = if several { parse_quote!((#inner)) } else { inner };
         }
         visit_mut::visit_type_mut(self, ty);
     }
 }
 
-/// The tokens without invisible groups: for looking at their text, not for code.
+/// Returns the tokens without invisible groups. Use them only for their text, not as code.
 pub(crate) fn flat(tokens: TokenStream) -> TokenStream {
     tokens
         .into_iter()
@@ -81,7 +82,7 @@ pub(crate) fn flat(tokens: TokenStream) -> TokenStream {
         .collect()
 }
 
-/// Whether one of `names` stands somewhere in `tokens`.
+/// Returns whether `tokens` contain one of `names`, at any depth.
 pub(crate) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => names.contains(&&ident),
@@ -90,7 +91,7 @@ pub(crate) fn mentions(tokens: TokenStream, names: &[&Ident]) -> bool {
     })
 }
 
-/// Whether one of these words, keywords included, stands somewhere in `tokens`.
+/// Returns whether `tokens` contain one of these words, at any depth. The words may be keywords.
 pub(crate) fn contains_word(tokens: TokenStream, words: &[&str]) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(ident) => words.iter().any(|word| ident == word),
@@ -99,8 +100,8 @@ pub(crate) fn contains_word(tokens: TokenStream, words: &[&str]) -> bool {
     })
 }
 
-/// Makes `'_` and the lifetimes in `declared` `'static`: values that are taken out of arguments or state own
-/// what they have, and are lent as briefly as the function likes.
+/// Replaces `'_` and the lifetimes in `declared` by `'static`: values in arguments and state own their data, and references to
+/// them can have any shorter lifetime.
 pub(crate) fn make_static(ty: &mut Type, declared: &[Lifetime]) {
     struct Static<'a>(&'a [Lifetime]);
     impl VisitMut for Static<'_> {
@@ -113,7 +114,7 @@ pub(crate) fn make_static(ty: &mut Type, declared: &[Lifetime]) {
     Static(declared).visit_type_mut(ty);
 }
 
-/// The type without references, when it has any: `Option<&str>` → `Option<String>`.
+/// Returns the type with owned types instead of references, or `None` if it has no references: `Option<&str>` → `Option<String>`.
 pub(crate) fn owned(ty: &Type) -> Option<Type> {
     struct Owned(bool);
     impl VisitMut for Owned {
@@ -129,7 +130,7 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
                     other => other.clone(),
                 };
             }
-            // Function pointers and traits name types of which their values do not consist.
+            // References in the signatures of function pointers and traits are not part of their values, so they stay.
             if !matches!(ty, Type::FnPtr(_) | Type::TraitObject(_)) {
                 visit_mut::visit_type_mut(self, ty);
             }
@@ -140,7 +141,7 @@ pub(crate) fn owned(ty: &Type) -> Option<Type> {
     found.0.then_some(ty)
 }
 
-/// The type as a person would write it.
+/// Returns the text of a type in the usual spacing.
 pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
     let mut text = flat(tokens.to_token_stream()).to_string();
     for (from, to) in [
@@ -163,8 +164,7 @@ pub(crate) fn pretty(tokens: &impl ToTokens) -> String {
     text
 }
 
-/// The type that a list, a map, an `Option` or a pointer is made of, for messages: a user who gives a type
-/// `Vec` reads an advice about what is in it.
+/// Returns the type in a list, a map, an `Option` or a pointer, at any depth. Compile errors about a `Vec<T>` are then about `T`.
 pub(crate) fn innermost(ty: &Type) -> &Type {
     let inside = match ty {
         Type::Paren(paren) => Some(&*paren.elem),
@@ -187,7 +187,7 @@ pub(crate) fn innermost(ty: &Type) -> &Type {
     inside.map_or(ty, innermost)
 }
 
-/// The data of an `Arc<str>` or `Arc<[T]>`, which is text or a list and no state.
+/// Returns the data type of an `Arc<str>` or `Arc<[T]>`, which is a text or a list, not state.
 pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last =
@@ -200,7 +200,7 @@ pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// The first type in `ty` that a reference leads to, where that has a name and is not `str`.
+/// Returns the type of the first reference in `ty` that refers to a named type other than `str`.
 pub(crate) fn referenced(ty: &Type) -> Option<Type> {
     struct FoundType(Option<Type>);
     impl VisitMut for FoundType {
@@ -219,7 +219,7 @@ pub(crate) fn referenced(ty: &Type) -> Option<Type> {
     found.0
 }
 
-/// Whether a lifetime stands somewhere in `tokens`.
+/// Returns whether `tokens` contain a lifetime, at any depth.
 pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Punct(punct) => punct.as_char() == '\'',
@@ -228,8 +228,8 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     })
 }
 
-/// The types in `ty` whose first of several arguments may be no text, as the key of a map has to be: a tuple, an array, or another
-/// type, which is returned.
+/// Returns the types in `ty` that look like maps whose key may not be a text: types with several generic arguments, of which the
+/// first is a tuple, an array, or a named type. A named type is returned, too.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {
@@ -255,12 +255,12 @@ pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     found.0
 }
 
-/// The first token's place: compilers on stable cannot join spans.
+/// Returns the span of the first token, because stable compilers cannot join spans.
 pub(crate) fn span(tokens: &impl ToTokens) -> Span {
     tokens.to_token_stream().into_iter().next().map_or_else(Span::call_site, |token| token.span())
 }
 
-/// The one token that stands best for a type: its name.
+/// Returns the span of a type's name, which represents the type in messages.
 pub(crate) fn point(ty: &Type) -> Span {
     match ty {
         Type::Reference(reference) => point(&reference.elem),
@@ -274,7 +274,7 @@ pub(crate) fn point(ty: &Type) -> Span {
     }
 }
 
-/// The tokens at another place: an error about them points there.
+/// Returns the tokens with another span, so that errors about them point there.
 pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     tokens
         .into_iter()

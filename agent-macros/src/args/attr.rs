@@ -11,7 +11,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::visit_mut::VisitMut;
 use syn::{Attribute, Expr, LitStr, Path, RangeLimits, Token, Type};
 
-/// Where the argument is declared.
+/// The kind of item that has the `#[arg(…)]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ArgItem {
     /// A parameter of a function.
@@ -22,7 +22,7 @@ pub(crate) enum ArgItem {
     Variant,
     /// A field or variant of a type that derives `ToolOutput`.
     Output,
-    /// A field or variant of a type whose serde and schemars impls are the user's.
+    /// A field or variant of a type for which the user implements serde's and schemars' traits.
     Foreign,
 }
 
@@ -38,7 +38,7 @@ impl ArgItem {
     }
 }
 
-/// One argument: its text for the model, and what is allowed.
+/// The options of one argument: its description for the model, and the constraints on its values.
 #[derive(Default)]
 pub(crate) struct ArgOptions {
     pub(crate) description: Option<Text>,
@@ -46,9 +46,9 @@ pub(crate) struct ArgOptions {
     pub(crate) range: Option<Range>,
     pub(crate) length: Option<Length>,
     pub(crate) pattern: Option<LitStr>,
-    /// `format = "…"`: the word, and where it stands.
+    /// `format = "…"`: the format, and the span of the key.
     pub(crate) format: Option<(&'static str, Span)>,
-    /// A literal number above zero.
+    /// `multiple_of = NUMBER`: a literal number above zero.
     pub(crate) multiple_of: Option<Expr>,
     pub(crate) unique: Option<Span>,
     pub(crate) rename: Option<LitStr>,
@@ -57,34 +57,35 @@ pub(crate) struct ArgOptions {
     pub(crate) coerce: Option<Policy>,
     pub(crate) nested: Option<Span>,
     pub(crate) flatten: Option<Span>,
-    /// `validate = PATH`, each.
+    /// The path of each `validate = PATH`.
     pub(crate) checks: Vec<Path>,
-    /// JSON values, as tokens of `json!`.
+    /// The examples: JSON values, as tokens of `json!`.
     pub(crate) examples: Vec<TokenStream>,
-    /// Keys and JSON, as tokens of `json!`.
+    /// Keywords to add to the schema: their keys, and JSON values as tokens of `json!`.
     pub(crate) extend: Vec<(LitStr, TokenStream)>,
-    /// The model neither sees nor sends it.
+    /// The span of `skip`: the model neither sees nor sends the field.
     pub(crate) skip: Option<Span>,
-    /// A module that reads it, and what is sent.
+    /// The function that makes the value, and the type that the model sends.
     pub(crate) with: Option<With>,
-    /// The first option that only makes sense for an argument of its own, not for the whole object.
+    /// The span of the first option that makes sense only for a single argument, not for one whose fields are
+    /// flattened into the whole object.
     pub(crate) own: Option<Span>,
 }
 
-/// `with = MODULE`, or `with(FUNCTION as TYPE)`.
+/// `with(FUNCTION as TYPE)`: the function makes the value from the type that the model sends.
 pub(crate) struct With {
     pub(crate) read: Path,
     pub(crate) sent: Type,
 }
 
 pub(crate) enum DefaultValue {
-    /// `default`: the type's own.
+    /// `default`: the default value of the type.
     OfType(Span),
     /// `default = EXPR`
     Value(Box<Expr>),
 }
 
-/// `range(MIN..=MAX)`, either end may be open.
+/// `range(MIN..=MAX)`. Either end may be missing.
 pub(crate) struct Range {
     pub(crate) min: Option<Expr>,
     pub(crate) max: Option<Expr>,
@@ -160,7 +161,8 @@ const VARIANT: Keys = Keys {
     repeatable: &["alias"],
     elsewhere: &[OF_TYPES, RENAME_ALL, (FIELD.known, "it describes one argument, write it on a field")],
 };
-// A type may derive `ToolArgs` too, so its options for arguments are let through; they change nothing here.
+// A type may derive `ToolArgs`, too, so the options for arguments are accepted; most of them have no effect on
+// outputs.
 const OUTPUT: Keys = FIELD;
 const FOREIGN: Keys = Keys {
     known: &[],
@@ -219,7 +221,8 @@ pub(crate) fn parse(attrs: &[Attribute], place: ArgItem, errors: &mut Errors) ->
     options
 }
 
-/// Whether the text is a regular expression; the engine compiles it with the same parser.
+/// Returns whether the text is a regular expression, and reports it otherwise. The engine uses the same
+/// parser.
 fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
     use regex_syntax::ast::ErrorKind;
     let Err(error) = regex_syntax::parse(&text.value()) else { return true };
@@ -250,7 +253,7 @@ fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
     false
 }
 
-/// Options that contradict each other.
+/// Reports options that contradict each other.
 fn check(options: &ArgOptions, errors: &mut Errors) {
     if let (Some(_), Some(flatten)) = (options.nested, options.flatten) {
         errors
@@ -270,7 +273,8 @@ fn check(options: &ArgOptions, errors: &mut Errors) {
     }
 }
 
-/// A default is compared with the constraints where both are literals; the others when the tool is registered.
+/// Reports a default that violates a constraint, if both are literals. All other defaults are checked when the
+/// tool is registered.
 fn check_default(options: &ArgOptions, value: &Expr, errors: &mut Errors) {
     if let Some(range) = &options.range {
         let is_less = |a: &Expr, b: &Expr| match (integer_of(a), integer_of(b)) {
@@ -297,7 +301,7 @@ fn check_default(options: &ArgOptions, value: &Expr, errors: &mut Errors) {
     }
 }
 
-/// A literal number, with or without a point.
+/// Returns the value of a literal number, with or without a decimal point.
 fn number_of(value: &Expr) -> Option<f64> {
     let digits = flat(value.to_token_stream()).to_string();
     let digits: String = digits.chars().filter(|letter| !matches!(letter, ' ' | '_')).collect();
@@ -305,7 +309,7 @@ fn number_of(value: &Expr) -> Option<f64> {
 }
 
 impl ArgOptions {
-    /// Whether there is an option that only an argument can have.
+    /// Returns whether there is an option that has no effect on a skipped field.
     fn is_constrained(&self) -> bool {
         let ends =
             [self.range.is_some(), self.length.is_some(), self.pattern.is_some(), self.format.is_some()];
@@ -322,7 +326,7 @@ impl ArgOptions {
     }
 }
 
-/// `example = VALUE`
+/// Parses `example = VALUE` or `example(JSON)`.
 fn example(entry: &Entry, errors: &mut Errors) -> Option<TokenStream> {
     match &entry.value {
         Value::Equals(value) => Some(value.to_token_stream()),
@@ -337,7 +341,7 @@ fn example(entry: &Entry, errors: &mut Errors) -> Option<TokenStream> {
     }
 }
 
-/// `extend("x-…" = JSON)`: keywords that decide how values are checked have options of their own.
+/// Parses `extend("x-…" = JSON)`. Other keywords are refused, because constraints have options of their own.
 fn extend(entry: &Entry, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
     let mut pairs = entry.pairs(errors);
     pairs.retain(|(key, _)| {
@@ -353,7 +357,7 @@ fn extend(entry: &Entry, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
     pairs
 }
 
-/// Keywords that the derive writes for the engine.
+/// The extension keywords that the derive writes for the engine, and that users may not set.
 const SETTINGS: &[&str] = &[
     "x-aliases",
     "x-buffered",
@@ -367,7 +371,7 @@ const SETTINGS: &[&str] = &[
     "x-word",
 ];
 
-/// `with(function as Sent)`
+/// Parses `with(function as Sent)`.
 fn with(entry: &Entry, errors: &mut Errors) -> Option<With> {
     let parser = |input: ParseStream| {
         let read = input.parse()?;
@@ -400,7 +404,7 @@ fn default(entry: &Entry, errors: &mut Errors) -> Option<DefaultValue> {
     }
 }
 
-/// `a..=b`, `a..`, `..=b`
+/// Parses the ends of `a..=b`, `a..` or `..=b`.
 fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<Expr>, Option<Expr>)> {
     let tokens = entry.list(example, errors)?;
     let written = syn::parse2::<Expr>(tokens.clone());
@@ -429,7 +433,7 @@ fn bounds(entry: &Entry, example: &str, errors: &mut Errors) -> Option<(Option<E
     Some((min, max))
 }
 
-/// A literal number above zero.
+/// Parses `multiple_of = NUMBER`, with a literal number above zero.
 fn multiple_of(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     if let Value::Equals(expr) = &entry.value {
         match Number::of(expr) {
@@ -451,7 +455,7 @@ fn range(entry: &Entry, errors: &mut Errors) -> Option<Range> {
 
 fn length(entry: &Entry, errors: &mut Errors) -> Option<Length> {
     let span = entry.key.span();
-    // `length(3)`: exactly three.
+    // `length(3)` means exactly three.
     if let Value::List(tokens, _) = &entry.value
         && let Some(exact) = integer_of(tokens).and_then(|exact| u64::try_from(exact).ok())
     {
@@ -472,15 +476,15 @@ fn length(entry: &Entry, errors: &mut Errors) -> Option<Length> {
     Some(Length { min: min?, max: max?, span })
 }
 
-/// `#[arg(…)]` above a type.
+/// The options of `#[arg(…)]` above a type.
 #[derive(Default)]
 pub(crate) struct TypeOptions {
     pub(crate) krate: Option<Path>,
-    /// The type brings its own `Deserialize` and `JsonSchema`.
+    /// Whether the user implements `Deserialize` and `JsonSchema` for the type.
     pub(crate) own_serde: bool,
-    /// `validate = PATH`, each.
+    /// The path of each `validate = PATH`.
     pub(crate) checks: Vec<Path>,
-    /// Every field says what it is.
+    /// Whether every field must have a description.
     pub(crate) require_docs: bool,
 }
 

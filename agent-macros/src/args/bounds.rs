@@ -1,4 +1,5 @@
-//! Where clauses of generic types, stated once for the derives and for the impls that delegate to them.
+//! The bounds in the where clauses of generic types. The derives on the mirror and the impls that delegate to them
+//! have the same bounds.
 
 use super::Kind;
 use super::foreign::{Serde, schemars_has};
@@ -21,7 +22,8 @@ pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
     }
     let serde = Serde::of(&input.attrs);
     let (name, (_, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
-    // A default of the whole container is shown and filled in, so the type must have one.
+    // `#[serde(default)]` on a container fills in fields and is shown in the schema, so the type must implement
+    // `Default`.
     let fill = serde.has("default").then(|| quote!(#name #type_generics: #private::Default,));
     let deserialize = serde
         .deserialize_bound()
@@ -32,15 +34,17 @@ pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
     Bounds { deserialize, serialize, schema }
 }
 
-/// Whether the derives on the mirror need no bounds of the user's or of parameters.
+/// Returns whether the type has no generic parameters and no bounds written by the user, so that the derives on the
+/// mirror need no bounds from here.
 pub(super) fn stand_alone(input: &DeriveInput) -> bool {
     input.generics.params.is_empty()
         && !Serde::of(&input.attrs).has("bound")
         && !schemars_has(&input.attrs, "bound")
 }
 
-/// Lets the derives on the mirror take for granted what is asked of the fields elsewhere. Without the `for<'_>` the
-/// compiler would look at once whether such a bound holds; with it, the user of the impl is checked.
+/// Adds bounds to the derives on the mirror, which assume that the field types implement the required traits; other
+/// generated code checks the field types. Without `for<'_>` the compiler would check these bounds at once; with it,
+/// a bound is only checked where the impl is used.
 pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
     if fields.is_empty() {
         return;
@@ -57,7 +61,7 @@ pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Priv
 }
 
 impl Bounds {
-    /// Tells the derives of the mirror.
+    /// Adds these bounds to the derives on the mirror.
     pub(super) fn state(&self, attrs: &mut Vec<Attribute>, serde: &Serde, kind: Kind) {
         if !serde.has("bound") {
             let (deserialize, serialize) = (self.deserialize.to_string(), self.serialize.to_string());

@@ -10,7 +10,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Fields, Member, Path};
 
-/// Every check of a type.
+/// All checks of a type.
 #[derive(Default)]
 pub(crate) struct Checks {
     whole: Vec<Path>,
@@ -21,7 +21,7 @@ pub(crate) struct Checks {
 struct Field {
     variant: Option<Ident>,
     member: Member,
-    /// From the value to the field, as expressions.
+    /// The steps from the checked value to the field in the JSON.
     steps: Vec<Step>,
     checks: Vec<TokenStream>,
     cfgs: Vec<Attribute>,
@@ -33,7 +33,8 @@ enum Step {
 }
 
 impl Checks {
-    /// Reads them; mistakes in the options of fields are reported where those are lowered.
+    /// Reads the checks of a type. Mistakes in the options of fields are not reported here, but when the
+    /// fields are lowered.
     pub(super) fn of(input: &DeriveInput, options: TypeOptions) -> Self {
         let mut fields = Vec::new();
         match &input.data {
@@ -58,7 +59,7 @@ impl Checks {
         Self { whole: options.checks, fields }
     }
 
-    /// Those of the parameters of a function; each name with its checks.
+    /// Creates the checks of a function's parameters from each parameter's name, `cfg` attributes and checks.
     pub(crate) fn of_parameters<'a>(
         parameters: impl Iterator<Item = (&'a Ident, &'a [Attribute], Vec<TokenStream>)>,
     ) -> Self {
@@ -77,7 +78,8 @@ impl Checks {
         self.whole.is_empty() && self.fields.is_empty()
     }
 
-    /// The statements that run them on `self`. `lend` makes a reference to the argument of one to its field.
+    /// Returns the statements that run the checks on `self`. `lend` converts a reference to a field to a
+    /// reference to the argument in the field.
     pub(crate) fn run(
         &self,
         private: &Private,
@@ -85,7 +87,7 @@ impl Checks {
     ) -> TokenStream {
         let findings = hidden("findings");
         let (value, whole_value) = (hidden("value"), hidden("whole"));
-        // The names have the span of the check, so that the compiler points there.
+        // The names get the span of the check, so that the compiler's errors point to the check.
         let placed = |name: &Ident, check: &TokenStream| {
             let mut name = name.clone();
             name.set_span(ours(types::span(check)));
@@ -138,7 +140,7 @@ fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: 
         }
         let own = match &field.ident {
             Some(ident) => Some(ident.unraw().to_string()),
-            // A newtype is what it holds.
+            // The field of a newtype adds no step: in JSON, the newtype is its field.
             None => (fields.len() > 1).then(|| n.to_string()),
         };
         let before = before.iter().map(|step| match step {
@@ -152,13 +154,14 @@ fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: 
     }
 }
 
-/// The name of the schema's extension by which the engine knows a field that is called otherwise in JSON.
+/// Returns the schema extension with the field's name in Rust, which checks use. The name in JSON may differ.
 pub(super) fn field_name(ident: Option<&Ident>) -> Option<TokenStream> {
     let name = ident?.unraw().to_string();
     Some(quote!("x-field" = #name))
 }
 
-/// `impl Checked for NAME`: `read` is how it is read without the checks.
+/// Returns the impl with the given header, such as `impl CheckedType for NAME`. `read` is the code that reads
+/// a value without running the checks.
 pub(crate) fn implementation(
     header: &TokenStream,
     clause: &TokenStream,

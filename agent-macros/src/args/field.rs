@@ -1,4 +1,4 @@
-//! `#[arg(…)]` and docs of one argument, lowered to attributes of serde and schemars.
+//! Lowers the `#[arg(…)]` and the docs of one argument to attributes of serde and schemars.
 
 use super::Kind;
 use super::attr::{ArgItem, ArgOptions, DefaultValue, With, parse};
@@ -13,55 +13,57 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Generics, Lit, LitStr, Path, Type, Visibility, parse_quote};
 
-/// The shared input of lowering the fields of one type, and the functions that it generates.
+/// Lowers the fields of one type: the facts about the type, and the functions and types that lowering generates.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct FieldLowering<'a> {
     pub(crate) private: &'a Private,
-    /// The meaning of `Self`.
+    /// The type that replaces `Self`.
     pub(crate) this: TokenStream,
     pub(crate) generics: &'a Generics,
     pub(crate) kind: Kind,
-    /// Whether the type has checks, which may call fields by their names in Rust.
+    /// Whether the type has checks, which refer to fields by their names in Rust.
     pub(crate) checked: bool,
-    /// Default functions and checks; they are emitted beside the type, in the scope of the user's names.
+    /// Generated functions, types and assertions. They are emitted next to the type, where the user's names are in scope.
     pub(crate) helpers: Vec<TokenStream>,
-    /// Whether fields are asked for what the derives need, and the aliases of those that were.
+    /// Whether assertions check that field types have the traits that the derives need.
     pub(crate) demands: bool,
     /// Whether the type gets a schema.
     pub(crate) described: bool,
     pub(crate) transparent: bool,
+    /// The aliases of the field types that assertions check.
     pub(crate) demanded: Vec<Ident>,
-    /// The parameter that is lowered has no stand-in.
+    /// Whether the parameter that is lowered has its own type, never a stand-in.
     pub(crate) as_is: bool,
-    /// Every field says what it is.
+    /// Whether every field must have a description.
     pub(crate) requires_docs: bool,
-    /// Values are read into the fields, not made of another type by `from` or `try_from`.
+    /// Whether values are read into the fields, and not converted from another type by `from` or `try_from`.
     pub(crate) is_read: bool,
-    /// A default of the whole type fills what is missing.
+    /// Whether a default of the whole type fills in missing fields.
     pub(crate) filled: bool,
     /// Whether a field is secret.
     pub(crate) has_secrets: bool,
 }
 
-/// The attributes that serde's and schemars' derives read; schemars looks at the constraints of validators, too.
+/// The attributes that the derives of serde and schemars read. The derive of schemars also reads the constraints of two
+/// validator crates.
 const DESCRIBING: [&str; 4] = ["serde", "schemars", "validate", "garde"];
-/// The derives that may add a format.
+/// The attributes that may add a format to the schema.
 const VALIDATING: [&str; 3] = ["schemars", "validate", "garde"];
 
-/// Types that are surely fields of anything.
+/// Types that can always be fields, so that no assertion is generated for them.
 const KNOWN: [&str; 17] = [
     "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
     "u64", "u128", "usize",
 ];
 
-/// Whether a type is a number, `bool` or `char`: no struct has such a name.
+/// Returns whether a type is a number, `bool` or `char`, by its name. (Structs do not have these names.)
 pub(crate) fn is_primitive(ty: &Type) -> bool {
     let is_own = |path: &Path| KNOWN.iter().any(|known| *known != "String" && path.is_ident(known));
     matches!(ty, Type::Path(path) if path.qself.is_none() && is_own(&path.path))
 }
 
 impl FieldLowering<'_> {
-    /// Lowers a field of a derived type; its options are read here.
+    /// Reads the options of a field of a derived type, and lowers the field.
     pub(super) fn field(&mut self, field: &mut Field, errors: &mut Errors) {
         let place = if self.kind == Kind::Output { ArgItem::Output } else { ArgItem::Field };
         let options = parse(&field.attrs, place, errors);
@@ -80,13 +82,13 @@ impl FieldLowering<'_> {
         }
         self.lower(field, &options, errors);
         if self.demands {
-            // As lowered: `#[arg(flatten)]` has become serde's.
+            // The attributes are read again, because lowering has changed `#[arg(flatten)]` to `#[serde(flatten)]`.
             self.demand(field, &Serde::of(&field.attrs));
         }
     }
 
-    /// Asks the compiler whether the field's type can be sent or returned, in our words. The derives on the mirror
-    /// take it for granted, so that they have nothing to say.
+    /// Adds an assertion that the field's type can be an argument or a result, whose error message is this library's. The
+    /// derives on the mirror assume that it can, so that they report no further errors.
     fn demand(&mut self, field: &mut Field, serde: &Serde) {
         let (check, others) = match self.kind {
             Kind::Args => ("field", ["skip", "skip_deserializing", "deserialize_with", "with"]),
@@ -98,21 +100,22 @@ impl FieldLowering<'_> {
             return;
         }
         let (ty, inner) = (&field.ty, types::innermost(&field.ty));
-        // Checking costs time in every build. A user's own type with one of these names causes a mistake that is reported
-        // in serde's words.
+        // An assertion costs time in every build, so common types have none. If a user's own type has one of these names,
+        // serde reports the error instead.
         if KNOWN.iter().any(|known| matches!(inner, Type::Path(path) if path.path.is_ident(known))) {
             return;
         }
         let at = ours(types::point(inner));
         let (private, check) = (self.private.at(at), Ident::new(check, at));
-        // The derives take bounds as text, where `$crate` is not possible: an alias is.
+        // The derives take bounds as text, in which `$crate` is not possible, so the type gets an alias.
         let alias = format_ident!("__Field{}", self.demanded.len());
         self.helpers.push(quote_spanned! {at=>
             type #alias = #ty;
             const _: fn() = || #private::#check::<#ty, #inner>();
         });
-        // schemars takes bounds for generic types alone: there a stand-in is described. A transparent type must be
-        // seen to be that of its field.
+        // schemars accepts bounds only on generic types, so the schema of a field is taken from an alias, which is a
+        // stand-in if the type has no schema. A transparent type is left as it is, because schemars must see the type of
+        // its field.
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));
@@ -124,7 +127,8 @@ impl FieldLowering<'_> {
         self.demanded.push(alias);
     }
 
-    /// Asks about types that look like maps with composed keys: serde would refuse every call.
+    /// Adds an assertion for types that look like maps with composed keys, because serde would refuse every call with
+    /// such a map.
     fn keys(&mut self, ty: &Type) {
         let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
         if self.kind == Kind::Output || mentions(ty.to_token_stream(), &parameters) {
@@ -153,7 +157,7 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// The alias for a type whose fields are merged into others: serde reads them from a buffer.
+    /// Adds an alias for a type whose fields are flattened. serde reads flattened fields from a buffer.
     fn flattened(&mut self, ty: &TokenStream) -> Ident {
         let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
         self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
@@ -216,7 +220,8 @@ impl FieldLowering<'_> {
             Some(DefaultValue::Value(value)) => {
                 let at = ours(types::span(value));
                 let body = replace_self(value.to_token_stream(), &self.this);
-                // Text literals fit whatever is made from text; on numbers a conversion would break inference.
+                // A text literal is converted to any type that can be made from text. Numbers are not converted, because
+                // a conversion would break type inference.
                 let body = if string_of(value).is_some() {
                     let private = self.private.at(at);
                     quote_spanned!(at=> #private::from_text(#body))
@@ -241,7 +246,7 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// The keywords and extensions in the schema.
+    /// Returns the keywords and extensions to add to the schema of a field.
     fn extensions(&mut self, field: &Field, options: &ArgOptions, aliases: &[LitStr]) -> Vec<TokenStream> {
         let mut extensions: Vec<TokenStream> =
             options.extend.iter().map(|(key, value)| quote!(#key = #value)).collect();
@@ -292,7 +297,7 @@ impl FieldLowering<'_> {
         extensions
     }
 
-    /// The schema of a field that is returned: that of schemars, of `ToolOutput`, or any value.
+    /// Adds the schema of a field of a result: that of schemars, that of `ToolOutput`, or one that accepts any value.
     fn describe_output(&mut self, field: &mut Field, options: &ArgOptions, serde: &Serde) {
         let (private, ty) = (self.private, &field.ty);
         let alias = format_ident!("__Output{}", self.helpers.len());
@@ -314,7 +319,8 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// `with(read as Sent)`: one type is sent and described, and a function makes the other of it.
+    /// Lowers `with(read as Sent)`: the schema describes the type `Sent`, and the function `read` makes the field's value
+    /// from it.
     fn with(&mut self, field: &mut Field, with: &With) {
         let (private, n, With { read, sent }) = (self.private, self.helpers.len(), with);
         let (make, alias, ty) = (format_ident!("__with{n}"), format_ident!("__Sent{n}"), &field.ty);
@@ -325,7 +331,7 @@ impl FieldLowering<'_> {
         let mut deserializer = hidden("deserializer");
         deserializer.set_span(at);
         let stand_in = argument_or_stand_in(&quote!(#sent), private);
-        // Points at the type when the function takes another one.
+        // This name has the span of the type, so that the compiler points to the type if the function takes another type.
         let mut given = hidden("sent");
         given.set_span(sent_at);
         let call = quote_spanned! {at=>
@@ -346,7 +352,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// `format = "…"`, and those of validators: they are checked, where those of types are only explained.
+    /// Returns the keywords for `format = "…"` and for formats of validators. Values are checked against these formats;
+    /// formats that follow from a type are only shown to the model.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));
@@ -358,7 +365,7 @@ impl FieldLowering<'_> {
         said.then(|| quote!("x-format" = true)).into_iter().collect()
     }
 
-    /// `default = VALUE`: a function for serde, and the value shown in the schema.
+    /// Lowers `default = VALUE` to a function for serde, and a function that shows the value in the schema.
     fn default(&mut self, field: &mut Field, body: TokenStream, at: Span) {
         let (private, n, ty) = (self.private, self.helpers.len(), &field.ty);
         let (make, show, schema) =
@@ -367,7 +374,7 @@ impl FieldLowering<'_> {
         let turbofish = type_generics.as_turbofish();
         let make_path = quote!(#make #turbofish).to_string();
         let (value, ty) = if self.kind == Kind::Direct && !self.as_is {
-            // The field of a parameter may be a stand-in.
+            // The field of a parameter may have a stand-in as its type.
             let field = argument_or_stand_in(&quote!(#ty), private);
             let value = format_ident!("__value{n}");
             self.helpers.push(quote_spanned!(at=> fn #value() -> #ty { #body }));
@@ -387,7 +394,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(transform = #show #turbofish)]));
     }
 
-    /// `skip` without a value: that of the type, asked for in our words.
+    /// Lowers `skip` without a default: the type's own default is used. If it has none, the error message is this
+    /// library's.
     fn skipped(&mut self, field: &mut Field, options: &ArgOptions, at: Span) {
         let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
         let ty = &field.ty;
@@ -402,7 +410,7 @@ impl FieldLowering<'_> {
     }
 }
 
-/// An alias for the type, or for a stand-in where it has no schema.
+/// Returns an alias for the type, or for a stand-in if the type has no schema.
 pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
         type #alias = <#private::OwnType<{
@@ -413,12 +421,12 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
     }
 }
 
-/// The type of a field for an argument: the argument's own, or a stand-in where it is none, so that the
-/// derives on the hidden struct have nothing to say and an assertion alone speaks.
+/// Returns the type of the hidden struct's field for an argument: the argument's type, or a stand-in if that type cannot
+/// be an argument. With the stand-in, the derives on the hidden struct report no errors, and only the assertion does.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
-        // An alias of a reference: whether it can be read "for every lifetime" is found out so late that the compiler
-        // speaks of nothing else, so it is not asked.
+        // The type may be an alias of a reference. The compiler checks late whether such a type can be read "for every
+        // lifetime", and then reports only that error, so this is not asked for types that get other advice.
         let is_advised = quote!({
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;
@@ -437,7 +445,7 @@ pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> Token
     quote!(<#own_type as #private::OrStandIn<#ty>>)
 }
 
-/// Asks whether a type is that of an argument, or a stand-in replaces it.
+/// Returns the type that chooses between an argument's own type and a stand-in, by whether the type can be an argument.
 pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
         #private::OwnType<{
@@ -448,7 +456,7 @@ pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     }
 }
 
-/// `require_docs`
+/// Reports a field without a description, for `require_docs`.
 fn undocumented(field: &Field, options: &ArgOptions, serde: &Serde, errors: &mut Errors) {
     let hidden =
         options.flatten.is_some() || options.skip.is_some() || serde.has("flatten") || serde.has("skip");
@@ -465,7 +473,7 @@ pub(super) fn check_aliases(aliases: &[LitStr], errors: &mut Errors) {
     }
 }
 
-/// Notes names that two arguments of one object share. `None` stands for a name that serde decides.
+/// Reports names that two arguments of one object share. `None` means a name that serde decides.
 pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Errors) {
     let mut seen: Vec<String> = Vec::new();
     for (name, aliases) in names {
@@ -477,7 +485,8 @@ pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Er
     }
 }
 
-/// The attributes of a variant or a container: docs as a description, and the rest for the derives.
+/// Lowers the attributes of a variant or a container: adds the description, and keeps only the attributes that the
+/// derives read.
 pub(super) fn describe(attrs: &mut Vec<Attribute>, description: Option<&TokenStream>, kind: Kind) {
     let own_description = schemars_has(attrs, "description");
     keep(attrs, if kind == Kind::Output { &["serde"] } else { &["serde", "schemars"] });

@@ -1,4 +1,5 @@
-//! serde's and schemars' own attributes: read to see a few of their keys, never interpreted beyond that.
+//! Reads a few keys of the attributes of serde and schemars. The attributes are not interpreted beyond these
+//! keys.
 
 use crate::grammar::string_of;
 use proc_macro2::TokenStream;
@@ -6,7 +7,8 @@ use quote::quote;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, LitStr, Meta, Token, Type, WherePredicate, parse_quote};
 
-/// All entries of `#[NAME(…)]`. Entries that cannot be read are reported by serde or schemars.
+/// Returns all entries of `#[NAME(…)]`. Entries that cannot be parsed are left out; serde or schemars report
+/// them.
 fn metas(attrs: &[Attribute], name: &str) -> Vec<Meta> {
     let lists = attrs.iter().filter(|attr| attr.path().is_ident(name));
     lists
@@ -22,7 +24,7 @@ fn text(meta: &Meta) -> Option<LitStr> {
     }
 }
 
-/// The keys that are read of `#[serde(…)]`.
+/// The entries of all `#[serde(…)]` of an item.
 pub(crate) struct Serde(Vec<Meta>);
 
 impl Serde {
@@ -34,17 +36,17 @@ impl Serde {
         self.0.iter().any(|meta| meta.path().is_ident(key))
     }
 
-    /// Bare `default`, without a path.
+    /// Returns whether there is a `default` without a path.
     pub(super) fn bare_default(&self) -> bool {
         self.0.iter().any(|meta| matches!(meta, Meta::Path(path) if path.is_ident("default")))
     }
 
-    /// The texts of every `key = "…"`.
+    /// Returns the text of every `key = "…"`.
     pub(super) fn texts(&self, key: &str) -> impl Iterator<Item = LitStr> {
         self.0.iter().filter(move |meta| meta.path().is_ident(key)).filter_map(text)
     }
 
-    /// The text of `key = "…"` or `key(deserialize = "…")`.
+    /// Returns the text of `key = "…"` or `key(deserialize = "…")`.
     pub(super) fn text_for_reading(&self, key: &str) -> Option<LitStr> {
         self.0.iter().filter(|meta| meta.path().is_ident(key)).find_map(|meta| match meta {
             Meta::List(list) => {
@@ -55,27 +57,27 @@ impl Serde {
         })
     }
 
-    /// The first entry with one of these keys.
+    /// Returns the first entry with one of these keys.
     pub(super) fn first_of(&self, keys: &[&str]) -> Option<&Meta> {
         self.0.iter().find(|meta| keys.iter().any(|key| meta.path().is_ident(key)))
     }
 
-    /// The type that this one is written as: `into = "…"`.
+    /// Returns the type that this type is serialised as: `into = "…"`.
     pub(super) fn target(&self) -> Option<Type> {
         self.texts("into").next()?.parse().ok()
     }
 
-    /// The type that this one is read from: `from = "…"`, `try_from = "…"`.
+    /// Returns the type that this type is deserialised from: `from = "…"` or `try_from = "…"`.
     pub(super) fn source(&self) -> Option<Type> {
         self.texts("from").chain(self.texts("try_from")).next()?.parse().ok()
     }
 
-    /// The user's own bound for Deserialize: `bound = "…"` or `bound(deserialize = "…")`.
+    /// Returns the bound that the user wrote for `Deserialize`: `bound = "…"` or `bound(deserialize = "…")`.
     pub(super) fn deserialize_bound(&self) -> Option<TokenStream> {
         self.bound("serialize")
     }
 
-    /// The same for Serialize.
+    /// Returns the bound that the user wrote for `Serialize`: `bound = "…"` or `bound(serialize = "…")`.
     pub(super) fn serialize_bound(&self) -> Option<TokenStream> {
         self.bound("deserialize")
     }
@@ -95,23 +97,24 @@ impl Serde {
     }
 }
 
-/// Whether the user says `schemars(key …)`.
+/// Returns whether there is a `#[schemars(key …)]`.
 pub(super) fn schemars_has(attrs: &[Attribute], key: &str) -> bool {
     names_key(attrs, "schemars", key)
 }
 
-/// The last type of `schemars(with = "…")`.
+/// Returns the type of the last `schemars(with = "…")`.
 pub(crate) fn described_by(attrs: &[Attribute]) -> Option<Type> {
     let with = metas(attrs, "schemars").into_iter().filter(|meta| meta.path().is_ident("with"));
     with.filter_map(|meta| text(&meta)).last()?.parse().ok()
 }
 
-/// Whether the user says `name(key …)`.
+/// Returns whether there is a `#[name(key …)]`.
 pub(super) fn names_key(attrs: &[Attribute], name: &str, key: &str) -> bool {
     metas(attrs, name).iter().any(|meta| meta.path().is_ident(key))
 }
 
-/// Rewrites a container's bare `default`, which would ask for `Default` of the mirror, to a function.
+/// Replaces a container's `default` without a path by the path of a function. Otherwise, serde would require
+/// `Default` of the mirror.
 pub(super) fn default_from(attrs: &mut [Attribute], function: &str) {
     for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("serde")) {
         let Ok(metas) = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) else {
@@ -125,7 +128,7 @@ pub(super) fn default_from(attrs: &mut [Attribute], function: &str) {
     }
 }
 
-/// Leaves only what the derives understand.
+/// Keeps only the attributes with these names.
 pub(super) fn keep(attrs: &mut Vec<Attribute>, names: &[&str]) {
     attrs.retain(|attr| names.iter().any(|name| attr.path().is_ident(name)));
 }

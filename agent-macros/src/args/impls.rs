@@ -1,4 +1,4 @@
-//! The impls for the user's type, each a call of the mirror's.
+//! The impls for the user's type. Each one calls the impl of the mirror.
 
 use super::checks::{Checks, implementation};
 use super::field::described_as;
@@ -8,7 +8,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{DeriveInput, parse_quote};
 
-/// The facts about the type.
+/// Facts about the type that decide which impls are generated.
 #[derive(Clone, Copy)]
 pub(super) struct How {
     pub(super) own_serde: bool,
@@ -17,7 +17,8 @@ pub(super) struct How {
     pub(super) has_secrets: bool,
 }
 
-/// `ToolArgs`, `Deserialize` and `JsonSchema`. After an error they are stand-ins, so that one mistake is one message.
+/// Returns the impls of `ToolArgs`, `Deserialize` and `JsonSchema`. If there were errors, the impls are empty
+/// stand-ins, so that one mistake causes only one message.
 pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,
@@ -56,7 +57,7 @@ pub(super) fn args(
     }
 }
 
-/// The generics with a lifetime for what is deserialised from.
+/// Returns the generics with the lifetime `'de` of the deserializer.
 fn with_de(input: &DeriveInput) -> syn::Generics {
     let mut generics = input.generics.clone();
     generics.params.insert(0, parse_quote!('de));
@@ -71,7 +72,8 @@ fn predicates(input: &DeriveInput) -> Option<TokenStream> {
 fn deserialize(input: &DeriveInput, mirror: &Ident, checks: &Checks, private: &Private) -> TokenStream {
     let body = {
         let (_, type_generics, _) = input.generics.split_for_impl();
-        // Where a field was complained about there is no such function, and the trait's is found.
+        // If an error about a field was reported, the mirror has no such function, and that of a fallback
+        // trait is used.
         let fallback = bounds::stand_alone(input).then(|| {
             quote! {
                 #[allow(unused_imports)]
@@ -129,7 +131,7 @@ fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) 
 
 fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Private) -> TokenStream {
     let (_, type_generics, _) = input.generics.split_for_impl();
-    // Where the derive on the mirror gave nothing, it has complained: then a stand-in is described.
+    // If the derive on the mirror failed, it has reported an error, and a stand-in is described.
     let (alias, described) = if bounds::stand_alone(input) {
         let alias = Ident::new("__Described", Span::call_site());
         (Some(described_as(&alias, &quote!(#mirror), private)), quote!(#alias))
@@ -137,7 +139,8 @@ fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Priv
         (None, quote!(#mirror #type_generics))
     };
     let of = quote!(<#described as #private::schemars::JsonSchema>);
-    // Other derives of the type cannot be seen from here, so the lint asks the type itself.
+    // A macro cannot see the other derives of the type, so the generated code asks the type itself whether its
+    // `Debug` may show secrets.
     let described = if has_secrets && bounds::stand_alone(input) {
         quote! {
             #private::debug_is_asked(#of::json_schema(generator), {
@@ -149,9 +152,9 @@ fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Priv
     } else {
         quote!(#of::json_schema(generator))
     };
-    // schemars' derive overrides the last two for `transparent`; without them a newtype over `Option` would be
-    // required in the schema while serde lets it be absent. They are private API of schemars: see the test
-    // `a_transparent_option_stays_optional`.
+    // The derive of schemars overrides the last two functions for `transparent`. Without them, a newtype of an
+    // `Option` would be required in the schema, although serde accepts it as absent. Both functions are
+    // private API of schemars: see the test `a_transparent_option_stays_optional`.
     let implementation = schema_with(
         input,
         private,
@@ -198,7 +201,7 @@ fn schema_with(input: &DeriveInput, private: &Private, body: &TokenStream) -> To
     }
 }
 
-/// Serialize, for a type that is only returned.
+/// Returns the impl of `Serialize`, for the type of a result.
 pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, failed: bool) -> TokenStream {
     let (name, (impl_generics, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
     let (bounds, predicates) = (bounds::of(input, private).serialize, predicates(input));

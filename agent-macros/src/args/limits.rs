@@ -1,4 +1,4 @@
-//! `range(…)` and `length(…)`: keywords of the schema, and checks that they suit the type.
+//! Lowers `range(…)` and `length(…)` to keywords of the schema, and to assertions that they suit the type.
 
 use super::attr::{Length, Range};
 use super::field::FieldLowering;
@@ -10,7 +10,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, Field, Type, parse_quote};
 
 impl FieldLowering<'_> {
-    /// `range(…)`: keywords that hold for numbers of any type.
+    /// Lowers `range(…)` to keywords, for numbers of any type.
     pub(super) fn range(&mut self, ty: &Type, range: &Range) -> Vec<TokenStream> {
         self.suits(ty, range.span, &quote!(range()));
         let ends = [("minimum", &range.min), ("maximum", &range.max)];
@@ -23,9 +23,10 @@ impl FieldLowering<'_> {
                     _ => None,
                 };
                 let value = match whole {
-                    // A constant that is no number was complained about already.
+                    // An assertion has already reported a constant that is not a number.
                     None if known => replace_self(quote!(#end), &self.this),
-                    // Unsuffixed literals beyond `i32` would not fit the type that is guessed for them.
+                    // Literals get a suffix, because the compiler infers `i32` for those without, and larger
+                    // ones would not fit.
                     Some(whole) if whole < 0 => {
                         i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end))
                     }
@@ -41,7 +42,8 @@ impl FieldLowering<'_> {
             .collect()
     }
 
-    /// Notes that an end must be a value of the type, where both are known. Answers whether the end is.
+    /// Adds an assertion that an end of the range is a value of the type, if both are known. Returns whether
+    /// the assertion was added.
     fn fits(&mut self, ty: &Type, end: &Expr) -> bool {
         let (private, at, written) = (self.private, ours(types::span(end)), pretty(end));
         let check = match Number::of(end) {
@@ -57,7 +59,7 @@ impl FieldLowering<'_> {
         self.suits(ty, at, &check)
     }
 
-    /// `length(…)`: which keyword it is depends on what the type turns out to be.
+    /// Lowers `length(…)`. The keyword depends on the type, so it is chosen when the schema is made.
     pub(super) fn length(&mut self, field: &mut Field, length: &Length) {
         self.suits(&field.ty, length.span, &quote!(length()));
         let (private, n, schema) = (self.private, self.helpers.len(), hidden("schema"));
@@ -73,7 +75,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(transform = #limit)]));
     }
 
-    /// Notes a check of what the type is, where that is known. Answers whether it could be noted.
+    /// Adds an assertion about the type, unless the type depends on a generic parameter. Returns whether the
+    /// assertion was added.
     pub(super) fn suits(&mut self, ty: &Type, span: Span, check: &TokenStream) -> bool {
         let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
         if mentions(ty.to_token_stream(), &parameters) {

@@ -1,7 +1,7 @@
-//! The hidden type that serde's and schemars' derives work on.
+//! The mirror: a hidden copy of the user's type, to which the derives of serde and schemars are applied.
 //!
-//! With serde's `remote` the derives of a copy build values of the user's own type, private fields included.
-//! That way the user's attributes are honoured without being understood, and users need neither crate.
+//! With serde's `remote`, the derives on a copy build values of the user's own type, private fields included. The derives apply
+//! the user's attributes, so this crate need not understand them, and users need neither serde nor schemars as a dependency.
 
 use super::attr::{ArgItem, parse};
 use super::field::{FieldLowering, check_aliases, describe};
@@ -16,10 +16,10 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Type, Variant, parse_quote};
 
-/// A type to derive on, and the functions that its attributes name.
+/// A mirror, and the functions that its attributes name.
 #[derive(Default)]
 pub(crate) struct Mirror {
-    /// Default values and checks: the user's expressions, in the user's scope.
+    /// Default values and assertions, which contain expressions of the user and so must be in the user's scope.
     pub(crate) helpers: TokenStream,
     pub(crate) item: TokenStream,
     /// Whether a field is secret.
@@ -33,7 +33,7 @@ pub(crate) struct MirrorOptions {
     pub(crate) require_docs: bool,
 }
 
-/// Makes the mirror of `input` under the name `name`. For [`Kind::Direct`] the type itself is ours.
+/// Makes the mirror of `input` under the name `name`. For [`Kind::Direct`], `input` is itself a generated type.
 pub(crate) fn make(
     mut input: DeriveInput,
     name: &Ident,
@@ -49,10 +49,10 @@ pub(crate) fn make(
     let this = quote!(#original #turbofish);
     let serde = Serde::of(&input.attrs);
     let bounds = bounds::of(&input, private);
-    // Fields of a type that is read from another one, or written as another one, have no form of their own.
+    // If the type is read from another type, or written as another type, its fields are not part of the JSON.
     let is_converted = if kind == Kind::Output { serde.target() } else { serde.source() }.is_some();
     let demands = bounds::stand_alone(&input) && !is_converted;
-    // A generic type has several schemas, so none is given for what it returns.
+    // A generic type has several schemas, so a generic result has none.
     let described = kind != Kind::Output || is_described(&input);
     let mut lowering = FieldLowering {
         private,
@@ -97,11 +97,13 @@ pub(crate) fn make(
     if checked {
         input.attrs.push(parse_quote!(#[schemars(extend("x-checked" = true))]));
     }
-    // The keys of a map are closed by this; with a variant for every other word they are not.
+    // Marks the schema as a closed set, so that maps with these keys have no other keys. A variant with `other` accepts every
+    // word, so its set is not closed.
     if unit_enum && kind == Kind::Args && words.in_order && !words.has_other {
         input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }
-    // Words of a closed set are shown as defaults; their values serialise through the mirror.
+    // A word of a closed set may be the default that the schema shows, so its value has to be serialised, which the mirror
+    // does.
     if kind == Kind::Output || (unit_enum && kind == Kind::Args) {
         derives.push(quote!(#private::serde::Serialize));
     }
@@ -130,19 +132,19 @@ pub(crate) fn make(
     }
     bounds::grant(&lowering.demanded, &mut input.attrs, private, kind);
     input.ident = name.clone();
-    // The type that stands for what is returned is named in a trait; it has no other path.
+    // The mirror of a result is named in a public trait, so it must be `pub`, although no path leads to it.
     input.vis = if kind == Kind::Output { parse_quote!(pub) } else { syn::Visibility::Inherited };
     let FieldLowering { helpers, has_secrets, .. } = lowering;
     Mirror { helpers: quote!(#(#helpers)*), item: quote!(#[derive(#(#derives),*)] #input), has_secrets }
 }
 
-/// The rules by which a type renames its fields or variants, and an enum the fields of its variants.
+/// The rules for renaming: of the fields or variants of a type (`all`), and of the fields of an enum's variants (`fields`).
 struct Cases {
     all: Option<Case>,
     fields: Option<Case>,
 }
 
-/// Lowers every field and variant. Returns what compares the names of a struct's flattened fields.
+/// Lowers every field and variant. For a struct with flattened fields, returns the attribute of [`compare_names`].
 fn data(
     data: &mut Data,
     words: &Words,
@@ -172,7 +174,7 @@ fn data(
                 let text = options.description.as_ref().filter(|_| lowering.described);
                 let text = text.map(|text| text.tokens(Some(&lowering.this), lowering.private));
                 describe(&mut variant.attrs, text.as_ref(), lowering.kind);
-                // schemars moves words without a description to the front; this keeps the order as declared.
+                // schemars moves words without a description to the front. The extension keeps the declared order.
                 if words.in_order && lowering.described && variant.fields.is_empty() {
                     variant.attrs.push(parse_quote!(#[schemars(extend("x-word" = true))]));
                 }
@@ -185,7 +187,7 @@ fn data(
                 if lowering.kind == Kind::Args && !words.untagged && !serde.has("untagged") {
                     spell(variant, &options.aliases, &serde, errors);
                 }
-                // Nothing is read into a skipped variant, so its fields may be anything.
+                // A skipped variant is never read, so its fields may have any type.
                 if serde.has("skip") && lowering.kind == Kind::Args {
                     let fields = variant.fields.iter_mut();
                     fields.for_each(|field| keep(&mut field.attrs, &["serde", "schemars"]));
@@ -202,11 +204,11 @@ fn data(
     None
 }
 
-/// The options of the variants of an enum about their names.
+/// Facts about the names of an enum's variants.
 struct Words {
-    /// schemars would group the words without a description.
+    /// Whether the declared order has to be kept, because schemars would group the words without a description.
     in_order: bool,
-    /// A variant is read from every word that no other has.
+    /// Whether a variant has `#[serde(other)]`, so that it accepts every word that no other variant has.
     has_other: bool,
     untagged: bool,
 }
@@ -231,7 +233,7 @@ impl Words {
     }
 }
 
-/// Tells the plan of the other words for a variant, which schemars leaves out.
+/// Adds extensions for the aliases of a variant and for `other`, which schemars leaves out of the schema.
 fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut Errors) {
     let aliases: Vec<LitStr> = aliases.iter().cloned().chain(serde.texts("alias")).collect();
     if !aliases.is_empty() {
@@ -243,7 +245,7 @@ fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut 
     }
 }
 
-/// Lowers the fields. Returns what compares the names of those that are flattened with the others.
+/// Lowers the fields. If some are flattened, returns the attribute of [`compare_names`].
 fn fields(
     fields: &mut Fields,
     case: Option<Case>,
@@ -281,8 +283,8 @@ fn fields(
         .flatten()
 }
 
-/// The attribute that finds names which flattened fields share with others, when the schema is made: their types are known only
-/// then.
+/// Returns the attribute that reports names that flattened fields share with other fields. They are compared when the schema is
+/// made, because a macro does not know the fields of other types.
 pub(crate) fn compare_names(
     own: &[LitStr],
     flattened: &[(String, Type)],
@@ -297,7 +299,7 @@ pub(crate) fn compare_names(
     })
 }
 
-/// Notes a function of serde that reads what the schema does not say.
+/// Reports a field that a custom function of serde reads, if no attribute says what the schema is.
 pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     let serde = Serde::of(attrs);
     let stated = ["with", "schema_with"].iter().any(|key| schemars_has(attrs, key));
@@ -312,12 +314,12 @@ pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     }
 }
 
-/// Whether a type that is returned has a schema of its own.
+/// Returns whether the type of a result gets a schema.
 pub(super) fn is_described(input: &DeriveInput) -> bool {
     bounds::stand_alone(input) && !Serde::of(&input.attrs).has("into")
 }
 
-/// Whether the type is a closed set of words.
+/// Returns whether the type is a closed set of words: an enum whose variants have no fields.
 pub(super) fn is_unit_enum(data: &Data) -> bool {
     matches!(data, Data::Enum(data)
         if !data.variants.is_empty() && data.variants.iter().all(|variant| variant.fields.is_empty()))

@@ -25,18 +25,18 @@ use quote::quote;
 use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Fields};
 
-/// The derive, and its purpose.
+/// The kind of type that is lowered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// `#[derive(ToolArgs)]`
+    /// A type with `#[derive(ToolArgs)]`.
     Args,
-    /// `#[derive(ToolOutput)]`
+    /// A type with `#[derive(ToolOutput)]`.
     Output,
-    /// The hidden struct of a function's parameters: ours, so it needs no mirror.
+    /// The hidden struct of a function's parameters. It is generated, so it needs no mirror.
     Direct,
 }
 
-/// The lints that generated code is not written for.
+/// Returns the attribute that turns off lints that generated code does not follow.
 pub(crate) fn quiet() -> TokenStream {
     quote! {
         #[allow(
@@ -55,7 +55,7 @@ pub(crate) fn derive(input: &DeriveInput, kind: Kind) -> TokenStream {
 
 fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
     if kind == Kind::Args && input.attrs.iter().any(is_tool) {
-        // `#[tool]` below derives it, with options of its own.
+        // The attribute `#[tool]` below this derive derives `ToolArgs` itself, with its own options.
         return TokenStream::new();
     }
     let mut errors = Errors::default();
@@ -96,7 +96,7 @@ fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
         #quiet
         const _: () = {
             #helpers
-            // schemars' expansion names these without a path.
+            // The expansion of schemars' derive uses these names without a path.
             const _: () = {
                 #[allow(unused_imports)]
                 use #private::{From as _, Into as _, Some};
@@ -107,7 +107,7 @@ fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
     }
 }
 
-/// Forms that a type of arguments cannot have.
+/// Reports forms that a type of arguments cannot have.
 fn check_type(input: &DeriveInput, errors: &mut Errors) {
     if let Some(lifetime) = input.generics.lifetimes().next() {
         errors.at(
@@ -129,7 +129,7 @@ fn check_type(input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// With `own_serde` there is nothing that `#[arg]` on a field could change.
+/// With `own_serde`, reports every `#[arg]` on a field or variant, because it would have no effect.
 fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
     let mut note = |attrs: &[syn::Attribute]| drop(parse(attrs, ArgItem::Foreign, errors));
     match &input.data {
@@ -142,7 +142,8 @@ fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// Whether a value of the type is a whole argument object, as an expression.
+/// Returns an expression for whether a value of the type is an object, so that it can be the arguments as a
+/// whole.
 fn is_object(input: &DeriveInput, private: &Private) -> TokenStream {
     let serde = Serde::of(&input.attrs);
     if let Some(source) = serde.source() {

@@ -1,4 +1,4 @@
-//! The names that serde gives to fields and variants, and which of them clash.
+//! The names that serde gives to fields and variants. Finds names that clash.
 
 use super::foreign::Serde;
 use crate::diag::Errors;
@@ -20,7 +20,8 @@ pub(super) enum Case {
 }
 
 impl Case {
-    /// Returns the rule that these attributes state for reading; none also for what serde does not know.
+    /// Returns the rule for deserialising in these attributes, or `None` if there is none or serde does not
+    /// know it.
     pub(super) fn of(attrs: &[Attribute], key: &str) -> Option<Self> {
         Some(match Serde::of(attrs).text_for_reading(key)?.value().as_str() {
             "lowercase" => Self::Lower,
@@ -77,9 +78,9 @@ fn with_first(word: &str, change: impl FnOnce(&char) -> char) -> String {
     letters.next().map(|first| change(&first)).into_iter().chain(letters).collect()
 }
 
-/// A name that is read, where it is written, and whose it is.
+/// The names under which serde reads a field or variant.
 pub(super) struct Named {
-    /// None: a flattened field has no name of its own.
+    /// The name with its span; `None` for a flattened field, which has no name in JSON.
     pub(super) name: Option<LitStr>,
     pub(super) aliases: Vec<LitStr>,
     /// The name in Rust.
@@ -87,7 +88,8 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// `own`: the name in `#[arg]`; `case` applies to `ident` where neither that nor serde states a name.
+    /// Finds the names of a field or variant. `own` is the name and the aliases in `#[arg]`. `case` makes the
+    /// name from `ident` if neither `#[arg]` nor serde's attributes have one.
     pub(super) fn new(
         ident: &Ident,
         attrs: &[Attribute],
@@ -102,7 +104,7 @@ impl Named {
     }
 }
 
-/// Notes names that two of one kind share: serde would read only the first, and never the second.
+/// Reports names that two fields or variants share, because serde would never read the second one.
 pub(super) fn check(names: &[Named], what: &str, errors: &mut Errors) {
     let mut seen: Vec<(String, &Ident)> = Vec::new();
     for Named { name, aliases, ident } in names {

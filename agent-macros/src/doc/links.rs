@@ -1,8 +1,9 @@
-//! Links of rustdoc as text: a model has nothing to click on. Links to the web stay.
+//! Replaces links that only rustdoc resolves by their texts, because a model cannot follow them. Links to the
+//! web stay.
 
 use std::collections::HashMap;
 
-/// Flattens the links in `lines` and takes the definitions of references out.
+/// Replaces the links in `lines`, and removes the definitions of link references.
 pub(super) fn flattened(lines: &[String]) -> Vec<String> {
     let (mut references, mut kept, mut fenced) = (HashMap::new(), Vec::new(), false);
     for line in lines {
@@ -13,7 +14,7 @@ pub(super) fn flattened(lines: &[String]) -> Vec<String> {
             None => kept.push(line.clone()),
         }
     }
-    // A text of a link may go over several lines; only whole paragraphs are looked at.
+    // The text of a link may extend over several lines, so links are searched in whole paragraphs.
     let mut out: Vec<String> = Vec::new();
     let mut paragraph: Vec<String> = Vec::new();
     let close = |paragraph: &mut Vec<String>, out: &mut Vec<String>| {
@@ -37,7 +38,7 @@ pub(super) fn flattened(lines: &[String]) -> Vec<String> {
     out
 }
 
-/// `[name]: target`
+/// Parses the definition of a link reference: `[name]: target`.
 fn definition(line: &str) -> Option<(String, String)> {
     let rest = line.trim_start().strip_prefix('[')?;
     let (name, target) = rest.split_once("]:")?;
@@ -70,7 +71,7 @@ fn inline(text: &str, references: &HashMap<String, String>) -> String {
     out
 }
 
-/// The length of a code span, or of the backticks that open none.
+/// Returns the length of the code span at the start of `text`, or of the backticks if they open no code span.
 fn code_span(text: &str) -> usize {
     let open = text.len() - text.trim_start_matches('`').len();
     let mark = &text[..open];
@@ -86,7 +87,7 @@ fn code_span(text: &str) -> usize {
     open
 }
 
-/// A link at the start of `text`: its replacement, and its length.
+/// Parses a link at the start of `text`. Returns the replacement of the link, and its length in `text`.
 fn link(text: &str, references: &HashMap<String, String>) -> Option<(String, usize)> {
     let label_end = closing(text, '[', ']')?;
     let label = &text[1..label_end];
@@ -110,7 +111,7 @@ fn link(text: &str, references: &HashMap<String, String>) -> Option<(String, usi
     }
 }
 
-/// Where the bracket at the start is closed; code spans are skipped.
+/// Returns the position at which the bracket at the start is closed. Code spans are skipped.
 fn closing(text: &str, open: char, close: char) -> Option<usize> {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(c) = text[at..].chars().next() {
@@ -137,7 +138,8 @@ fn is_web(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// Whether rustdoc would look for an item: `` [`Item`] ``, `[a::b]`, `[f()]`, `[struct@Item]`, `[CamelCase]`.
+/// Returns whether rustdoc would resolve the label to an item: `` [`Item`] ``, `[a::b]`, `[f()]`,
+/// `[struct@Item]`, `[CamelCase]`.
 fn is_item(label: &str) -> bool {
     let is_code = label.len() > 2 && label.starts_with('`') && code_span(label) == label.len();
     let path = without_kind(label);
@@ -147,7 +149,7 @@ fn is_item(label: &str) -> bool {
     is_code || (is_path && (path.len() < label.len() || path.contains("::") || is_camel))
 }
 
-/// Without `struct@` and its kind.
+/// Removes a prefix such as `struct@`.
 fn without_kind(label: &str) -> String {
     let (tick, inner) = match label.strip_prefix('`') {
         Some(inner) => ("`", inner),

@@ -1,14 +1,14 @@
-//! The sections of rustdoc: which of them are for people, and what `# Arguments` says about parameters.
+//! Splits docs into sections: leaves out the sections for people, and reads the entries of `# Arguments`.
 
-/// Sections that say nothing to a model.
+/// The titles of sections that are useless to a model.
 const FOR_PEOPLE: [&str; 6] = ["errors", "panics", "safety", "examples", "example", "aborts"];
-/// Sections that list parameters.
+/// The titles of sections that list parameters.
 const OF_ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
 
 use super::Line;
 
-/// The lines for a model, and those of the sections about arguments. A text that is not known here belongs to the
-/// section in which it stands.
+/// Returns the lines for a model, and the lines of the sections about arguments. A constant, whose headings are
+/// unknown, belongs to the section that contains it.
 pub(super) fn split(lines: &[Line]) -> (Vec<Line>, Vec<Line>) {
     enum To {
         Model,
@@ -50,7 +50,7 @@ pub(super) fn split(lines: &[Line]) -> (Vec<Line>, Vec<Line>) {
     (told, arguments)
 }
 
-/// Level and title of a heading, in small letters.
+/// Returns the level of a heading, and its title in lower case.
 fn heading(line: &str) -> Option<(usize, String)> {
     let text = line.trim_start();
     super::is_heading(text).then(|| {
@@ -59,7 +59,7 @@ fn heading(line: &str) -> Option<(usize, String)> {
     })
 }
 
-/// `` * `name` - text ``: each name with the lines of its text.
+/// Reads lists of the form `` * `name` - text ``. Returns each name with the lines of its text.
 pub(super) fn listed(lines: &[String]) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let mut indent = None;
@@ -68,7 +68,7 @@ pub(super) fn listed(lines: &[String]) -> Vec<(String, Vec<String>)> {
         let item = super::is_list_item(line.trim_start()) && own <= *indent.get_or_insert(own);
         match item.then(|| entry(line)).flatten() {
             Some((name, text)) => found.push((name, vec![text])),
-            // An item that names nothing ends the one before.
+            // An item without a name ends the previous entry.
             None if item => found.push((String::new(), Vec::new())),
             None => {
                 if let Some((_, text)) = found.last_mut() {
@@ -87,7 +87,7 @@ fn entry(line: &str) -> Option<(String, String)> {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
     let rest = rest.trim_start_matches(['`', '*']).trim_start();
-    // `name (u32): text`, `name: text`, `name - text`
+    // The forms are `name (u32): text`, `name: text` and `name - text`.
     let rest = match rest.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
         Some((_, rest)) => rest.trim_start(),
         None => rest,

@@ -2,7 +2,7 @@ use super::*;
 use quote::ToTokens;
 use syn::{ItemFn, parse_str};
 
-/// The description of a function written with these doc comments.
+/// Returns the description of a function with these doc comments.
 fn of(source: &str) -> String {
     let item: ItemFn = parse_str(&format!("{source}\nfn f() {{}}")).unwrap();
     let mut errors = Errors::default();
@@ -11,7 +11,7 @@ fn of(source: &str) -> String {
     known(text).unwrap_or_default()
 }
 
-/// The text, which the macro must know.
+/// Returns the text. Fails if the text contains a constant.
 fn known(text: Option<Text>) -> Option<String> {
     text.map(|text| match text {
         Text::Known(text) => text,
@@ -34,7 +34,7 @@ fn block_comments_with_and_without_stars() {
     assert_eq!(of("/** Relative to the root. */"), "Relative to the root.");
     assert_eq!(of("/**\n * One\n * two.\n *\n * Three.\n */"), "One two.\nThree.");
     assert_eq!(of("/**\n    One\n    two.\n\n    Three.\n*/"), "One two.\nThree.");
-    // A list is not a column of stars: the line before it has none.
+    // This is a list and not a column of stars, because the line before the list has no star.
     assert_eq!(of("/**\nOne:\n* a\n* b\n*/"), "One:\n* a\n* b");
 }
 
@@ -52,7 +52,7 @@ fn lists_keep_their_breaks_and_join_their_own_lines() {
         ),
         "Modes:\n- `fast`: quick and rough\n- `good`\n  - nested\n1. first\n2) second\nEnd."
     );
-    // Not a list: no space, or too much of a number.
+    // These lines are not a list: after the dash, the number or the star there is no space.
     assert_eq!(of("/// a\n/// -b\n/// 3.5 c\n/// *d*"), "a -b 3.5 c *d*");
 }
 
@@ -148,7 +148,7 @@ fn sections_for_people_are_left_out() {
     assert_eq!(of("/// # Errors\n/// When not."), "");
 }
 
-/// The docs of a tool, told in this way.
+/// Returns the texts in the docs of a tool, with this setting of `doc`.
 fn told(source: &str, doc: Doc) -> Docs {
     let item: ItemFn = parse_str(&format!("{source}\nfn f() {{}}")).unwrap();
     let mut errors = Errors::default();

@@ -1,4 +1,4 @@
-//! A text for a model: known while the macro expands, or a constant that the compiler evaluates.
+//! Texts for a model: text that is known while the macro expands, and constants that the compiler evaluates.
 
 use crate::diag::Errors;
 use crate::grammar::{bare, string_of};
@@ -12,19 +12,19 @@ use syn::Expr;
 #[derive(Clone)]
 pub(crate) enum Text {
     Known(String),
-    /// Pieces that stand one below the other; at least one of them is evaluated by the compiler.
+    /// Pieces that are joined by line breaks. At least one of them is a constant.
     Composed(Vec<Piece>),
 }
 
 #[derive(Clone)]
 pub(crate) enum Piece {
     Known(String),
-    /// An expression that is a `&'static str`: `include_str!(…)`, a constant.
+    /// An expression of type `&'static str`, such as `include_str!(…)` or a constant.
     Constant(Box<Expr>),
 }
 
 impl Text {
-    /// The text as an expression. `this` stands for `Self`; without it, `Self` stays as it is.
+    /// Returns an expression for the text. `this` replaces `Self`; without it, `Self` is not changed.
     pub(crate) fn tokens(&self, this: Option<&TokenStream>, private: &Private) -> TokenStream {
         let pieces = match self {
             Self::Known(text) => return text.to_token_stream(),
@@ -50,8 +50,8 @@ impl Text {
     }
 }
 
-/// The text of an expression: a literal and what is made of literals is known, and what the compiler can evaluate stays
-/// an expression.
+/// Returns the text of an expression. The text of literals and of `concat!(…)` is known; an expression that only the
+/// compiler can evaluate stays an expression.
 pub(crate) fn of_expr(expr: &Expr, example: &str, errors: &mut Errors) -> Option<Piece> {
     if let Some(text) = string_of(expr) {
         return Some(Piece::Known(text.value()));

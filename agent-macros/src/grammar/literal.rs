@@ -1,4 +1,4 @@
-//! Literals that can be read without evaluation.
+//! Reads values that need no evaluation by the compiler.
 
 use crate::types::flat;
 use proc_macro2::{TokenStream, TokenTree};
@@ -6,7 +6,7 @@ use quote::ToTokens;
 use syn::punctuated::Punctuated;
 use syn::{Expr, Lit, LitStr, Token};
 
-/// The parts between commas, without empty ones.
+/// Splits tokens at commas, and leaves out empty parts.
 pub(super) fn by_commas(tokens: TokenStream) -> Vec<TokenStream> {
     let mut parts = vec![TokenStream::new()];
     for token in tokens {
@@ -23,7 +23,7 @@ pub(super) fn by_commas(tokens: TokenStream) -> Vec<TokenStream> {
     parts
 }
 
-/// Without the invisible group that a `macro_rules` fragment comes in, and without parentheses.
+/// Removes parentheses, and the invisible groups around fragments of `macro_rules!`.
 pub(crate) fn bare(expr: &Expr) -> &Expr {
     let mut expr = expr;
     loop {
@@ -35,7 +35,7 @@ pub(crate) fn bare(expr: &Expr) -> &Expr {
     }
 }
 
-/// An expression's text: a string literal, or a `concat!(…)` of literals, as the compiler evaluates it.
+/// Returns the text of a string literal or of a `concat!(…)` of literals, as the compiler would evaluate it.
 pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
     match bare(expr) {
         Expr::Lit(literal) => match &literal.lit {
@@ -50,7 +50,7 @@ pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
     }
 }
 
-/// The text of `concat!(…)` and `stringify!(…)`, where that can be seen.
+/// Returns the text of `concat!(…)` or `stringify!(…)`, if it is known without evaluation.
 fn of_macro(call: &syn::Macro) -> Option<String> {
     let name = &call.path.segments.last()?.ident;
     if name == "stringify" {
@@ -63,7 +63,7 @@ fn of_macro(call: &syn::Macro) -> Option<String> {
     parts.iter().map(of_part).collect()
 }
 
-/// A literal as `concat!` writes it.
+/// Returns the text that `concat!` makes of a literal.
 fn of_part(expr: &Expr) -> Option<String> {
     match bare(expr) {
         Expr::Lit(literal) => match &literal.lit {
@@ -84,13 +84,13 @@ fn of_part(expr: &Expr) -> Option<String> {
     }
 }
 
-/// A number that can be read without evaluation.
+/// A number, as far as it is known without evaluation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     Whole(i128),
-    /// Written with a point.
+    /// A literal with a decimal point or an exponent.
     Fraction,
-    /// A path.
+    /// A path, which may be a constant.
     Constant,
 }
 
@@ -113,7 +113,7 @@ impl Number {
     }
 }
 
-/// A literal integer, possibly negative.
+/// Returns the value of a literal integer, which may be negative.
 pub(crate) fn integer_of(expr: &impl ToTokens) -> Option<i128> {
     let text: String =
         flat(expr.to_token_stream()).to_string().chars().filter(|c| !matches!(c, ' ' | '_')).collect();

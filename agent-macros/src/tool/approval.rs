@@ -16,9 +16,9 @@ use syn::{Expr, ExprClosure, Pat, Path, Type};
 pub(crate) enum Approval {
     Never,
     Always,
-    /// A function of the whole argument object.
+    /// The path of a function that takes all arguments as one object.
     Path(Path),
-    /// A rule over single arguments, by their names.
+    /// A closure over single arguments, and the names of these arguments.
     When(Box<ExprClosure>, Vec<Ident>),
 }
 
@@ -54,7 +54,7 @@ impl Approval {
         }
     }
 
-    /// `|amount: &u64| …`
+    /// Parses the closure of a rule: `|amount: &u64| …`.
     fn rule(expr: &Expr, errors: &mut Errors) -> Option<Self> {
         let Expr::Closure(closure) = bare(expr) else {
             errors.at(expr, "write a closure over arguments: `when(|amount: &u64| *amount > 100)`");
@@ -70,8 +70,8 @@ impl Approval {
         Some(Self::When(Box::new(closure), names?))
     }
 
-    /// Whether the rule names arguments that exist. One argument may be the whole object: then its fields are named, and
-    /// the compiler knows them.
+    /// Reports names in the rule that are not arguments. If a single parameter may be the whole argument object, the
+    /// names may be those of its fields, which the compiler checks.
     pub(super) fn check(&self, params: &[Param], errors: &mut Errors) {
         let Self::When(_, names) = self else { return };
         let arguments: Vec<&Param> = params.iter().filter(|param| param.is_argument()).collect();
@@ -99,7 +99,7 @@ impl Approval {
     }
 }
 
-/// The name of one argument of a rule.
+/// Returns the name of one argument of a rule.
 fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
     let Pat::Type(typed) = input else {
         errors.at(input, "write the type, too: `when(|amount: &u64| …)`");
@@ -119,17 +119,18 @@ fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
     }
 }
 
-/// The rule of a tool: a function for it, and the calls that set it where the arguments are one type or the other.
+/// The generated code of a tool's approval: a function for the rule, and the calls that set the approval, for each
+/// of the two types that the arguments may have.
 #[derive(Default)]
 pub(super) struct Expanded {
     pub(super) helper: TokenStream,
-    /// The arguments are the only parameter.
+    /// The call if the only parameter is the whole argument object.
     pub(super) whole: TokenStream,
-    /// The arguments are a struct of the parameters.
+    /// The call if the arguments are the hidden struct of the parameters.
     pub(super) apart: TokenStream,
 }
 
-/// Of a function or method. `types` are the types of `params`, `this` is what `Self` means.
+/// Expands the approval of a function or method. `types` are the types of `params`; `this` replaces `Self`.
 pub(super) fn of_function(
     approval: Option<&Approval>,
     params: &[Param],
@@ -177,7 +178,7 @@ pub(super) fn of_function(
     }
 }
 
-/// Of a struct or an enum.
+/// Expands the approval of a struct or an enum.
 pub(super) fn of_type(approval: Option<&Approval>, name: &Ident, private: &Private) -> Expanded {
     let this = name.to_token_stream();
     let own = |tokens: TokenStream| replace_self(tokens, &this);
@@ -196,12 +197,13 @@ pub(super) fn of_type(approval: Option<&Approval>, name: &Ident, private: &Priva
     }
 }
 
-/// Where a rule says yes or no.
+/// Returns the span of a rule's result.
 fn verdict(closure: &ExprClosure) -> Span {
     ours(types::span(&closure.body))
 }
 
-/// The approval that needs no names, or the rule.
+/// Returns the call for an approval that does not depend on the names of arguments, or the closure and names of a
+/// rule.
 fn simple<'a>(
     approval: Option<&'a Approval>,
     private: &Private,
@@ -220,7 +222,7 @@ fn simple<'a>(
     })
 }
 
-/// The only parameter itself, or fields of it.
+/// Returns the arguments for a rule's closure: the only parameter itself, or fields of it.
 fn call_of(names: &[Ident], only: &Ident, value: &Ident) -> Vec<TokenStream> {
     match names {
         [name] if name.unraw() == only.unraw() => vec![quote!(#value)],

@@ -1,4 +1,4 @@
-//! `#[tool(…)]`: the options that are written, and where they may stand.
+//! The options of `#[tool(…)]`, and the kinds of items that accept them.
 
 use super::approval::Approval;
 use super::options::{ROWS, Setting, SettingValue};
@@ -9,7 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use std::sync::LazyLock;
 use syn::{LitStr, Path};
 
-/// The item that the attribute stands on.
+/// The kind of item that has the attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolItem {
     Function,
@@ -19,29 +19,29 @@ pub(crate) enum ToolItem {
     Block,
 }
 
-/// The options as written, each value checked.
+/// The options, with valid values.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) krate: Option<Path>,
     pub(crate) name: Option<LitStr>,
     pub(crate) description: Option<Text>,
-    /// Whether `description` was given, if only wrongly.
+    /// Whether `description` was given, even with an invalid value.
     pub(crate) described: bool,
     pub(crate) doc: Doc,
-    /// Where `doc` stands, if it does.
+    /// The span of `doc`, if it was given.
     pub(crate) doc_at: Option<Span>,
     pub(crate) require_docs: bool,
     pub(crate) approval: Option<Approval>,
-    /// The text that the model reads in the place of `None`.
+    /// The text that the model reads if the tool returns `None`.
     pub(crate) none: Option<LitStr>,
-    /// Where `inline` stands, if it does.
+    /// The span of `inline`, if it was given.
     pub(crate) inline: Option<Span>,
     pub(crate) type_name: Option<Ident>,
     /// The name of a further block of tools.
     pub(crate) set: Option<Ident>,
-    /// Whether `set` was given, if only wrongly.
+    /// Whether `set` was given, even with an invalid value.
     pub(crate) is_further: bool,
-    /// Everything that becomes a setter, in the order in which it was written.
+    /// The options that become calls of setters, in the order in which they were written.
     pub(super) settings: Vec<Setting>,
 }
 
@@ -51,12 +51,12 @@ impl Options {
         self.settings.iter().enumerate().find(|(_, setting)| setting.row.key == key)
     }
 
-    /// Returns where a setting stands.
+    /// Returns the span of a setting's key.
     fn span(&self, key: &str) -> Option<Span> {
         self.setting(key).map(|(_, setting)| setting.key.span())
     }
 
-    /// Whether a flag is set.
+    /// Returns whether a flag is set.
     fn is_set(&self, key: &str) -> bool {
         matches!(self.setting(key), Some((_, Setting { value: SettingValue::Flag(true), .. })))
     }
@@ -69,17 +69,17 @@ impl Options {
     }
 }
 
-/// The part of the doc comment that is used.
+/// The part of the doc comment that is the description.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doc {
-    /// All but the sections for people.
+    /// The whole comment except the sections for people.
     #[default]
     ForModels,
     /// The first paragraph.
     Summary,
-    /// All of it.
+    /// The whole comment.
     All,
-    /// Nothing of it.
+    /// No part of the comment.
     Nothing,
 }
 
@@ -108,7 +108,7 @@ const ELSEWHERE_TYPE: &[(&[&str], &str)] = &[
 ];
 const ON_METHODS: &str = "it describes one tool, write it in the `#[tool(…)]` of the method";
 
-/// The keys of the rows for a kind of item.
+/// Returns the keys of the options that a kind of item accepts.
 macro_rules! keys_at {
     ($place:path) => {{
         static KNOWN: LazyLock<Vec<&str>> = LazyLock::new(|| {
@@ -143,7 +143,7 @@ pub(crate) fn parse(tokens: TokenStream, place: ToolItem, errors: &mut Errors) -
     options
 }
 
-/// Refuses options that contradict each other.
+/// Reports options that contradict each other.
 fn check(options: &Options, errors: &mut Errors) {
     let (read_only, destructive) = (options.setting("read_only"), options.setting("destructive"));
     if let (true, true, Some(one), Some(other)) =

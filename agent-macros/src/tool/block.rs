@@ -90,7 +90,7 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
     }
 }
 
-/// The tools as what `tools![value]` lists, or as a method that gives them.
+/// Returns the impl for `tools![value]`, or, for a block with a `set`, a method that returns the tools.
 fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &Private) -> TokenStream {
     let (ty, this) = (&block.self_ty, hidden("this"));
     let (impl_generics, _, clause) = block.generics.split_for_impl();
@@ -108,7 +108,8 @@ fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &P
         };
     }
     quote! {
-        // Two blocks without a name meet here first: the compiler prints the name of the trait.
+        // If two blocks of a type have no `set`, the compiler reports conflicting impls of this trait first.
+        // The name of the trait says what to write.
         #[automatically_derived]
         impl #impl_generics #private::further_tool_blocks_say_set_and_a_name for #ty #clause {
             fn shared_tools(#this: #private::Arc<Self>) -> #private::ToolSet { #body }
@@ -140,7 +141,7 @@ fn check_block(block: &Block, errors: &mut Errors) {
     }
 }
 
-/// A method marked `#[tool]`; the mark is taken off.
+/// Reads a method that is marked `#[tool]`, and removes the mark.
 fn marked(
     method: &mut Function,
     receiver: &Receiver,
@@ -165,7 +166,7 @@ fn marked(
 }
 
 fn check_receiver(method: &Function, errors: &mut Errors) {
-    // A function of the type: it needs no value, but is listed with it.
+    // A function without `self` needs no value, but is listed with the tools of the value.
     let Some(receiver) = method.sig.receiver() else { return };
     match &receiver.kind {
         ReceiverKind::Reference(_, _, None) => {}
@@ -180,7 +181,8 @@ fn check_receiver(method: &Function, errors: &mut Errors) {
     }
 }
 
-/// Methods under `#[cfg]` may replace each other.
+/// Reports names that two tools share. Methods with `#[cfg]` are left out, because they may replace each
+/// other.
 fn check_names(tools: &[(Vec<Attribute>, Tool)], errors: &mut Errors) {
     let mut seen: Vec<(String, Ident)> = Vec::new();
     for (_, tool) in tools.iter().filter(|(cfgs, _)| cfgs.is_empty()) {

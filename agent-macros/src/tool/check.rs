@@ -1,4 +1,5 @@
-//! What only the compiler can decide, asked with the user's spans: is this an argument, is that state?
+//! Generates assertions about types that only the compiler can check, such as whether a type can be an
+//! argument. They have the user's spans, so that errors point to the user's code.
 
 use super::model::{Param, Pass, Receiver, Tool};
 use crate::path::{Private, ours};
@@ -6,9 +7,9 @@ use crate::types::{innermost, shared_data};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-/// Asserts that a by-value parameter can be sent by a model.
+/// Asserts that a model can send a by-value parameter.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
-    // The type that is sent instead was checked already.
+    // With `with`, the type that is sent has its own assertion.
     if param.options.with.is_some() {
         return quote!();
     }
@@ -18,7 +19,7 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
     if param.pass == Pass::Lent || shared_data(&param.ty).is_some() {
         return quote_spanned!(at=> #(#cfgs)* const _: fn() = || #private::argument::<#ty, #inner>(););
     }
-    // Types with an advice of their own get that instead of the general message.
+    // Some types have their own advice, which replaces the general message.
     quote_spanned! {at=>
         #(#cfgs)*
         const _: () = {
@@ -35,7 +36,7 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// Asserts that a `&T` parameter is something that an application would inject.
+/// Asserts that a `&T` parameter is not a type with advice against injecting it.
 pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     let (at, cfgs) = (ours(param.span), &param.cfgs);
     let private = private.at(at);
@@ -49,7 +50,8 @@ pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> Token
     }
 }
 
-/// Asserts that options which only fit an argument of its own are not given to the whole argument object.
+/// Asserts that a parameter that is the whole argument object has no options that only single arguments can
+/// have.
 pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream> {
     let at = ours(param.options.own?);
     let private = private.at(at);
@@ -75,7 +77,7 @@ pub(super) fn params(tool: &Tool, types: &[TokenStream], private: &Private) -> T
     let generic: Vec<_> = tool.receiver.iter().flat_map(|receiver| receiver.generics.type_params()).collect();
     let names: Vec<_> = generic.iter().map(|parameter| &parameter.ident).collect();
     let checks = tool.params.iter().zip(types).map(|(param, ty)| match param.pass {
-        // A constant cannot speak of the block's type parameters.
+        // An assertion is a constant, which cannot refer to the type parameters of the block.
         Pass::Injected if crate::types::mentions(ty.clone(), &names) => quote!(),
         Pass::Injected => state(param, ty, private),
         Pass::Value | Pass::Lent => argument(param, ty, private),

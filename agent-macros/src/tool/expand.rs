@@ -1,4 +1,4 @@
-//! One tool as tokens. Each function here emits one thing.
+//! Expands one tool to tokens. Each function emits one part.
 
 use super::model::{Execution, Param, Pass, Tool, ToolHeader};
 use super::options::ROWS;
@@ -16,7 +16,8 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Field, Generics, LitStr, Type, parse_quote};
 
-/// A block that evaluates to the tool's entry in a set: the compiled tool, or why it cannot be one.
+/// Returns a block that evaluates to the tool's entry in a set: the compiled tool, or the reason why it cannot
+/// be compiled.
 ///
 /// For a method, the hidden `this` is in scope and holds the value.
 pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> TokenStream {
@@ -80,7 +81,7 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
                 }
             },
             quote! {
-                // Decided by a constant of the type; the dead branch is never instantiated.
+                // `__WHOLE` is a constant of the type, so the compiler never instantiates the unused branch.
                 if __WHOLE {
                     #take_this
                     return #private::typed::<#ty, _>(&__DEFINITION, #requires_var, move |#args, #cx| __run(#give_this #args, #cx));
@@ -118,7 +119,8 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
 }
 
-/// The field for a parameter: its own type where that is an argument, or is made from one.
+/// Returns the type of the hidden struct's field for a parameter: the parameter's type if it is an argument or
+/// made from one, or else a stand-in.
 pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     if param.options.with.is_some() {
         return quote!(<#private::OwnType<true> as #private::OrStandIn<#ty>>);
@@ -129,11 +131,12 @@ pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// The aliases by which the other functions here name the types of arguments.
+/// Returns aliases for the choices between an argument's type and a stand-in, and records their names in the
+/// parameters.
 fn own_types(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut aliases = TokenStream::new();
     for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
-        // An alias cannot have a lifetime that is left out.
+        // A type with a lifetime may leave it out, which an alias cannot do.
         if !param.is_argument() || param.options.with.is_some() || has_lifetime(ty) {
             continue;
         }
@@ -158,11 +161,11 @@ fn argument_var(param: &Param, n: usize) -> TokenStream {
     quote!(#(#cfgs)* #variable,)
 }
 
-/// A single by-value parameter may be the whole argument object.
+/// The only parameter of a tool, by value, which may be the whole argument object.
 struct Whole {
-    /// The type of the field, which is the parameter's.
+    /// The type of the parameter, or its stand-in.
     ty: TokenStream,
-    /// A constant expression.
+    /// A constant expression for whether the parameter is the whole argument object.
     is_whole: TokenStream,
 }
 
@@ -186,7 +189,8 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     Some(Whole { ty: quote!(#field::Field), is_whole })
 }
 
-/// The hidden struct of the arguments, with its docs and constraints, and the functions its attributes name.
+/// Returns the functions that the attributes of the hidden struct of the arguments name, and the struct with its
+/// docs and constraints.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],
@@ -237,7 +241,8 @@ fn arguments_struct(
     let compared = compare_names(&own, &flattened, private);
     let helpers = lowering.helpers;
     let checked = checks.is_some().then(|| {
-        // serde's function becomes one of the type's own, which the impl below calls.
+        // With `remote = "Self"`, serde generates an inherent function instead of the impl, and the impl below
+        // calls this function.
         quote!(#[serde(remote = "Self")] #[schemars(extend("x-checked" = true))])
     });
     let item = quote! {
@@ -252,7 +257,7 @@ fn arguments_struct(
     (quote!(#(#helpers)*), item)
 }
 
-/// The checks of the parameters, where there are any.
+/// Returns the impls that check the parameters, if any parameter has checks.
 fn checks(
     params: &[Param],
     types: &[TokenStream],
@@ -294,7 +299,7 @@ fn checks(
     })
 }
 
-/// `fn __run`: hands the arguments and what is injected to the user's function.
+/// Returns `fn __run`, which calls the user's function with the arguments and the injected values.
 fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let (cx, body) = (hidden("cx"), hidden("body"));
     let (mut inputs, mut lets, mut passed) = (Vec::new(), Vec::new(), Vec::new());
@@ -377,9 +382,10 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     }
 }
 
-/// The call's value as an outcome. First `Result` is taken apart by shape, aliases included; then the bounds are
-/// stated, so that an error speaks of the value's or the error's type, at the place of the result type.
-/// `none` is what the model reads in the place of `None`.
+/// Returns an expression that converts the value of the call to an outcome. A `Result`, or an alias of one, is
+/// taken apart first. The bounds are then required of the value and the error separately, so that the compiler's
+/// message names one of these two types, at the span of the result type. `none` is the text that the model reads
+/// if the value is `None`.
 pub(super) fn converted(
     call: &TokenStream,
     none: Option<&LitStr>,
@@ -390,7 +396,8 @@ pub(super) fn converted(
     let (mut value_at, mut error_at) = (value.clone(), error.clone());
     value_at.set_span(at);
     error_at.set_span(at);
-    // A type that is deprecated as a result is named where it stands.
+    // This call has the span of the result type, so that the compiler points to a type that is deprecated as a
+    // result.
     let kind_of_value = quote_spanned!(at=> (&#private::OfValue(&#value)).kind());
     let of_value = match none {
         None => quote_spanned!(at=> #kind.outcome(#value_at)),
@@ -413,7 +420,7 @@ pub(super) fn converted(
     }}
 }
 
-/// The types of state that the tool takes from the context.
+/// Returns an expression for the types of state that the tool takes from the context.
 fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let injected = tool.params.iter().zip(types).filter(|(param, _)| !param.is_argument());
     let keys = injected.map(|(param, ty)| {
@@ -428,7 +435,7 @@ fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStrea
     })
 }
 
-/// `fn __options`: the options of the tool, in the scope of the user's names.
+/// Returns `fn __options`, which makes the options of the tool. The user's names are in its scope.
 pub(super) fn spec(
     header: &ToolHeader,
     output: Option<&TokenStream>,

@@ -1,4 +1,4 @@
-//! `#[tool]` on a function, and what functions and methods have in common.
+//! `#[tool]` on a function, and the validation that functions and methods share.
 
 use super::attr::{Options, ToolItem};
 use super::item::Function;
@@ -17,7 +17,7 @@ use syn::{
     TypeParamBound, parse_quote,
 };
 
-/// Names that code everywhere takes for types and crates of the language.
+/// Names of types and crates that a generated type must not shadow.
 const HIDDEN_NAMES: [&str; 20] = [
     "bool", "char", "str", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
     "u64", "u128", "usize", "std", "core", "alloc",
@@ -49,7 +49,8 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
     let type_name = options.type_name.clone().unwrap_or_else(|| function.sig.ident.clone());
     let tool = tool(options, &mut function, None, &mut errors);
     if is_method || hides {
-        // Inside of an impl block neither a type nor a constant may be beside the method, and a type must not hide another.
+        // An impl block cannot contain a type next to the method, and a type must not shadow a name of the language, so
+        // nothing is generated.
         let errors = errors.finish();
         return quote!(#errors #function);
     }
@@ -85,7 +86,7 @@ pub(super) fn process(tokens: TokenStream, mut function: Function) -> TokenStrea
     }
 }
 
-/// Validates a function or method. Our attributes and the docs of parameters leave its signature.
+/// Validates a function or method. Removes the attributes of this crate and the docs of parameters from the signature.
 pub(super) fn tool(
     options: Options,
     function: &mut Function,
@@ -94,7 +95,7 @@ pub(super) fn tool(
 ) -> Tool {
     Ungroup.visit_signature_mut(&mut function.sig);
     check_signature(&function.sig, errors);
-    // The caller owns the arguments, and a method has its `&self` for being a method.
+    // These lints do not apply: a tool gets its arguments by value, and a method may have a `&self` that it does not use.
     function.attrs.push(parse_quote!(#[allow(
         clippy::needless_pass_by_value,
         clippy::unused_self,
@@ -138,7 +139,8 @@ pub(super) fn tool(
         let generics = receiver.as_ref().map(|receiver| &receiver.generics);
         let names: Vec<_> = generics.into_iter().flat_map(|generics| generics.type_params()).collect();
         let names: Vec<_> = names.iter().map(|parameter| &parameter.ident).collect();
-        // A block with parameters has one schema for all of them, and says nothing where that could differ.
+        // A generic block has one schema for all its types, so a result that depends on the type parameters gets no
+        // schema.
         !types::mentions(ty.to_token_stream(), &names)
             && (names.is_empty() || !types::contains_word(ty.to_token_stream(), &["Self"]))
     });
@@ -147,7 +149,7 @@ pub(super) fn tool(
     Tool { header, function, receiver, takes_self, params, execution, result, output }
 }
 
-/// The type of the result with its lifetimes taken out, where nothing in it is hidden.
+/// Returns the type of the result with `'static` lifetimes, if the type is written out: without `impl` and `dyn`.
 fn named_output(ty: &Type, sig: &Signature) -> Option<Type> {
     let declared: Vec<_> = sig.generics.lifetimes().map(|param| param.lifetime.clone()).collect();
     let mut ty = ty.clone();
@@ -156,7 +158,7 @@ fn named_output(ty: &Type, sig: &Signature) -> Option<Type> {
     (!hides && !matches!(ty, Type::Never(_))).then_some(ty)
 }
 
-/// Signatures that cannot be called on a model's behalf.
+/// Reports signatures of functions that a model cannot call.
 fn check_signature(sig: &Signature, errors: &mut Errors) {
     if let Safety::Unsafe(token) = &sig.safety {
         errors.at(token, "a model cannot promise what `unsafe` asks for: wrap the function in a safe one");
@@ -209,8 +211,8 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     }
 }
 
-/// Whether a type is spelled as one of these traits, or as a box of one, alone or as the value of a `Result`: as a result
-/// none of them can be written as JSON.
+/// Returns whether a type is written as one of these traits or a box of one, alone or in a `Result` or `Option`. Such
+/// results cannot be written as JSON.
 fn is_spelled(ty: &Type, names: &[&str]) -> bool {
     let is_named =
         |path: &Path| path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name));

@@ -1,4 +1,5 @@
-//! The item below `#[tool]`. Bodies stay tokens: a typo in one is the compiler's to report, at its place.
+//! Parses the item below `#[tool]`. Bodies stay tokens, so that the compiler reports errors in them at their
+//! position.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -18,11 +19,11 @@ pub(super) struct Function {
     pub(super) attrs: Vec<Attribute>,
     pub(super) vis: Visibility,
     pub(super) sig: Signature,
-    /// With its braces.
+    /// The body, with its braces.
     pub(super) body: TokenStream,
 }
 
-/// `impl Type { … }`
+/// An impl block: `impl Type { … }`.
 pub(super) struct Block {
     pub(super) attrs: Vec<Attribute>,
     pub(super) unsafety: Option<Token![unsafe]>,
@@ -80,7 +81,8 @@ impl Parse for Function {
     }
 }
 
-/// The braces of a body, also where a `block` fragment of `macro_rules!` hides them in an invisible group.
+/// Returns the braces of a body, even if they are in the invisible group of a `block` fragment of
+/// `macro_rules!`.
 fn braces(token: TokenTree) -> Option<Group> {
     let TokenTree::Group(group) = token else { return None };
     match group.delimiter() {

@@ -1,7 +1,8 @@
 //! `#[tool]`: parse the item, validate it into a model, expand the model.
 //!
-//! The user's item is emitted whatever happens, without our attributes. After a mistake the generated parts are
-//! stand-ins, so that one mistake is one message and `tools![…]` elsewhere stays quiet.
+//! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated
+//! parts are stand-ins, so that one mistake causes only one message, and `tools![…]` that use the item report
+//! none.
 
 mod approval;
 pub(crate) mod attr;
@@ -40,7 +41,8 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     }
 }
 
-/// Name and description, from the options or from the item, and what its docs say about arguments.
+/// Returns the name and the description, from the options or the item, and the entries about arguments in the
+/// item's docs.
 fn tool_header(
     options: Options,
     item: &Ident,
@@ -52,7 +54,7 @@ fn tool_header(
     let before = errors.len();
     let Docs { description, arguments } = doc::of_tool(attrs, options.doc, errors);
     let description = options.description.clone().or(description);
-    // A text that could not be read was complained about already.
+    // An invalid text was already reported.
     if description.is_none() && !options.described && options.doc != Doc::Nothing && errors.len() == before {
         errors.at(
             item,
@@ -65,17 +67,17 @@ fn tool_header(
     (ToolHeader { name, description, options }, arguments)
 }
 
-/// The `#[cfg]` of an item, for what is generated beside it.
+/// Returns the `#[cfg]` attributes of an item, which the generated items repeat.
 fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
     attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect()
 }
 
-/// Whether this is our own attribute, however its path is spelled.
+/// Returns whether this is `#[tool]`, by the last segment of its path.
 pub(crate) fn is_tool(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|segment| segment.ident == "tool")
 }
 
-/// A second `#[tool]` would define everything again.
+/// Reports and removes a second `#[tool]`, which would define everything again.
 fn refuse_second(attrs: &mut Vec<Attribute>, errors: &mut Errors) {
     for attr in attrs.iter().filter(|attr| is_tool(attr)) {
         errors.at(attr, "`#[tool]` is given twice: keep one");

@@ -12,25 +12,25 @@ pub(crate) struct Tool {
     /// The function to call.
     pub(crate) function: Ident,
     pub(crate) receiver: Option<Receiver>,
-    /// A method that takes `&self`; one that does not is a function of the type.
+    /// Whether the function is a method that takes `&self`. In an impl block, a function may have no `self`.
     pub(crate) takes_self: bool,
     pub(crate) params: Vec<Param>,
     pub(crate) execution: Execution,
-    /// Where the type of the result stands.
+    /// The span of the result type.
     pub(crate) result: Span,
-    /// The type of the result, where it has a name and stands for itself.
+    /// The type of the result, if it is written out and does not depend on type parameters.
     pub(crate) output: Option<Type>,
 }
 
 /// Name, description and options of a tool.
 pub(crate) struct ToolHeader {
     pub(crate) name: LitStr,
-    /// `None` where none is wanted.
+    /// `None` if the tool is to have no description.
     pub(crate) description: Option<Text>,
     pub(crate) options: Options,
 }
 
-/// `&self`: the type whose methods are tools.
+/// The type whose methods are tools, which tools take as `&self`.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) ty: TokenStream,
@@ -44,9 +44,9 @@ pub(crate) struct Receiver {
 pub(crate) enum Execution {
     /// An async function.
     Async,
-    /// A synchronous function where blocking does no harm.
+    /// A synchronous function that runs on a thread that may be blocked.
     Blocking,
-    /// A synchronous function in place.
+    /// A synchronous function that runs on the thread of the call.
     Inline,
 }
 
@@ -58,23 +58,25 @@ pub(crate) struct Param {
     pub(crate) ty: Type,
     /// The span of the type in the signature.
     pub(crate) span: Span,
-    /// `#[cfg]`, repeated wherever the parameter is.
+    /// The `#[cfg]` attributes, which are repeated wherever the parameter is used.
     pub(crate) cfgs: Vec<Attribute>,
     pub(crate) options: ArgOptions,
-    /// It has no name that a model could be shown, so it must be the whole argument object: why, and where it stands.
+    /// Set if the parameter has no name for the model, so that it must be the whole argument object: the advice otherwise, and the
+    /// span.
     pub(crate) nameless: Option<(&'static str, Span)>,
-    /// The alias of the answer whether its type is used, or a stand-in: the question is asked once, and not in each place of the type.
+    /// The alias of the type that chooses between the parameter's type and a stand-in, so that the compiler evaluates the choice only
+    /// once.
     pub(crate) own_type: Option<Ident>,
 }
 
-/// Where its value comes from, and how it is handed over.
+/// The source of a parameter's value, and how the function gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// `T`: an argument.
+    /// `T`: an argument, passed by value.
     Value,
-    /// `&str`, `&[T]`: an argument, lent.
+    /// `&str` or `&[T]`: an argument, passed by reference.
     Lent,
-    /// `&T`: from the context.
+    /// `&T`: state from the context.
     Injected,
 }
 

@@ -5,10 +5,10 @@ use proc_macro2::Ident;
 use syn::LitStr;
 use syn::ext::IdentExt;
 
-/// The longest name that every provider takes.
+/// Maximum length of a name that every provider accepts.
 const LONGEST: usize = 64;
 
-/// `HTTPServer` → `http_server`, `GetWeatherTool` → `get_weather_tool`.
+/// Converts a name to snake case: `HTTPServer` → `http_server`, `GetWeatherTool` → `get_weather_tool`.
 pub(crate) fn snake_case(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut out = String::with_capacity(name.len() + 4);
@@ -29,7 +29,7 @@ pub(crate) fn snake_case(name: &str) -> String {
     out
 }
 
-/// The name from `name = "…"`, else from the item, checked.
+/// Returns the name in `name = "…"`, or else the name of the item. Reports a name that tools cannot have.
 pub(crate) fn tool_name(given: Option<&LitStr>, item: &Ident, snake: bool, errors: &mut Errors) -> LitStr {
     let own = || {
         let name = item.unraw().to_string();

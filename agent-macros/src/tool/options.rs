@@ -1,7 +1,8 @@
-//! The options of `#[tool(…)]`, one row for each: its key, where it may stand, how its value is read, and what is emitted for it.
+//! The options of `#[tool(…)]`, one row for each: the key, the kinds of items that accept it, how its value is read, and the code
+//! that is emitted for it.
 //!
-//! A row that emits a setter of the library's `ToolOptions` is all that the macro knows about an option. The other rows change the
-//! expansion itself, and are read into [`Options`](super::attr::Options).
+//! Most options become calls of setters of the library's `ToolOptions`, and the macro knows nothing else about them. The other
+//! options change the expansion itself, and are read into [`Options`](super::attr::Options).
 
 use super::approval::Approval;
 use super::attr::{Doc, Options, ToolItem};
@@ -26,16 +27,16 @@ pub(super) struct OptionRow {
 
 /// How the value of an option is read.
 enum Read {
-    /// As a setting, for which a setter is emitted.
+    /// As a setting, for which the call of a setter is emitted.
     Setting(fn(&Entry, &mut Errors) -> Option<SettingValue>, Emit),
     /// Into the options that change the expansion.
     Expansion(fn(&mut Options, &Entry, &mut Errors)),
 }
 
-/// Writes the calls of setters for a value. `this` stands for `Self`.
+/// A function that returns the calls of setters for a setting. Its second argument replaces `Self`.
 type Emit = fn(&Setting, Option<&TokenStream>, &Private) -> TokenStream;
 
-/// A setting as written, its value checked.
+/// A setting, with a valid value.
 pub(super) struct Setting {
     pub(super) row: &'static OptionRow,
     pub(super) key: Ident,
@@ -48,18 +49,18 @@ pub(super) enum SettingValue {
     Text(LitStr),
     Word(&'static str),
     Count(Expr),
-    /// `None` for no limit.
+    /// A time limit; `None` for no limit.
     Timeout(Option<Duration>),
     Policy(Policy),
     /// JSON objects, as tokens of `json!`.
     Objects(Vec<TokenStream>),
     /// Keys and JSON, as tokens of `json!`.
     Pairs(Vec<(LitStr, TokenStream)>),
-    /// A path or a closure.
+    /// The path of a function, or a closure.
     Function(Expr),
 }
 
-/// Wherever one tool stands.
+/// All items that are a single tool.
 const TOOL: &[ToolItem] = &[Function, Method, Type];
 const EVERYWHERE: &[ToolItem] = &[Function, Method, Type, Block];
 const EFFECTS: &[&str] = &["pure", "idempotent", "once"];
@@ -81,7 +82,8 @@ const fn expansion(
     OptionRow { key, places, read: Read::Expansion(read) }
 }
 
-/// Setters are emitted in this order: hints before the effect, which takes precedence over their consequences.
+/// Setters are emitted in the order of these rows: hints come before the effect, so that the effect takes precedence over what
+/// hints imply.
 pub(super) const ROWS: &[OptionRow] = &[
     expansion("name", TOOL, |options, entry, errors| options.name = entry.text(errors)),
     expansion("description", TOOL, |options, entry, errors| {
@@ -182,7 +184,7 @@ impl OptionRow {
 }
 
 impl Setting {
-    /// Writes the calls of setters.
+    /// Returns the calls of setters for this setting.
     pub(super) fn emit(&self, this: Option<&TokenStream>, private: &Private) -> TokenStream {
         match self.row.read {
             Read::Setting(_, emit) => emit(self, this, private),
@@ -207,7 +209,7 @@ fn text(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     entry.some_text(errors).map(SettingValue::Text)
 }
 
-/// `prepare = rename_old_keys`
+/// Reads the path of a function or a closure: `prepare = rename_old_keys`.
 fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     match &entry.value {
         Value::Equals(expr) if matches!(bare(expr), Expr::Path(_) | Expr::Closure(_)) => {
@@ -222,7 +224,7 @@ fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     }
 }
 
-/// Calls the setter with the name of the option.
+/// Returns a call of the setter that has the name of the option, with the value.
 fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));
@@ -254,7 +256,7 @@ fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> Toke
     }
 }
 
-/// Calls the setter without a value, if the flag is set.
+/// Returns a call of the setter without a value, if the flag is set.
 fn set_if(setting: &Setting, _: Option<&TokenStream>, _: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     match setting.value {
@@ -263,7 +265,7 @@ fn set_if(setting: &Setting, _: Option<&TokenStream>, _: &Private) -> TokenStrea
     }
 }
 
-/// `doc = false`, `doc = "summary"`, `doc = "all"`
+/// Reads `doc = false`, `doc = "summary"` or `doc = "all"`.
 fn doc(entry: &Entry, errors: &mut Errors) -> Doc {
     match (entry.literal_bool(), entry.literal_text().as_deref()) {
         (Some(false), _) => return Doc::Nothing,
@@ -279,7 +281,7 @@ fn doc(entry: &Entry, errors: &mut Errors) -> Doc {
     Doc::default()
 }
 
-/// `timeout = "10s"`, `timeout = false`
+/// Reads `timeout = "10s"` or `timeout = false`.
 fn timeout(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     if entry.literal_bool() == Some(false) {
         return Some(SettingValue::Timeout(None));

@@ -1,4 +1,4 @@
-//! Parameters: argument or injected by their syntax, and nothing else by it.
+//! Reads the parameters of a function. Their syntax decides whether they are arguments or injected, and nothing else.
 
 use super::is_tool;
 use super::model::{Param, Pass};
@@ -20,8 +20,8 @@ const TAKEN_APART: &str = "the model sees the name of a parameter: write `name: 
                            `#[arg(name = \"…\")]` in front of the pattern; only a struct that derives `ToolArgs` is the \
                            whole argument object, which needs no name";
 
-/// Reads the parameters and takes our attributes and their docs out of the signature. `listed` is what the docs of the
-/// function say about them.
+/// Reads the parameters, and removes their docs and the attributes of this crate from the signature. `listed` has the
+/// entries about parameters in the function's docs.
 pub(super) fn take(
     sig: &mut Signature,
     listed: &[(String, String)],
@@ -37,7 +37,7 @@ pub(super) fn take(
         typed.enumerate().filter_map(|(n, param)| one(n, param, &declared, errors)).collect();
     let before = errors.len();
     describe(sig, &mut params, listed, errors);
-    // One that is the whole argument object needs no name.
+    // A parameter that is the whole argument object needs no name, which is possible only if it is the only argument.
     if params.iter().filter(|param| param.is_argument()).count() > 1 {
         for param in &mut params {
             if let Some((advice, at)) = param.nameless.take() {
@@ -60,7 +60,7 @@ pub(super) fn take(
         let own = || LitStr::new(&param.ident.unraw().to_string(), param.ident.span());
         (param.options.flatten.is_none()).then(|| param.options.rename.clone().unwrap_or_else(own))
     };
-    // Parameters under `#[cfg]` may replace each other.
+    // Parameters with `#[cfg]` are left out, because they may replace each other.
     let names: Vec<_> = params
         .iter()
         .filter(|param| param.is_argument() && param.cfgs.is_empty())
@@ -70,7 +70,7 @@ pub(super) fn take(
     params
 }
 
-/// Whether a lone parameter may be the whole argument object, whose fields have docs of their own.
+/// Returns whether the only argument may be the whole argument object, whose fields have their own docs.
 fn may_be_whole(param: &Param, all: &[Param]) -> bool {
     param.pass == Pass::Value
         && param.options.nested.is_none()
@@ -80,7 +80,7 @@ fn may_be_whole(param: &Param, all: &[Param]) -> bool {
         }) && path.path.segments.last().is_some_and(|last| last.arguments.is_empty()))
 }
 
-/// Hands each parameter what the docs of the function say about it.
+/// Gives each parameter its entry in the docs of the function. Reports entries for parameters that do not exist.
 fn describe(sig: &Signature, params: &mut [Param], listed: &[(String, String)], errors: &mut Errors) {
     let names: Vec<String> = sig
         .inputs
@@ -138,7 +138,7 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     let cfgs = param.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).cloned().collect();
     let options = parse(&ours, ArgItem::Parameter, errors);
     let passed = passed(&param.ty, errors);
-    // A parameter whose type is refused may still lack a name.
+    // The name is checked even if the type is refused, so that both mistakes are reported.
     let mut nameless = None;
     let ident = match &passed {
         Some((Pass::Injected, _)) => Some(hidden("injected")),
@@ -166,7 +166,7 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     Some(Param { ident: ident?, pass, ty, span, cfgs, options, nameless, own_type: None })
 }
 
-/// The one identifier that an argument is known by.
+/// Returns the identifier of an argument.
 fn named(
     n: usize,
     pat: &Pat,
@@ -177,7 +177,8 @@ fn named(
     match pat {
         Pat::Ident(pat) if pat.subpat.is_none() && pat.by_ref.is_none() => {
             if pat.ident.to_string().starts_with('_') && !renamed {
-                // An argument that is not used yet: the underscore is for the compiler, not for the model.
+                // The underscore of an unused argument is only for the compiler, so the model sees the name without
+                // it.
                 let stripped = bare_name(&pat.ident);
                 if stripped.is_none() {
                     errors.at(
@@ -195,7 +196,8 @@ fn named(
         | Pat::TupleStruct(_)
         | Pat::Ident(_)
         | Pat::Slice(_) => {
-            // Named by an option, or perhaps the whole argument object: then its name does not matter.
+            // A pattern needs no name if an option names the argument, or if the argument is the whole object, which
+            // is checked later.
             if !renamed {
                 let advice = if matches!(pat, Pat::Wild(_)) { NAMELESS } else { TAKEN_APART };
                 *nameless = Some((advice, types::span(pat)));
@@ -209,7 +211,7 @@ fn named(
     }
 }
 
-/// The name without leading underscores, if that is one.
+/// Returns the name without leading underscores, if the rest is an identifier.
 fn bare_name(ident: &syn::Ident) -> Option<syn::Ident> {
     let name = ident.to_string();
     let name = name.trim_start_matches('_');
@@ -220,7 +222,8 @@ fn bare_name(ident: &syn::Ident) -> Option<syn::Ident> {
     Some(bare)
 }
 
-/// By value, or what kind of reference; with the type that is made or looked up.
+/// Returns how a parameter of this type is passed, and the owned type of the argument or the type of the injected
+/// state.
 fn passed(ty: &Type, errors: &mut Errors) -> Option<(Pass, Type)> {
     match bare(ty) {
         Type::Reference(reference) => by_reference(reference, errors),
@@ -298,7 +301,7 @@ fn by_reference(reference: &TypeReference, errors: &mut Errors) -> Option<(Pass,
     }
 }
 
-/// Without parentheses and the invisible groups of `macro_rules`.
+/// Removes parentheses, and the invisible groups around fragments of `macro_rules!`.
 fn bare(ty: &Type) -> &Type {
     let mut ty = ty;
     loop {
@@ -310,7 +313,7 @@ fn bare(ty: &Type) -> &Type {
     }
 }
 
-/// Injected parameters are not the model's business.
+/// Reports `#[arg(…)]` on an injected parameter, because the model never sees it.
 fn injected(ours: &[Attribute], ty: &Type, errors: &mut Errors) {
     if let Some(attr) = ours.iter().find(|attr| attr.path().is_ident("arg")) {
         let by_value = owned(ty).map(|ty| pretty(&ty)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! `#[tool]` on a struct, whose fields are the arguments, or on an enum, whose variants are actions. `RunTool` is the
-//! body.
+//! `#[tool]` on a struct, whose fields are the arguments, or on an enum, whose variants are actions. The body is the
+//! impl of `RunTool`.
 
 use super::approval::Approval;
 use super::attr::{Options, ToolItem};
@@ -53,7 +53,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
     let rule = approval::of_type(header.options.approval.as_ref(), &name, &private);
     let (rule_helper, rule) = (rule.helper, rule.whole);
     let there = private.at(at);
-    // Of an enum, its plan knows.
+    // Asserts that a struct is the whole argument object. For an enum, the plan checks this.
     let object = (!is_enum).then(
         || quote_spanned!(at=> const _: () = #there::whole_object(<#name as #there::ToolArgs>::OBJECT);),
     );
@@ -69,7 +69,7 @@ pub(super) fn process(tokens: TokenStream, input: &DeriveInput) -> TokenStream {
             #private::Box::pin(async move { #converted })
         })
     };
-    // After a mistake nothing is derived either: the derive would repeat what is wrong with the fields.
+    // After a mistake, nothing is derived, because the derive would report mistakes in the fields again.
     let failed = !errors.is_empty();
     let derive = (!failed && !derives_args(&input)).then(|| {
         let krate = krate.map(|path| quote!(#[arg(crate = #path)]));
@@ -125,7 +125,7 @@ fn check(input: &DeriveInput, options: &Options, errors: &mut Errors) {
     }
 }
 
-/// The variants of an enum that is a tool.
+/// Checks the variants of an enum that is a tool.
 fn check_actions(data: &DataEnum, input: &DeriveInput, errors: &mut Errors) {
     if data.variants.is_empty() {
         errors.at(&input.ident, "each variant is an action of the tool: write at least one");
@@ -144,7 +144,7 @@ fn check_actions(data: &DataEnum, input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// An action is identified by its name under `action`, unless serde's attributes set another form.
+/// Makes `action` the key that contains the name of the action, unless serde's attributes set another form.
 fn tag(attrs: &mut Vec<Attribute>) {
     let serde = Serde::of(attrs);
     let (tagged, renamed) =
@@ -157,7 +157,7 @@ fn tag(attrs: &mut Vec<Attribute>) {
     }
 }
 
-/// Whether the user derives `ToolArgs` below `#[tool]`.
+/// Returns whether the user derives `ToolArgs` below `#[tool]`.
 fn derives_args(input: &DeriveInput) -> bool {
     let derives = input.attrs.iter().filter(|attr| attr.path().is_ident("derive"));
     derives.into_iter().any(|attr| {
@@ -169,9 +169,9 @@ fn derives_args(input: &DeriveInput) -> bool {
     })
 }
 
-/// Takes away the attributes that need our derive.
+/// Removes the attributes that only exist with the derive of `ToolArgs`.
 fn strip(input: &mut DeriveInput) {
-    // Another derive may still want those of validators.
+    // The attributes of validators stay if another derive may need them.
     let alone = !input.attrs.iter().any(|attr| {
         attr.path().is_ident("derive") && attr.to_token_stream().to_string().contains("Validate")
     });

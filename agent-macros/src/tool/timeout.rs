@@ -1,10 +1,10 @@
-//! `timeout = "10s"`.
+//! Parses the time in `timeout = "10s"`.
 
 use std::time::Duration;
 
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-/// A whole number and a unit: `250ms`, `10s`, `5m`, `1h`.
+/// Parses a whole number with a unit: `250ms`, `10s`, `5m` or `1h`.
 pub(crate) fn parse(text: &str) -> Result<Duration, &'static str> {
     const SYNTAX: &str =
         "write a whole number and a unit, one of `ms`, `s`, `m` and `h`: `timeout = \"10s\"`";

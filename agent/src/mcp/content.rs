@@ -30,7 +30,7 @@ mod outgoing {
             }
             Content::ResourceLink(link) => ContentBlock::resource_link(resource(link)),
             Content::Thinking { .. } => return None,
-            // Items of a model in the result of a tool are data.
+            // Parts that only a model produces are sent as JSON text.
             Content::ToolCall(_) | Content::ProviderTool(_) | Content::Opaque(_) | Content::Unknown(_) => {
                 ContentBlock::text(serde_json::to_string(part).ok()?)
             }

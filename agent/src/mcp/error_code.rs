@@ -19,7 +19,7 @@ pub enum ErrorCode {
     ParseError = -32700,
     /// The JSON is not a message of the protocol.
     InvalidRequest = -32600,
-    /// There is no such method.
+    /// The method does not exist.
     MethodNotFound = -32601,
     /// The parameters cannot be read, or name an unknown tool.
     InvalidParams = -32602,
@@ -31,9 +31,9 @@ pub enum ErrorCode {
     NotFound = -32001,
     /// The token is missing or invalid.
     Unauthorized = -32002,
-    /// The caller may not do this.
+    /// The caller is not allowed to make this request.
     Forbidden = -32003,
-    /// There is no such resource.
+    /// The resource does not exist.
     ResourceNotFound = -32004,
     /// The client sent too many requests.
     RateLimited = -32005,

@@ -1,14 +1,14 @@
 //! The structured results of tools: their check against the announced output schema, and the wrapping of values that are not objects.
 //!
-//! In the older versions of the protocol, a structured result is an object. Therefore FastMCP wraps every other value in an object with the
-//! member `result`, and marks the schema and the result. This module writes and reads the same form.
+//! In the older versions of the protocol, a structured result is an object. FastMCP therefore wraps every other value in an object with the
+//! member `result`, and marks the schema and the result. This module writes and reads wrapped results in that form.
 
 use crate::args::{CoercionPolicy, Plan, PlanOptions, SchemaError, UnknownKeys};
 use serde_json::{Map, Value, json};
 
 /// The mark of FastMCP on a schema.
 const MARK: &str = "x-fastmcp-wrap-result";
-/// The member with the value.
+/// The member of a wrapping object that contains the value.
 const RESULT: &str = "result";
 /// The keywords with the definitions of a schema.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 16;
 /// Checks structured results, without coercion.
 #[derive(Clone)]
 pub(super) struct OutputCheck {
-    /// Describes an object. Other values are wrapped before the check.
+    /// The plan of the structured result, which is an object. Values that are not objects are wrapped before the check.
     plan: Plan,
     is_wrapped: bool,
 }
@@ -31,7 +31,7 @@ impl OutputCheck {
         Ok(Self { plan, is_wrapped: wrapper.is_some() })
     }
 
-    /// Returns whether the results are wrapped, because some are not objects.
+    /// Returns whether the results are wrapped, because the schema allows values that are not objects.
     #[cfg(feature = "mcp-server")]
     pub(super) fn is_wrapped(&self) -> bool {
         self.is_wrapped
@@ -77,7 +77,7 @@ pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     Some(wrapper)
 }
 
-/// Returns the value, wrapped in an object.
+/// Wraps a value in an object.
 pub(super) fn wrapped(value: &Value) -> Value {
     json!({RESULT: value})
 }
@@ -88,7 +88,7 @@ pub(super) fn mark() -> (String, Value) {
     ("fastmcp".to_owned(), json!({"wrap_result": true}))
 }
 
-/// Returns the schema of the value, if the schema is marked as that of a wrapping object.
+/// Returns the schema of the value within a wrapping object, if the schema has the mark of FastMCP.
 #[cfg(feature = "mcp-client")]
 pub(super) fn unwrapped_schema(schema: &Value) -> Option<Value> {
     schema.get(MARK).filter(|mark| **mark == true)?;
@@ -143,7 +143,7 @@ fn has_other_values(schema: &Value, root: &Value, deepest: usize) -> bool {
         || schema.get("enum").and_then(Value::as_array).is_some_and(|values| values.iter().any(is_other))
 }
 
-/// Replaces each reference for which `moved` returns a new one.
+/// Replaces each reference for which `moved` returns a new reference.
 fn move_references(schema: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
     match schema {
         Value::Object(members) => {

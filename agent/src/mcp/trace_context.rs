@@ -1,4 +1,4 @@
-//! The trace that a call belongs to, as it travels in `_meta`.
+//! The trace context of a call, which `_meta` carries.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use rmcp::model::MetaObject;
 #[cfg(feature = "mcp-client")]
 use rmcp::model::RequestMetaObject;
 
-/// The maximum lengths of `tracestate` and `baggage`, in bytes: what W3C asks every party to pass on.
+/// The maximum lengths of `tracestate` and `baggage`, in bytes: the lengths that W3C requires every party to
+/// pass on.
 const MAX_STATE: usize = 512;
 const MAX_BAGGAGE: usize = 8_192;
 
@@ -16,7 +17,8 @@ const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
 
-/// Reads the context of a request. Malformed values are left out; `None` without a valid `traceparent`.
+/// Reads the context of a request. Malformed values are left out. Returns `None` without a valid
+/// `traceparent`.
 #[cfg(feature = "mcp-server")]
 pub(super) fn read(meta: &MetaObject) -> Option<HashMap<String, String>> {
     checked(meta.get_traceparent(), meta.get_tracestate(), meta.get_baggage())

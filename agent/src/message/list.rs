@@ -35,6 +35,10 @@ pub struct MessageList {
 
 /// Messages that are only appended to, so that two looks at the same number begin with the same messages.
 struct NumberedMessages {
+    #[cfg_attr(
+        not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
+        allow(dead_code, reason = "only the protocols of providers keep texts")
+    )]
     number: u64,
     messages: Vec<Arc<Message>>,
 }
@@ -79,6 +83,10 @@ impl MessageList {
     }
 
     /// Returns a number that stays the same while messages are appended. Two lists with one number begin with the same messages.
+    #[cfg_attr(
+        not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
+        allow(dead_code, reason = "only the protocols of providers keep texts")
+    )]
     pub(crate) fn number(&self) -> u64 {
         self.messages.number
     }

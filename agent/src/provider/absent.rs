@@ -1,9 +1,9 @@
-//! The `agent::model` of builds without a provider: its error names the missing feature.
+//! Replaces `agent::model` in builds without a provider. Its error names the missing feature.
 
 use super::BuildModelError;
 use crate::model::{Model, ModelRequest, ModelStream, StepCx};
 
-/// The model of builds without a provider. It has no values.
+/// The model type of builds without a provider. It has no values, because no model can be made.
 #[derive(Clone, Debug)]
 pub(crate) enum NoModel {}
 

@@ -1,4 +1,4 @@
-//! Bodies of requests, as text in segments that requests of one conversation share.
+//! The bodies of requests: JSON text in segments. Requests of one conversation share segments.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -61,7 +61,7 @@ impl PartialEq for RequestBody {
 #[derive(Default)]
 pub(super) struct BodyFields {
     fields: JsonObject,
-    /// The lists, by their keys; their place among the fields is taken by null.
+    /// The lists, by their keys. In `fields`, a null marks the position of each list.
     lists: Vec<(&'static str, Vec<TextSegment>)>,
 }
 
@@ -88,7 +88,7 @@ impl BodyFields {
         merge_options(&mut self.fields, options);
     }
 
-    /// Removes the lists that the options replace or remove.
+    /// Forgets the lists whose keys the caller's options replaced or removed.
     fn remove_replaced(&mut self, options: Option<&Value>) {
         let Some(options) = options else { return };
         self.lists.retain(|(key, _)| options.get(*key).is_none() && !is_null(options, key));
@@ -158,7 +158,7 @@ pub(super) fn write_text(out: &mut String, text: &str) {
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 16;
     let is_escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    // Without an early end, the comparisons of a block are done together.
+    // Compares all bytes of a block without stopping early, so that the compiler can compare them at once.
     let has_none = |block: &&[u8]| !block.iter().fold(false, |found, byte| found | is_escaped(byte));
     let plain = bytes.chunks_exact(BLOCK).take_while(has_none).count() * BLOCK;
     let rest = bytes.get(plain..).unwrap_or_default();
@@ -173,7 +173,7 @@ pub(super) fn write_lines(out: &mut String, prefix: &str, lines: &[&str]) {
     }
 }
 
-/// Writes a list of tools: first those that are text, then those that are values.
+/// Writes a list of tools: first the tools that are already text, then the tools that are values.
 pub(super) fn tool_list(texts: &[Arc<str>], values: &[Value]) -> Vec<TextSegment> {
     let length: usize = texts.iter().map(|text| text.len() + 1).sum();
     let mut list = String::with_capacity(length);

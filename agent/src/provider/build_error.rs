@@ -19,10 +19,10 @@ pub enum BuildModelError {
     #[error("{message}")]
     #[non_exhaustive]
     Unknown {
-        /// What is wrong, the known providers, and a similar name, if there is one.
+        /// The fault, the known providers, and a similar name, if there is one.
         message: String,
     },
-    /// No key was set, and the environment variable has none.
+    /// No key was set, and the environment variable is empty or unset.
     #[error("`{provider}` needs a key: give one to the builder, or set {variable}")]
     #[non_exhaustive]
     NoKey {

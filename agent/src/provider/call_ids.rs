@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::message::{AssistantMessage, Message, MessageList};
 
-/// The ids that a request uses for calls and their results. An id always maps to the same id, and two ids never map to one.
+/// The ids that a request uses for calls and their results. An id always maps to the same id, and different ids map to different ids.
 ///
-/// They are assigned in the order of the conversation, so that they stay the same while the conversation grows.
+/// The ids are assigned in the order of the conversation, so that they do not change while the conversation grows.
 pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
@@ -28,7 +28,7 @@ impl CallIds {
         self.changed.is_empty()
     }
 
-    /// Returns whether the provider accepts the ids of these messages as they are. Ids that all are accepted need no assignment.
+    /// Returns whether the provider accepts the ids of these messages as they are. If so, no ids need to be assigned.
     pub(super) fn are_fine(
         messages: &[Arc<Message>],
         is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
@@ -40,8 +40,8 @@ impl CallIds {
         })
     }
 
-    /// Assigns the ids of a conversation. `fit` returns the id to use for an id, which is the id itself if the provider accepts it. Its
-    /// arguments are the id, the reply that has the call, and how many candidates were taken before.
+    /// Assigns the ids of a conversation. `fit` proposes an id that the provider accepts: the original id, if possible. The arguments
+    /// of `fit` are the original id, the reply that made the call, and the number of proposals that were already in use.
     pub(super) fn new(
         messages: &MessageList,
         fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(unique.len(), ids.len(), "{found:?}");
         assert_eq!(sent.get("unknown"), "unknown");
 
-        // Fewer ids than calls: no endless search.
+        // If `fit` proposes fewer ids than there are calls, the search still ends.
         let many: Vec<_> = (0..40).map(|n| Part::tool_call(format!("id{n}"), "f", "{}")).collect();
         let few =
             CallIds::new(&[Message::assistant(many)].into_iter().collect(), |id, _, n| digest(id, n, 1));

@@ -79,7 +79,7 @@ pub struct Prices {
 /// A surcharge for long requests, which applies to the request and the reply as a whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LongRequest {
-    /// A request is long if it has more tokens than this, including those from the cache.
+    /// A request is long if it has more tokens than this limit, cached tokens included.
     above: u64,
     /// Factor for the prices of the request's tokens, including reads from and writes to the cache.
     input_factor: f64,
@@ -206,7 +206,7 @@ const ROWS: &[Row] = &[
     ("openai", "gpt-5", 400_000, 128_000, reading(1.25, 10.0, 0.125)),
     ("openai", "gpt-4.1-mini", 1_047_576, 32_768, reading(0.4, 1.6, 0.1)),
     ("openai", "gpt-4.1", 1_047_576, 32_768, reading(2.0, 8.0, 0.5)),
-    // Its first snapshot, `-2024-05-13`, cost more and wrote shorter replies.
+    // The first snapshot of gpt-4o, `-2024-05-13`, cost more and wrote shorter replies.
     ("openai", "gpt-4o-2024-05-13", 128_000, 4096, Prices::new(5.0, 15.0)),
     ("openai", "gpt-4o-mini", 128_000, 16_384, reading(0.15, 0.6, 0.075)),
     ("openai", "gpt-4o", 128_000, 16_384, reading(2.5, 10.0, 1.25)),
@@ -241,13 +241,13 @@ const ROWS: &[Row] = &[
 ];
 
 fn row(provider: &str, model: &str) -> Option<&'static Row> {
-    // Two protocols of one provider have the same models.
+    // A provider has the same models in all its protocols.
     let provider = provider.strip_suffix("-responses").unwrap_or(provider);
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Whether a model belongs to a family: its name is the family's, or continues with the date or number of a snapshot. A single
-/// digit is another version, of which nothing is known.
+/// Returns whether a model belongs to a family: its name is the family's, or the family's with the date or number of a snapshot.
+/// A single digit after the family's name is another version, whose facts are unknown.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
         let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {
@@ -278,7 +278,7 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
     })
 }
 
-/// Returns the provider of a model that is named without one.
+/// Returns the provider of a model whose name does not contain the provider.
 #[cfg(feature = "http")]
 pub(super) fn provider_of(model: &str) -> Option<&'static str> {
     let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!((cost.cache_read, cost.cache_write, cost.output), (0.05, 0.4, 8.0));
     }
 
-    /// A row that an earlier one hides is never found, and an impossible price is a typing error.
+    /// Each row must be found, so no earlier row may hide it, and its numbers must be plausible, which finds typing errors.
     #[test]
     fn every_row_is_found_and_says_what_can_be() {
         for (provider, family, window, longest, prices) in ROWS {

@@ -1,4 +1,4 @@
-//! Error handling that all providers share.
+//! Converts the errors of all providers: reports in bodies, statuses and headers become a [`ModelError`].
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -23,7 +23,8 @@ pub(super) struct ErrorReport {
     pub(super) request_id: Option<String>,
 }
 
-/// Reads the report in the body of a provider's error: the part of error handling that differs between providers.
+/// A function that reads the report in the body of a provider's error. Only this part of error handling differs between
+/// providers.
 pub(super) type ReadReport = fn(&Value) -> ErrorReport;
 
 /// Converts a response with an error status.
@@ -50,7 +51,8 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// Combines the reported kind and the status. The status takes precedence over words that some servers use for all errors.
+/// Combines the reported kind and the status. The status takes precedence over the kinds that some servers report for every
+/// error.
 fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
@@ -89,7 +91,8 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
         Some("false") => Some(false),
         _ => None,
     };
-    // Otherwise the status decides, whatever the kind: timeouts, conflicts, rate limits and server errors may be retried.
+    // If neither the header nor the report decides, the status does, whatever the kind: timeouts, conflicts, rate limits and
+    // server errors may be retried.
     let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
     match by_header.or(report.retryable).or(by_status) {
         Some(retryable) => error.with_retryable(retryable),
@@ -153,7 +156,7 @@ pub(super) fn from_text(text: &str) -> ModelError {
     from_event(report, &Value::String(text.to_owned()))
 }
 
-/// The headers that identify a request, those of the providers first.
+/// The headers that identify a request. Headers of providers come before generic ones.
 const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 
@@ -205,7 +208,7 @@ fn retry_after(response: &HttpResponse<'_>, now: SystemTime) -> Option<Duration>
     })
 }
 
-/// Creates the error for a body that is not a reply, whether it is JSON or not.
+/// Creates the error for a body that is not a reply.
 pub(super) fn not_a_reply(body: &[u8], why: &str) -> ModelError {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();

@@ -1,8 +1,8 @@
-//! The frequent events of streams, read without values in between: deltas of texts, thoughts and arguments.
+//! Reads the frequent events of streams, which are deltas of texts, thoughts and arguments, without building a JSON value.
 //!
-//! A decoder reads such an event as a borrowed type that refuses unknown fields and fields of other types. Everything that it refuses is read
-//! as a [`Value`](serde_json::Value), so nothing is lost, and what is malformed fails as it always does. No field is skipped: a skipped
-//! value is not checked as strictly as one that is read.
+//! A decoder reads such an event as a borrowed type that refuses unknown fields and fields of other types. An event that this type refuses
+//! is read as a [`Value`](serde_json::Value), so nothing is lost, and malformed JSON fails with the usual error. No field is skipped,
+//! because `serde_json` checks skipped values less strictly than values that it reads.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -62,7 +62,7 @@ pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
     text.is_some_and(|text| !text.as_str().is_empty())
 }
 
-/// Reads an event as one of the frequent ones. Returns `None` if it is another one.
+/// Reads a frequent event. Returns `None` for every other event.
 pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     if event.is_lossy || event.event == "error" || generalizes() {
         return None;
@@ -70,7 +70,8 @@ pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     serde_json::from_str::<Object<T>>(event.data).ok().map(|object| object.0)
 }
 
-/// Returns whether a value can be read from JSON text that was only skipped: it has few levels, small whole numbers and no escapes.
+/// Returns whether JSON text that was skipped, and so not fully checked, can be parsed later without an error: it has few levels, small
+/// whole numbers and no escapes.
 pub(super) fn is_simple_json(text: &str) -> bool {
     const MAX_DEPTH: usize = 8;
     const MAX_DIGITS: usize = 15;
@@ -81,7 +82,7 @@ pub(super) fn is_simple_json(text: &str) -> bool {
     let (mut depth, mut begin, mut in_text) = (0_usize, 0, false);
     for end in memchr::memchr_iter(b'"', bytes).chain([bytes.len()]) {
         let mut digits = 0;
-        // Without escapes, every second piece between quotes is a text.
+        // Quotes are never escaped here, so every second piece between them is a text.
         for byte in bytes.get(begin..end).filter(|_| !in_text).unwrap_or_default() {
             match byte {
                 b'0'..=b'9' => {
@@ -111,7 +112,7 @@ pub(super) fn is_simple_json(text: &str) -> bool {
 
 #[cfg(test)]
 thread_local! {
-    /// Set by tests that compare the frequent events with the general reading.
+    /// Set by tests that compare both ways of reading an event: it disables the reading of frequent events.
     pub(super) static GENERAL_ONLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 

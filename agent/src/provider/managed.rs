@@ -99,7 +99,7 @@ impl<'a> ManagedCall<'a> {
     }
 }
 
-/// Returns whether a result belongs to a call. Without ids, a result follows its call.
+/// Returns whether a result belongs to a call. Without ids, a result belongs to the call directly before it.
 fn is_result_of(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }

@@ -1,4 +1,5 @@
-//! The media types that protocols accept. A part of another type is refused before the request, and never sent under a wrong name.
+//! The media types that protocols accept. A part of another type is refused before the request is sent, and is never sent under a
+//! wrong type.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -57,8 +58,8 @@ impl fmt::Display for UnsupportedPart {
     }
 }
 
-/// Replaces the parts of a result that the protocol does not accept by descriptions. An error would end every further run of the
-/// conversation.
+/// Replaces the parts of a result that the protocol does not accept by descriptions. Refusing the request instead would make the
+/// conversation unusable.
 pub(super) fn describe_unsupported<'p, W>(
     parts: &'p [Part],
     protocol: &str,
@@ -100,7 +101,7 @@ pub(super) fn media_type(media: &Media) -> Option<String> {
 /// Returns the media with the usual spelling of their type. Media at the provider or at a URL may have no type.
 ///
 /// # Errors
-/// Fails when the type is none of `takes`, which may end in `/*`.
+/// Fails when the type is not in `takes`. An entry of `takes` may end in `/*`.
 pub(super) fn check_media<'m>(
     media: &'m Media,
     what: &'static str,

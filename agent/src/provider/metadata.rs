@@ -1,4 +1,4 @@
-//! Sends or refuses the metadata of a request. Nothing of it is dropped.
+//! Sends the metadata of a request, or refuses the request. No metadata is dropped silently.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 

@@ -68,8 +68,8 @@ pub(super) fn cost(usage: &Value) -> Option<Cost> {
     Some(Cost { total, ..Cost::default() })
 }
 
-/// The origin of JSON: a request that will be encoded again, or a reply. In a request, empty provider data has a meaning, too: the
-/// part was in a list, and not a plain string.
+/// The origin of JSON: a request that will be encoded again, or a reply. In a request, even empty provider data has a meaning: the
+/// part was an item of a list, not a plain string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonSource {
     Reply,
@@ -98,7 +98,7 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
-/// The key of provider data that marks a message of the assistant with which a request began.
+/// The key in the provider data of an assistant message that marks it as the first message of a request.
 const FIRST: &str = "first";
 
 /// Records that a request begins with the assistant, so that it is written back unchanged.
@@ -120,8 +120,8 @@ pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool
     data.is_some_and(|data| data.get(FIRST).is_some())
 }
 
-/// Sets the protocol, and the model if it is known, of messages that were read from a request. Another protocol of the same
-/// provider must not get their state.
+/// Sets the protocol, and the model if it is known, of messages that were read from a request. Both are set, because another
+/// protocol of the same provider must not get the state of these messages.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
     fn data(data: &mut Option<Box<ProviderData>>, api: &str) {
         if let Some(data) = data {
@@ -203,8 +203,8 @@ pub(super) fn media_from_url(url: &str) -> Media {
 /// The option that lists the keys to send as null.
 const NULLS: &str = "$null";
 
-/// Adds the caller's options for this provider to a body; they replace existing keys. A null removes an existing key. It is sent
-/// if the key does not exist, or if `$null` lists it.
+/// Adds the caller's options for this provider to a body; they replace existing keys. A null removes an existing key; if the key
+/// does not exist, or `$null` lists it, the null itself is sent.
 pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
@@ -227,7 +227,7 @@ fn set_nulls(body: &mut JsonObject, options: &JsonObject) {
     }
 }
 
-/// Records that a key is null where another value would be written.
+/// Records that a key is to be sent as null, although the encoder writes another value.
 fn record_null(options: &mut JsonObject, key: &str) {
     match options.get_mut(NULLS) {
         Some(Value::Array(nulls)) => nulls.push(key.into()),
@@ -237,8 +237,8 @@ fn record_null(options: &mut JsonObject, key: &str) {
     }
 }
 
-/// Returns the options that turn `encoded` into `given`, key by key. The key of the messages is never included: messages have a
-/// neutral form, or are lost.
+/// Returns the options that turn `encoded` into `given`, key by key. The key of the messages (`messages`) is never included, because
+/// messages are only kept in their neutral form.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {

@@ -1,4 +1,4 @@
-//! Lists of prices: those that are built in, and those of an application.
+//! Lists of prices: an application's, read from a text or a file, and the built-in ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::facts::Prices;
 use crate::parse_error::ParseError;
 
-/// The form of models.dev: providers by their ids.
+/// A provider in the form of models.dev.
 #[derive(Deserialize)]
 struct ProviderPrices {
     #[serde(default)]
@@ -22,9 +22,9 @@ struct ModelPrices {
 }
 
 impl Prices {
-    /// Reads the prices of models from a text in the form of [models.dev](https://models.dev/api.json): providers by their ids, each with
-    /// `models` by theirs, each with a `cost` of `input`, `output`, `cache_read` and `cache_write`, in dollars for a million tokens. Other fields
-    /// are ignored, and so are models without a cost. The keys of the result are `provider/model`, for
+    /// Reads the prices of models from a text in the form of [models.dev](https://models.dev/api.json): an object of providers by id, each
+    /// with an object `models` by id, each model with a `cost` of `input`, `output`, `cache_read` and `cache_write`, in dollars for a
+    /// million tokens. Other fields are ignored, and so are models without a cost. The keys of the result are `provider/model`, for
     /// [`AssistantBuilder::prices`](crate::AssistantBuilder::prices).
     ///
     /// ```
@@ -41,7 +41,7 @@ impl Prices {
     /// ```
     ///
     /// # Errors
-    /// The text has another form, or a price is not a number from zero on. The error names its entry.
+    /// The text has another form, or a price is negative or not a number. The error names the entry.
     pub fn from_json(text: &str) -> Result<BTreeMap<String, Self>, ParseError> {
         let providers: BTreeMap<String, ProviderPrices> = serde_json::from_str(text)
             .map_err(|error| ParseError::new(format!("the text is not a list of prices: {error}")))?;
@@ -90,7 +90,7 @@ impl Prices {
     }
 }
 
-/// The prices that an application gives, before those that are built in.
+/// The prices of models. Prices from the application take precedence over the built-in ones.
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownPrices {
@@ -104,7 +104,7 @@ impl KnownPrices {
         self.given(model).or_else(|| super::facts::known_prices(model))
     }
 
-    /// Returns the prices that the application gives. Two protocols of one provider have the same.
+    /// Returns the price of a model from the application. A provider has the same prices in all its protocols.
     pub(crate) fn given(&self, model: &str) -> Option<Prices> {
         let base = || {
             let (provider, model) = model.split_once('/')?;

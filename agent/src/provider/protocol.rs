@@ -29,7 +29,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for a request that the protocol cannot express.
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError>;
 
-    /// Returns the capabilities of a model, as far as its name tells. The default is that of [`Capabilities`].
+    /// Returns the capabilities of a model, as far as its name tells. By default, `Capabilities::default()`.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -44,8 +44,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Capabilities::default()
     }
 
-    /// Encodes the request that asks how many input tokens `request` has, and returns it with the JSON pointer of that number in the
-    /// answer. `None` if the provider has no endpoint for that, which is the default.
+    /// Encodes the HTTP request that counts the input tokens of `request`. Returns it with the JSON Pointer to the number in the answer, or
+    /// `None` if the provider has no endpoint for counting, which is the default.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -62,7 +62,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// ```
     ///
     /// # Errors
-    /// Those of [`encode`](Self::encode).
+    /// Fails when [`encode`](Self::encode) does.
     fn encode_count(
         &self,
         model: &ModelInfo,
@@ -90,7 +90,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Dialect::Plain
     }
 
-    /// Converts a response with an error status to an error. The names of headers are in lower case. The default uses the status and the usual headers, and keeps the body.
+    /// Converts a response with an error status to an error. The names in `headers` are in lower case. By default, the error is made from
+    /// the status and the usual headers, and keeps the body.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -106,7 +107,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         failure::from_response(&HttpResponse::new(status, headers, body), failure::ErrorReport::default())
     }
 
-    /// Returns the header that carries a key, and its value. By default it is a bearer token.
+    /// Returns the header that carries a key, and its value. By default the header is `Authorization` with a bearer token.
     ///
     /// ```
     /// # #[cfg(feature = "gemini")] {
@@ -119,8 +120,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         ("authorization", format!("Bearer {key}"))
     }
 
-    /// Returns the results of the tools that the provider ran for this reply, in order. They are read from its parts and their
-    /// provider data.
+    /// Returns the results of the tools that the provider ran for this reply, in order. They are read from the parts of the reply and the
+    /// provider data of the parts.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -142,9 +143,9 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Vec::new()
     }
 
-    /// Parses a request body of this protocol into the model's name and a neutral request. [`encode`](Self::encode) produces the
-    /// same body again: keys without a neutral form are in the provider options, under `provider`. It serves to inspect recorded
-    /// requests (feature `testing`). No run needs it.
+    /// Parses a request body of this protocol into the model's name and a neutral request. Keys without a neutral form are in the provider
+    /// options, under `provider`, so that [`encode`](Self::encode) produces the same body again. Only the inspection of recorded requests
+    /// uses this method (feature `testing`); runs do not.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -169,8 +170,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 }
 
-/// Decodes one response of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The defaults of
-/// the other methods suit a protocol that streams and emits everything at once.
+/// Decodes one response of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The defaults of the
+/// other methods suit a protocol that streams, and whose decoder holds no event back.
 ///
 /// ```
 /// use agent::model::{ModelError, ModelEvent};
@@ -221,8 +222,8 @@ pub trait Decoder: Send {
         }
     }
 
-    /// Handles a stream that broke off or reported a failure: emits what was held back, such as usage, but no end. By default nothing
-    /// is held back.
+    /// Handles a stream that broke off or reported a failure: emits events that were held back, such as usage, but no end of the reply. By
+    /// default, no event is held back.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -243,10 +244,12 @@ pub trait Decoder: Send {
         let _ = out;
     }
 
-    /// Returns whether the reply reported how it ended. After that only usage may be missing, so the reply stays complete if the connection breaks.
+    /// Returns whether the reply reported how it ended. From then on only usage may be missing, so the reply is complete even if the
+    /// connection breaks.
     fn has_ended(&self) -> bool;
 
-    /// Returns whether the stream is complete, so that nothing more has to be awaited. By default it is complete only at its end.
+    /// Returns whether the stream is complete, so that the rest of the response need not be awaited. By default the stream is complete only
+    /// at its end.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -342,7 +345,8 @@ impl HttpRequest {
         self.body.value()
     }
 
-    /// Returns the request that asks about the input of this one: at another path, with these fields of the body, answered at once.
+    /// Returns a request about the input of this request: with another path, only these fields of the body, and a response that is not a
+    /// stream.
     #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
         let mut body = self.json();
@@ -359,8 +363,8 @@ impl HttpRequest {
         self
     }
 
-    /// Returns the whole URL. If the end of the base and the start of the path overlap, the common part is written once, so a
-    /// base URL may end in the version, or be the endpoint itself.
+    /// Returns the whole URL. If the end of the base URL equals the start of the path, this part is written only once, so the base URL may
+    /// end in the version, or be the endpoint itself.
     ///
     /// ```
     /// use agent::provider::HttpRequest;

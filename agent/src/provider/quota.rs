@@ -1,11 +1,11 @@
-//! What a provider reports in the headers of a response about its limits.
+//! Reads the rate limits that a provider reports in the headers of a response.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::protocol::HttpResponse;
 use crate::model::{ProviderQuota, QuotaLeft};
 
-/// A report without a time, or with one of more than a day, counts for a minute.
+/// The time until a limit is full again, if the headers do not report it, or report more than a day.
 const DEFAULT_REFILL: Duration = Duration::from_secs(60);
 const MAX_REFILL: Duration = Duration::from_secs(86_400);
 
@@ -15,7 +15,8 @@ const TOKENS: [&str; 2] = ["anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-toke
 const INPUT: [&str; 1] = ["anthropic-ratelimit-input-tokens-{}"];
 const OUTPUT: [&str; 1] = ["anthropic-ratelimit-output-tokens-{}"];
 
-/// Reads the headers of Anthropic and of OpenAI, whose form most other providers send, too. What is malformed is left out.
+/// Reads the headers of Anthropic and of OpenAI. Most other providers send the headers of OpenAI. Malformed headers are
+/// ignored.
 pub(super) fn provider_quota(headers: &[(String, String)], now: SystemTime) -> ProviderQuota {
     let response = HttpResponse::new(200, headers, b"");
     let find = |names: &[&str]| names.iter().find_map(|names| quota_left(&response, names, now));
@@ -28,9 +29,9 @@ fn quota_left(response: &HttpResponse<'_>, names: &str, now: SystemTime) -> Opti
     let limit = header("limit").map(|limit| limit.parse::<u64>().ok().filter(|limit| *limit > 0));
     let reset = header("reset").and_then(|reset| refill_time(reset, now));
     match limit {
-        // Azure reports a limit of -1 or 0 where there is none.
+        // Azure reports a limit of -1 or 0 if there is no limit.
         Some(None) => return None,
-        // Zero without a limit and without a time says nothing.
+        // A zero without a limit and a time is not a report of an exhausted limit.
         None if left == 0 && reset.is_none() => return None,
         _ => {}
     }

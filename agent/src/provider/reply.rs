@@ -9,7 +9,7 @@ use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
 
 /// Reads a response in chunks of any size: a stream, a JSON body, or an error, which it detects.
 ///
-/// It uses no network: the transport feeds it, and so can a program that inspects a recording.
+/// The reader uses no network: it gets its bytes from the transport, or from a program that inspects a recording.
 ///
 /// ```
 /// # #[cfg(feature = "openai")] {
@@ -32,7 +32,7 @@ pub struct ReplyReader {
     form: BodyForm,
     /// The bytes received so far of a body that is not a stream.
     body: Vec<u8>,
-    /// The number of bytes at its start that were examined and do not decide its form.
+    /// The number of bytes at the start of the body that were examined and do not decide the form of the response.
     blanks: usize,
     limits: ReplyLimits,
     read: usize,
@@ -87,7 +87,7 @@ impl ReplyReader {
         self
     }
 
-    /// Reads the next bytes. Events from before an error are in `out`, too.
+    /// Reads the next bytes. If an error occurs, the events before it are in `out`.
     ///
     /// # Errors
     /// Fails when the provider failed in the middle of its response, or when the response violates the protocol.
@@ -154,7 +154,7 @@ impl ReplyReader {
         }
     }
 
-    /// Returns whether the response is complete: [`finish`](Self::finish) may be called now, whatever happens to the connection.
+    /// Returns whether the response is complete: [`finish`](Self::finish) may be called, even if the connection breaks.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -183,7 +183,7 @@ impl ReplyReader {
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
-            // An event at the end of the stream that cannot be parsed was cut: a retry may receive it whole.
+            // If the last event of the stream cannot be parsed, it was cut: a retry may receive the whole event.
             (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
@@ -193,7 +193,8 @@ impl ReplyReader {
         result.map_err(|error| self.fail(error, out))
     }
 
-    /// Handles a response that broke off: the connection was reset, or nothing arrived for too long. It emits what was held back.
+    /// Handles a response that broke off: the connection was reset, or nothing arrived for too long. The events that were held back
+    /// are emitted.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -224,7 +225,8 @@ impl ReplyReader {
         if !is_success(self.status) {
             return self.finish(protocol, out).map_err(|error| error.with_source(reason));
         }
-        // An event that cannot be parsed was cut. An error that the provider reported takes precedence over the end of the connection.
+        // If the last event cannot be parsed, it was cut. An error that the provider reported takes precedence over the end of the
+        // connection.
         let reported =
             self.decode_last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
         let result = match (&self.form, reported) {
@@ -260,7 +262,7 @@ impl ReplyReader {
         self.fail(ModelError::protocol(format!("the response is longer than {max} bytes")), out)
     }
 
-    /// Emits what the decoder held back, and adds the provider's request id to the error.
+    /// Emits the events that the decoder held back, and adds the provider's request id to the error.
     fn fail(&mut self, error: ModelError, out: &mut Vec<ModelEvent>) -> ModelError {
         self.decoder.abandon(out);
         failure::with_request_id(error, &HttpResponse::new(self.status, &self.headers, b""))
@@ -396,7 +398,7 @@ mod tests {
         assert_eq!(too_many, Err("the response consists of too many small values".to_owned()));
         let too_many = words(read(&format!("data: {dense}\n\n"), &mut out));
         assert_eq!(too_many, Err("an event of the stream consists of too many small values".to_owned()));
-        // A whole stream has no such limit.
+        // The number of values in a whole stream is not limited.
         let events = format!("data: {}\n\n", long(1_000)).repeat(2_000);
         assert_eq!(words(read(&events, &mut out)), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! Tool definitions in requests: their examples, and reading them back.
+//! Tool definitions in requests: writes their examples, and reads definitions from recorded requests.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -12,8 +12,8 @@ use crate::model::ModelRequest;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::options::ToolOptions;
 
-/// Reads a definition from an object with `name`, `description` and a schema. Returns `None` if it is not a function tool, or not one
-/// that this library accepts.
+/// Reads a definition from an object with `name`, `description` and a schema. Returns `None` if the object is not a function tool, or
+/// is one that this library does not accept.
 pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition> {
     let schema = tool.get(schema_key)?;
     let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;
@@ -22,8 +22,8 @@ pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition
     definition.configure(|options| examples.cloned().fold(options, ToolOptions::example)).ok()
 }
 
-/// Returns the examples of a tool that a model may see: calls that would run, without secrets. An example that is refused without
-/// its secrets is left out. So is one that is refused in any case, which the lint reports.
+/// Returns the examples of a tool that a model may see: calls that would run, without secrets. An example whose arguments are invalid
+/// without the secrets is left out, and so is an invalid example, which the lint reports.
 pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
     let shown = |example: &Value| {
         let example = without_secrets(tool, example)?;
@@ -42,7 +42,8 @@ fn without_secrets(tool: &ToolDefinition, example: &Value) -> Option<Value> {
     Some(Value::Object(kept))
 }
 
-/// Returns the description of a tool, with its examples if the request asks for it. It serves protocols without a field for examples.
+/// Returns the description of a tool, for protocols without a field for examples: if the request asks for it, the examples are
+/// appended.
 pub(super) fn description<'t>(tool: &'t ToolDefinition, request: &ModelRequest) -> Cow<'t, str> {
     let description = tool.description();
     if !request.examples_in_descriptions {
@@ -62,7 +63,7 @@ pub(super) fn allowed_examples(tool: &ToolDefinition, schema: &Value) -> Vec<Val
     examples(tool).into_iter().filter(|example| is_allowed(schema, example)).collect()
 }
 
-/// Returns whether the schema allows the arguments. The provider refuses a request with an example that it does not allow.
+/// Returns whether the schema allows the example. The provider would refuse a request with an example that the schema does not allow.
 fn is_allowed(schema: &Value, example: &Value) -> bool {
     Plan::compile("example", schema, PlanOptions::default().coercion(CoercionPolicy::exact()))
         .is_ok_and(|plan| plan.parse::<Value>(&example.to_string()).is_ok())

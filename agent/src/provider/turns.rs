@@ -1,8 +1,8 @@
 //! Shapes a conversation into the turns of a request, before an encoder writes them.
 //!
-//! The encoders of all protocols need the same decisions: the role of each message, whose provider data counts, which results belong
-//! together, and where media go that a protocol does not take in a result or in a message of the assistant. They are made here once, by
-//! [`TurnShaper::turns`]; the differences between protocols are data, [`WireRules`].
+//! [`TurnShaper::turns`] makes the decisions that the encoders of all protocols need: the role of each message, which provider data is
+//! sent, which results share a message, and where media are sent if the protocol does not accept them in a result or in a message of
+//! the assistant. The differences between protocols are data, [`WireRules`].
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -19,43 +19,43 @@ use crate::model::{ModelError, ModelInfo};
 /// The rules of a protocol for the turns of a conversation.
 #[derive(Debug)]
 pub(super) struct WireRules {
-    /// The protocol in errors and in texts for the model.
+    /// The name of the protocol in errors and in texts for the model.
     pub(super) protocol: &'static str,
     /// The kinds of custom messages that are roles of the protocol. Custom messages of other kinds are the user's.
     pub(super) roles: &'static [&'static str],
-    /// The turns that continue the message before them, if that has results.
+    /// The turns that are added to the previous message if it has results.
     pub(super) joining: TurnJoining,
     /// The place of a result's media.
     pub(super) result_media: ResultMedia,
-    /// The place of media that the assistant made for another provider.
+    /// The place of media in replies of other providers.
     pub(super) foreign_media: ForeignMedia,
 }
 
-/// The turns that continue a message with results.
+/// The turns that are added to a previous message with results, instead of starting a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnJoining {
     /// Each turn is a message.
     Never,
     /// Further results.
     Results,
-    /// Further results, and the user's message after them.
+    /// Further results, and the user's message after the results.
     ResultsAndUser,
 }
 
-/// The place of a result's media. The functions tell a provider's media from texts.
+/// The place of a result's media. The functions return whether a part is media that this provider does not accept among texts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResultMedia {
     /// Among the texts.
     Inside,
-    /// Beside the texts, in the same result.
+    /// In the same result, but in a field of their own.
     Beside(fn(&Part, &str) -> bool),
     /// In a message of the user after the results of the turn.
     After(fn(&Part, &str) -> bool),
-    /// The same, for failed results; inside of others.
+    /// For failed results, in a message of the user after the results of the turn; for all other results, among the texts.
     AfterIfFailed(fn(&Part, &str) -> bool),
 }
 
-/// The place of media that the assistant made for another provider, where its own messages cannot have media.
+/// The place of media in replies of other providers. Most protocols accept no media in messages of the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForeignMedia {
     /// In the message of the assistant.
@@ -72,18 +72,18 @@ pub(super) struct WireTurn<'a> {
     pub(super) content: TurnContent<'a>,
     /// The data that this provider attached to the message.
     pub(super) data: Option<&'a Value>,
-    /// Whether the turn continues the message before it.
+    /// Whether the turn is added to the previous message.
     pub(super) joins: bool,
-    /// The position of the message, if everything before it was written and encoding can continue here.
+    /// The position before the message, if everything before it was written and encoding can continue from this position.
     pub(super) start: Option<TurnBoundary>,
 }
 
 /// A position in a conversation, between two turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TurnBoundary {
-    /// The number of messages before it.
+    /// The number of messages before the position.
     pub(super) messages: usize,
-    /// Whether the turn before it is a result.
+    /// Whether the turn before the position is a result.
     pub(super) follows_result: bool,
 }
 
@@ -95,30 +95,30 @@ pub(super) enum TurnContent<'a> {
     /// A message of the assistant.
     Reply {
         message: &'a AssistantMessage,
-        /// Whether no message of the user follows it.
+        /// Whether no message of the user follows this reply.
         is_current: bool,
     },
     /// The result of a call.
     Result(WireResult<'a>),
-    /// Written parts that belong to the turns before, as the user's.
+    /// Written media of the turns before this one, for a message of the user.
     Media(Vec<Value>),
 }
 
-/// The result of a call, without parts that the protocol does not take.
+/// The result of a call. Parts that the protocol does not accept are replaced by descriptions.
 #[derive(Debug)]
 pub(super) struct WireResult<'a> {
     pub(super) message: &'a ToolResultMessage,
     /// The id of the call in the request.
     pub(super) call_id: &'a str,
-    /// The parts without media that have another place.
+    /// The parts, except media that are sent elsewhere.
     pub(super) parts: Cow<'a, [Part]>,
-    /// The written media beside the parts.
+    /// The written media for the result's own field for media.
     pub(super) media: Vec<Value>,
-    /// Whether media of the result follow the results of the turn.
+    /// Whether media of this result are sent after the results of the turn.
     pub(super) has_media_after: bool,
 }
 
-/// Writes a part. Returns `None` for one that is not sent.
+/// A function that writes a part. It returns `None` for a part that is not sent.
 pub(super) type WritePart<'w> = &'w dyn Fn(&Part) -> Result<Option<Value>, UnsupportedPart>;
 
 /// Shapes the conversations of one protocol.
@@ -134,14 +134,14 @@ impl<'a> TurnShaper<'a> {
     /// Returns the turns of a conversation from a position on, in order. Messages with unknown roles have none.
     ///
     /// # Errors
-    /// Fails when media that follow a result cannot be written.
+    /// Fails when media that are sent after the results cannot be written.
     pub(super) fn turns(
         &self,
         messages: &'a MessageList,
         from: TurnBoundary,
     ) -> Result<Vec<WireTurn<'a>>, ModelError> {
         let mut turns: Vec<WireTurn<'a>> = Vec::with_capacity(messages.len() - from.messages);
-        // Media that follow the results of the turn.
+        // Media that are sent after the results of the turn.
         let mut media: Vec<Value> = Vec::new();
         let mut after_result = from.follows_result;
         let last_user = last_user(messages);
@@ -190,7 +190,8 @@ impl<'a> TurnShaper<'a> {
         Ok(turns)
     }
 
-    /// Returns whether a turn continues the message before it, which is no reply. Messages that were read from a request say so.
+    /// Returns whether a turn is added to the previous message, which is not a reply. For a message that was read from a request, its provider
+    /// data decides.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
@@ -237,7 +238,7 @@ impl<'a> TurnShaper<'a> {
         Ok(result)
     }
 
-    /// Adds the media of other providers, with a text that says whose they are.
+    /// Adds the media of a reply that another provider made, each with a text that says that the assistant made it.
     fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
         let takes = self.model.capabilities;
         let foreign =
@@ -266,7 +267,7 @@ pub(super) fn last_user(messages: &MessageList) -> Option<usize> {
 /// Writes the parts of a message.
 ///
 /// # Errors
-/// Fails when the protocol does not take one of them.
+/// Fails when the protocol does not accept one of the parts.
 pub(super) fn write_parts(
     parts: &[Part],
     rules: &WireRules,
@@ -276,7 +277,7 @@ pub(super) fn write_parts(
     written.map(|part| part.map_err(|unsupported| unsupported.to_error(rules.protocol))).collect()
 }
 
-/// Returns the parts of a message as texts, if they are nothing else: the frequent case, which is written without values in between.
+/// Returns the texts of a message that has only plain texts: the frequent case, which is written without JSON values.
 pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&'p str>> {
     let plain = |part: &'p Part| {
         part.as_text().filter(|_| part.provider_data_of(provider).is_none() && part.cache.is_none())
@@ -284,7 +285,8 @@ pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&
     if parts.is_empty() || writes_values_only() { None } else { parts.iter().map(plain).collect() }
 }
 
-/// Returns whether all parts are texts, calls, or thoughts that are not sent: the frequent case of a reply.
+/// Returns whether a reply has only plain texts, calls, and thoughts that are not sent: the frequent case, which is written without
+/// JSON values.
 pub(super) fn is_plain_reply(message: &AssistantMessage, data: Option<&Value>, provider: &str) -> bool {
     let is_plain = |part: &Part| {
         matches!(part.content, Content::Text(_) | Content::ToolCall(_) | Content::Thinking { .. })
@@ -296,7 +298,7 @@ pub(super) fn is_plain_reply(message: &AssistantMessage, data: Option<&Value>, p
 
 #[cfg(test)]
 thread_local! {
-    /// Set by tests that compare the frequent case with the general one.
+    /// Set by tests that compare the frequent case with the general one: it disables the frequent case.
     pub(super) static VALUES_ONLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 

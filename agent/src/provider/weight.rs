@@ -1,18 +1,18 @@
 //! Estimates the memory that a JSON text needs as a value, before it is parsed.
 
-/// Estimates of `serde_json::Value` with ordered keys, in bytes: an object with its table, a list with its first items, and a
-/// further item. A short text can need 70 times its length.
+/// Estimated sizes of parts of a `serde_json::Value` with ordered keys, in bytes: an object with its table, a list with its
+/// first items, and a further item. A short text can need 70 times its length in memory.
 const OBJECT: usize = 512;
 const LIST: usize = 320;
 const ITEM: usize = 224;
 
-/// The maximum memory of a text, as a multiple of its maximum length.
+/// The maximum memory for the value of a text, as a multiple of the maximum length of a text.
 const FACTOR: usize = 16;
 
 /// The length up to which a text is not examined: such a text needs 20 MiB at most.
 const SHORT: usize = 64 << 10;
 
-/// Returns whether a text needs at most a fixed multiple of `max`, its maximum length.
+/// Returns whether the value of a text needs at most [`FACTOR`] times `max`, the maximum length of such a text.
 pub(super) fn fits(text: &[u8], max: usize) -> bool {
     text.len() <= SHORT || weight(text) <= max.saturating_mul(FACTOR)
 }

@@ -2,13 +2,13 @@
 //!
 //! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema limitations";
 //! Google, *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp,
-//! `common/json-schema-to-grammar.cpp`. Anthropic documents its rule for names of properties only by an error:
-//! "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (<https://github.com/anthropics/claude-code/issues/79418>). No such rule
-//! of another provider is known. A keyword that a source does not mention goes into the description.
+//! `common/json-schema-to-grammar.cpp`. Anthropic documents the rule for names of properties only in an error text: "Property keys should
+//! match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (<https://github.com/anthropics/claude-code/issues/79418>). Other providers have no known rule
+//! for names. A keyword that the source of a dialect does not mention is described in words instead.
 
 use super::Dialect;
 
-/// The entry for all extension keywords in the list of a dialect.
+/// The entry in a dialect's list of keywords that stands for all extension keywords.
 pub(super) const EXTENSIONS: &str = "x-";
 
 pub(super) struct Abilities {
@@ -21,12 +21,12 @@ pub(super) struct Abilities {
     pub(super) members: EnumMembers,
     pub(super) references: ReferenceSupport,
     pub(super) rest: RestKeyword,
-    /// Whether a schema that accepts any value can be written.
+    /// Whether the dialect has a schema that accepts any value.
     pub(super) any: bool,
-    /// The maximum value of `minItems`.
+    /// The largest value of `minItems` that the dialect accepts.
     pub(super) min_items: u64,
     pub(super) names: NameRule,
-    /// Whether `propertyOrdering` gives the order of keys.
+    /// Whether the dialect has `propertyOrdering`, which gives the order of keys.
     pub(super) ordering: bool,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum FormatSupport {
 pub(super) enum PatternSupport {
     All,
     NoLookaround,
-    /// Whole matches, of the syntax that a grammar can express.
+    /// Patterns that match the whole text and that a grammar can express.
     Grammar,
     None,
 }
@@ -62,18 +62,18 @@ pub(super) enum PatternSupport {
 /// How a property is marked as optional.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum OptionalMarking {
-    /// `required` does not list it.
+    /// `required` does not list the property.
     LeftOut,
-    /// It is required, and may be null.
+    /// `required` lists the property, and null means that it is absent.
     Null,
 }
 
 /// How a schema accepts null.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NullForm {
-    /// A list of types if there is a type, else `anyOf`.
+    /// `type` becomes a list with `null`. A schema without `type` becomes an `anyOf`.
     Types,
-    /// A list of types for scalars, else `anyOf`.
+    /// For scalars, `type` becomes a list with `null`. Other schemas become an `anyOf`.
     ScalarTypes,
     /// `nullable: true`.
     Keyword,
@@ -90,11 +90,12 @@ pub(super) enum EnumMembers {
 
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ReferenceSupport {
-    /// `#` for the root, `#/$defs/…` elsewhere; other keywords may be beside them.
+    /// `#` for the root, and `#/$defs/…` for definitions. Other keywords may stand next to a reference.
     Full,
-    /// `#/$defs/…` only, because the root may be another schema than the plan's; other keywords may be beside them.
+    /// `#/$defs/…` only, because the root of the rendered schema may differ from the root of the plan. Other keywords may stand next to a
+    /// reference.
     Definitions,
-    /// `#/$defs/…`, without other keywords.
+    /// `#/$defs/…`, without other keywords next to a reference.
     Alone,
     /// As `Alone`, but only within a property that is not required.
     Optional,
@@ -150,7 +151,7 @@ static CANONICAL: Abilities = Abilities {
     ordering: false,
 };
 
-/// No keyword is refused here; only the root differs.
+/// The dialect `Plain` has every keyword; it differs from the canonical form only at the root.
 static PLAIN: Abilities = Abilities { references: ReferenceSupport::Definitions, ..CANONICAL };
 
 static OPENAI: Abilities = Abilities {

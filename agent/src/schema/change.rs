@@ -5,8 +5,8 @@ use std::fmt;
 
 /// One difference between a rendered schema and the plan, as listed by [`render`](super::render).
 ///
-/// Its `Display` is one line: ``/properties/limit: `maximum` is said in the description``. As JSON it has the kind of change, too: `dropped`,
-/// `described`, `rewritten`, `closed`, `made_nullable`, `made_required`, `made_optional`, `unsaid` or `not_expressible`.
+/// Its `Display` is one line: ``/properties/limit: `maximum` is said in the description``. As JSON, a change also contains its kind:
+/// `dropped`, `described`, `rewritten`, `closed`, `made_nullable`, `made_required`, `made_optional`, `unsaid` or `not_expressible`.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -26,7 +26,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Change {
-    /// JSON pointer into the rendered schema, or into the given schema for a keyword of it that is not said. Empty for the whole.
+    /// JSON Pointer into the rendered schema. For the kind `unsaid`, JSON Pointer into the original schema. Empty for the whole
+    /// schema.
     pub path: String,
     /// The JSON Schema keyword.
     pub keyword: String,
@@ -35,15 +36,15 @@ pub struct Change {
     pub(crate) kind: ChangeKind,
 }
 
-/// The way in which a keyword that a dialect does not have was changed.
+/// The change to a keyword that the dialect lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(crate) enum ChangeKind {
-    /// Left out. Replies are still checked for it.
+    /// The keyword is left out. Replies are still checked against it.
     Dropped,
-    /// Moved into the description, in words.
+    /// The description expresses the keyword in words.
     Described,
-    /// Expressed by other keywords, which may allow more.
+    /// Other keywords replace the keyword, and may allow more values.
     Rewritten,
     /// An open object accepts only the keys that it lists.
     Closed,
@@ -53,7 +54,8 @@ pub(crate) enum ChangeKind {
     MadeRequired,
     /// A required property may be left out in this dialect; the description says that it is required.
     MadeOptional,
-    /// A keyword of a given schema that the plan does not model (feature `full-schema`). Replies are still checked for it.
+    /// A keyword of the original schema is in no rendered schema, because the plan has no node for it (feature `full-schema`).
+    /// Replies are still checked against it.
     Unsaid,
     /// The dialect cannot express this in any way.
     NotExpressible {

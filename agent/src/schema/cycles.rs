@@ -2,7 +2,7 @@
 
 use crate::args::{Graph, NodeId, NodeKind};
 
-/// Returns the nodes below a node that its schema shows.
+/// Returns the children of a node that are rendered into the schema of the node.
 fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.kind(id) {
         // Checks are not written into the schema.
@@ -11,10 +11,10 @@ fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     }
 }
 
-/// Groups of nodes that lead to each other.
+/// The nodes of a plan in groups: two nodes are in one group if each can be reached from the other.
 pub(super) struct Cycles {
     group: Vec<u32>,
-    /// For each group, whether it is a cycle: several nodes, or one that leads to itself.
+    /// For each group, whether it is a cycle: several nodes, or one node that contains itself.
     closed: Vec<bool>,
 }
 
@@ -23,7 +23,7 @@ impl Cycles {
         Cycles::along(graph, rendered_children)
     }
 
-    /// Finds the cycles that go through no named property.
+    /// Finds the cycles that contain no step through a named property.
     pub(super) fn without_properties(graph: &Graph) -> Cycles {
         Cycles::along(graph, |graph, id| match graph.kind(id) {
             NodeKind::Object(object) => {
@@ -92,7 +92,7 @@ impl Cycles {
         self.closed[self.group[id.at()] as usize]
     }
 
-    /// Returns whether each of the two nodes leads to the other.
+    /// Returns whether both nodes are in the same cycle.
     pub(super) fn share_one(&self, a: NodeId, b: NodeId) -> bool {
         self.group[a.at()] == self.group[b.at()] && self.is_recursive(a)
     }

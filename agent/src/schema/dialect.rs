@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// A dialect of JSON Schema, named by its reader.
+/// A dialect of JSON Schema, named after the provider or program that reads it.
 ///
 /// ```
 /// use agent::schema::Dialect;
@@ -59,7 +59,8 @@ impl Dialect {
         }
     }
 
-    /// Returns whether the provider guarantees that replies fit the schema, and refuses schemas for which it cannot.
+    /// Returns whether the provider guarantees that replies fit the schema, and refuses schemas for which it cannot
+    /// give this guarantee.
     pub const fn is_strict(self) -> bool {
         matches!(self, Dialect::OpenAiStrict | Dialect::AnthropicStrict)
     }

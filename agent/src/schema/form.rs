@@ -1,4 +1,4 @@
-//! Forms: schemas inside the limits of elicitation, the form of the Model Context Protocol for questions to a person.
+//! Renders schemas as forms. A form is a schema within the limits of elicitation, with which the Model Context Protocol asks a person.
 //!
 //! Source: Model Context Protocol, "Elicitation", `requestedSchema` (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a
 //! flat object whose properties are scalars, one of several texts, or a list of these.
@@ -17,7 +17,7 @@ const SAID: &[&str] = &["pattern", "multipleOf", "exclusiveMinimum", "exclusiveM
 /// Renders the canonical schema of an object as a form.
 ///
 /// # Errors
-/// Returns the JSON Pointer of the first property that no form can have, within the value.
+/// Returns the JSON Pointer, within the value, of the first property that cannot be part of a form.
 pub(crate) fn form(schema: &Value) -> Result<Value, String> {
     let definitions = schema.get("$defs");
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -43,7 +43,7 @@ pub(crate) fn form(schema: &Value) -> Result<Value, String> {
     Ok(form)
 }
 
-/// Returns a property of a form, and whether its value may be null.
+/// Converts the schema of a property to a property of a form, and returns whether its value may be null.
 fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
     let (schema, is_nullable) = without_null(schema, definitions, 0)?;
     let mut field = match schema.get("type").and_then(Value::as_str) {
@@ -58,7 +58,7 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
         _ => return None,
     };
     if schema.get("type").and_then(Value::as_str) == Some("integer") {
-        // A whole number has an inclusive bound for each exclusive one.
+        // For whole numbers, each exclusive bound can be written as an inclusive one.
         for (from, to, step) in [("exclusiveMinimum", "minimum", 1_i64), ("exclusiveMaximum", "maximum", -1)]
         {
             let bound = schema.get(from).and_then(Value::as_i64).and_then(|bound| bound.checked_add(step));
@@ -81,7 +81,7 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
     Some((field, is_nullable))
 }
 
-/// Returns a schema without its references and its null, and whether it had one.
+/// Returns a schema with its references resolved and without null, and whether it accepted null.
 fn without_null(
     schema: &Value,
     definitions: Option<&Value>,
@@ -94,7 +94,7 @@ fn without_null(
     if let Some(reference) = schema.remove("$ref") {
         let name = reference.as_str()?.strip_prefix("#/$defs/")?.to_owned();
         let (mut found, is_nullable) = without_null(definitions?.get(name)?, definitions, depth + 1)?;
-        // A keyword beside a reference takes precedence.
+        // A keyword next to a reference takes precedence over the referenced schema.
         found.extend(schema);
         return Some((found, is_nullable));
     }
@@ -142,7 +142,7 @@ fn scalar(schema: &Map<String, Value>, kind: &str, keywords: &[&str]) -> Value {
     field
 }
 
-/// Returns the choice of one text.
+/// Converts a closed set to a property in which a person chooses one text.
 fn choice(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let field = match titled(schema)? {
         ClosedSet::Plain(members) => json!({"type": "string", "enum": members}),
@@ -156,7 +156,7 @@ enum ClosedSet {
     Titled(Vec<Value>),
 }
 
-/// Returns the texts of a closed set, with their descriptions if they have any.
+/// Returns the texts of a closed set, with titles if any text has a title or a description.
 fn titled(schema: &Map<String, Value>) -> Option<ClosedSet> {
     if let Some(members) = schema.get("enum") {
         let texts = members.as_array()?.iter().map(|member| Some(member.as_str()?.to_owned()));
@@ -184,7 +184,7 @@ fn titled(schema: &Map<String, Value>) -> Option<ClosedSet> {
     })
 }
 
-/// Returns the choice of several texts.
+/// Converts a list of texts to a property in which a person chooses several texts.
 fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<String, Value>> {
     let (items, is_nullable) = without_null(schema.get("items")?, definitions, 0)?;
     if is_nullable {
@@ -203,7 +203,7 @@ fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<
     Some(field)
 }
 
-/// Returns the description, with the rules that a form cannot express.
+/// Returns the description of a property, including the rules that a form cannot express.
 fn description(schema: &Map<String, Value>, field: &Map<String, Value>) -> String {
     let mut text = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
     let is_integer = schema.get("type").and_then(Value::as_str) == Some("integer");

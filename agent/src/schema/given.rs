@@ -1,11 +1,11 @@
-//! Schemas of the application that are sent in their original form.
+//! Original schemas of the application: sends them unrendered, and finds what rendering would lose.
 
 use super::change::{Change, ChangeKind};
 use crate::args::{push_index, push_segment};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Keywords that restrict what is accepted and that no rendering writes.
+/// Keywords that restrict the accepted values and that no rendered schema has.
 const UNRENDERED: [&str; 14] = [
     "not",
     "if",
@@ -26,7 +26,8 @@ const UNRENDERED: [&str; 14] = [
 const REFUSED_AT_ROOT: [&str; 3] = ["not", "enum", "const"];
 const ALTERNATIVES: [&str; 5] = ["anyOf", "oneOf", "allOf", "$ref", "$dynamicRef"];
 
-/// Returns the schema with a root that every provider accepts, or `None` if it has to be rendered.
+/// Returns the schema with a root that every provider accepts, or `None` if the root has alternatives, so
+/// that the schema has to be rendered.
 pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     let map = schema.as_object()?;
     if ALTERNATIVES.iter().any(|keyword| map.contains_key(*keyword)) {
@@ -52,7 +53,8 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     Some((Value::Object(out.into_owned()), changes))
 }
 
-/// Returns the restrictions of a schema that no rendering writes; arguments are still checked for them.
+/// Returns the restrictions of a schema that no rendered schema has. Arguments are still checked against
+/// them.
 pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];
@@ -68,7 +70,7 @@ pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Ve
             let mut path = path.clone();
             push_segment(&mut path, keyword);
             match (keyword.as_str(), value) {
-                // The keys of these keywords are names.
+                // The keys in these keywords are names, not keywords.
                 ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(named)) => {
                     open.extend(named.iter().map(|(name, schema)| {
                         let mut path = path.clone();

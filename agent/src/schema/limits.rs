@@ -1,10 +1,10 @@
-//! Limits of the providers on the size of a schema, counted on the schema that they would receive.
+//! Limits of the providers on the size of a schema. The size is that of the rendered schema.
 
 use super::change::{Change, ChangeKind};
 use super::dialect::Dialect;
 use serde_json::{Map, Value};
 
-/// The quantities that providers limit.
+/// The quantities of a schema that providers limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     /// The properties of all objects.
@@ -22,7 +22,8 @@ pub(crate) struct Size {
     largest_set: usize,
 }
 
-/// Limits on the strict tools of one request to Anthropic, all together: their number, optional parameters and unions.
+/// Limits on all strict tools of one request to Anthropic together: the number of tools, of optional parameters and of
+/// unions.
 pub(crate) const ANTHROPIC_TOOLS: usize = 20;
 pub(crate) const ANTHROPIC_OPTIONAL: usize = 24;
 pub(crate) const ANTHROPIC_UNIONS: usize = 16;

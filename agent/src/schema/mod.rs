@@ -29,11 +29,11 @@
 //! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, other formats, `multipleOf`, exclusive bounds of numbers, sets, key patterns | only `false` |
 //!
 //! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
-//! [`Plain`](Dialect::Plain). In other dialects such a place is written as wide as the dialect allows.
+//! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is written as wide as the dialect allows.
 //!
-//! Anthropic refuses a request with such a name also without `strict`, with all its tools: rename the parameter, or check with
-//! [`Registry::check_dialect`](crate::Registry::check_dialect) or [`Registry::lint`](crate::Registry::lint). No such rule of another provider
-//! is known.
+//! Even without `strict`, Anthropic refuses the whole request if a parameter of any tool has a name beyond that pattern: rename the
+//! parameter, or check with [`Registry::check_dialect`](crate::Registry::check_dialect) or [`Registry::lint`](crate::Registry::lint). No
+//! other provider is known to have such a rule.
 //!
 //! In OpenAI's strict mode null means "absent": pass replies through [`restore_nulls`] before they are parsed. Anthropic does not
 //! guarantee the letter case of members of closed sets; `CoercionPolicy::lenient()` ignores it.
@@ -102,10 +102,11 @@ pub struct Rendered {
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
-    /// The differences of the schema from the plan, in the order of the schema, and those that the requested dialect cannot express.
+    /// The differences between the schema and the plan, in the order of the schema, and the parts of the plan that the requested dialect
+    /// cannot express.
     pub changes: Vec<Change>,
-    /// The limit of a request that the tool would exceed beside the others, such as `20 strict tools`; it is then sent without `strict`, in
-    /// [`Dialect::Plain`]. Only [`Registry::in_dialect`](crate::Registry::in_dialect) knows the other tools.
+    /// The limit of a request that the tool would exceed together with the other tools, such as `20 strict tools`. Such a tool is sent
+    /// without `strict`, in [`Dialect::Plain`]. Only [`Registry::in_dialect`](crate::Registry::in_dialect) knows the other tools.
     pub over_budget: Option<String>,
 }
 
@@ -119,7 +120,7 @@ impl Rendered {
         self.dialect.is_strict()
     }
 
-    /// Returns whether the requested dialect can express the plan, or a superset of it.
+    /// Returns whether the requested dialect can express a schema that accepts everything that the plan accepts.
     pub fn is_expressible(&self) -> bool {
         self.not_expressible().next().is_none()
     }
@@ -130,7 +131,7 @@ impl Rendered {
     }
 }
 
-/// The tool with its dialect, then a line for each change.
+/// Writes the tool and its dialect, and one line for each change.
 impl fmt::Display for Rendered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` in `{}`", self.tool, self.dialect)?;
@@ -144,11 +145,11 @@ impl fmt::Display for Rendered {
 /// Renders the schema of a plan in a dialect.
 ///
 /// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()),
-/// with two exceptions that [`changes`](Rendered::changes) name: open objects that had to be closed, and places that are not expressible.
+/// with two exceptions that [`changes`](Rendered::changes) name: open objects that had to be closed, and parts that cannot be expressed.
 /// Properties keep their order and their names; `required` is always written; the same plan gives the same text.
 ///
-/// A plan that was compiled from a given schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
-/// [`Plain`](Dialect::Plain) if its root is a plain object; for the other dialects it is rendered.
+/// If a plan was compiled from an original schema, that schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
+/// [`Plain`](Dialect::Plain) if its root is a plain object. For all other dialects, the plan is rendered.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -204,7 +205,7 @@ fn render_lowered(plan: &Plan, dialect: Dialect) -> Rendered {
     Rendered::new(plan, dialect, schema, changes)
 }
 
-/// Renders the plan, or any object if the plan is too large.
+/// Renders the plan. If the plan is too large, returns a schema that accepts any object.
 fn render_or_fallback(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
     render::render_lowered(plan.graph(), dialect).unwrap_or_else(|error| {
         let kind = ChangeKind::NotExpressible { reason: error.reason().to_owned() };

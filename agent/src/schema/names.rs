@@ -1,4 +1,4 @@
-//! Names of properties that a provider does not accept.
+//! Finds names of properties that a provider does not accept.
 
 use super::abilities::{NameRule, abilities};
 use super::change::{Change, ChangeKind};

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 /// Removes the nulls that stand for "absent" in a reply. In a dialect that makes optional parameters required and nullable, a
-/// model writes null for an absent one. The returned text lacks those keys, as if they had never been sent: nothing is coerced or
-/// recorded, and `exact` accepts it, too.
+/// model writes null for an absent parameter. The returned text lacks the keys of these parameters, as if the model had not sent
+/// them. No coercion is needed or recorded, so the policy `exact` accepts the text, too.
 ///
-/// In other dialects the text is returned unchanged, and so are text that is not JSON, repeated keys, and nulls that are values
-/// or mistakes. A text without such a null is not copied.
+/// In other dialects the text is returned unchanged. Text that is not JSON, repeated keys, and nulls that are values or mistakes
+/// are not changed in any dialect. A text in which nothing is removed is not copied.
 ///
 /// ```
 /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
@@ -43,8 +43,8 @@ pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t
 /// Maximum number of alternatives that are tried in the whole text.
 const MAX_TRIALS: usize = 200;
 
-/// Walks the text along the plan, down to the 128 levels that the parser reads. Each step returns a replacement for the text, if
-/// there is one.
+/// Restores replies along the plan, to a depth of 128 levels, the parser's limit. Each method returns the restored text of a
+/// value, or `None` if the text stays unchanged.
 struct Restorer<'g> {
     graph: &'g Graph,
     trials: usize,
@@ -81,11 +81,11 @@ impl Restorer<'_> {
             }
             first.get_or_insert(restored);
         }
-        // If no variant fits, the report is about the first one.
+        // If no variant fits, the text is restored for the first variant, so that the report is about that one.
         first.flatten()
     }
 
-    /// Returns `None` when the trials are used up.
+    /// Returns whether the text fits the node, or `None` when the trials are used up.
     fn is_match(&mut self, id: NodeId, text: &str, root: bool) -> Option<bool> {
         self.trials = self.trials.checked_sub(1)?;
         Some(fits(self.graph, id, text, root))
@@ -139,7 +139,7 @@ impl Restorer<'_> {
             let name = prop.map_or(key.as_ref(), |p| p.name.as_str());
             let optional = match prop {
                 Some(prop) => prop.null_absent,
-                // A parameter of another variant.
+                // The key may be a parameter of another variant, for which null means "absent".
                 None => known.is_some_and(|known| known.contains(name)),
             };
             if value.is_null() && optional && !twice.contains(name) {
@@ -156,7 +156,8 @@ impl Restorer<'_> {
         changed.then(|| object_text(&out))
     }
 
-    /// Restores an externally tagged enum. Exactly one entry counts: the one that is not null, or the one that accepts null.
+    /// Restores an externally tagged enum. Entries that are null are removed, unless all entries are null: in that case, entries
+    /// of variants that accept null stay.
     fn external(&mut self, object: &ObjectSpec, entries: &ObjectEntries<'_>) -> Option<String> {
         let node = |key: &str| object.find(key, 0).map(|i| object.props[i].node);
         let distinct: HashSet<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();
@@ -170,7 +171,7 @@ impl Restorer<'_> {
             let kept = match node(key) {
                 _ if !value.is_null() => true,
                 Some(id) => !some && can_be_null(self.graph, id),
-                // The report will name the unknown variant.
+                // An unknown variant stays, so that the report names it.
                 None => true,
             };
             if kept {

@@ -1,4 +1,4 @@
-//! Bodies of requests, within their limits.
+//! Reads the bodies of requests, within limits.
 
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, BodyError> {
     let mut body = std::pin::pin!(body);
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
-        // Trailers have no meaning here.
+        // Trailers are ignored.
         let Ok(mut data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         let length = data.remaining();
         if length > limit - first.len() - all.len() {
             return Err(BodyError::TooLong);
         }
-        // Most bodies arrive in one piece, which is not copied.
+        // Most bodies arrive in one piece, which can be returned without a copy.
         if first.is_empty() && all.is_empty() {
             first = data.copy_to_bytes(length);
             continue;

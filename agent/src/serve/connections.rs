@@ -1,4 +1,4 @@
-//! The connections of a server: their number, and their ends.
+//! Accepts the connections of a server, up to a maximum number, and ends them.
 
 use std::fmt::Display;
 use std::pin::{Pin, pin};
@@ -15,7 +15,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The connections that were open when their listener was closed.
 pub(crate) struct OpenConnections(JoinSet<()>);
 
-/// Accepts connections, at most `max` at once, until `ending` completes; then the listener is closed.
+/// Accepts connections, at most `max` at once, until `ending` completes. Closes the listener, and returns the
+/// connections that are still open.
 pub(crate) async fn accept<F>(
     listener: TcpListener,
     max: usize,
@@ -57,7 +58,8 @@ where
 }
 
 impl OpenConnections {
-    /// Waits until all connections have ended, and closes those that have not ended in time. Returns whether all had.
+    /// Waits until all connections have ended, and closes the connections that have not ended in time. Returns whether
+    /// all ended in time.
     pub(crate) async fn finish(mut self, time: Duration) -> bool {
         let finishing = async { while self.0.join_next().await.is_some() {} };
         let is_finished = tokio::time::timeout(time, finishing).await.is_ok();
@@ -68,7 +70,8 @@ impl OpenConnections {
     }
 }
 
-/// Serves a connection of hyper until it ends. After `ending`, it accepts no further requests: `shut_down` tells it so.
+/// Serves a connection of hyper until it ends. When `ending` completes, calls `shut_down`, after which the connection
+/// accepts no further requests.
 pub(crate) async fn drive<C, E>(connection: C, shut_down: fn(Pin<&mut C>), ending: impl Future<Output = ()>)
 where
     C: Future<Output = Result<(), E>>,

@@ -1,4 +1,5 @@
-//! The accepted hosts and origins. The check prevents web pages from using a server on the machine of their reader.
+//! The accepted hosts and origins. Checking them prevents web pages from using a server that runs on the machine of
+//! the page's visitor.
 
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
@@ -7,7 +8,7 @@ use std::net::Ipv6Addr;
 /// The names of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// An entry that allows nothing.
+/// The error for an entry that is not a host or an origin.
 #[derive(Debug)]
 pub(crate) struct InvalidEntry {
     /// The entry as it was given.
@@ -22,7 +23,7 @@ pub(crate) struct HostPolicy {
     origins: Vec<WebOrigin>,
 }
 
-/// A host with a specific port, or with any.
+/// A host with a specific port, or with any port.
 #[derive(Clone, Debug)]
 struct HostPort<S = String> {
     name: S,
@@ -66,7 +67,7 @@ impl HostPolicy {
         }
     }
 
-    /// Returns whether the origin is the server's host, or listed.
+    /// Returns whether the origin is the host that the request names, or is in the list of origins.
     fn accepts(&self, origin: &WebOrigin<&str>, own: &HostPort<&str>) -> bool {
         let port = |host: &HostPort<&str>| host.port.or(default_port(origin.scheme));
         let is_own = origin.host.name.eq_ignore_ascii_case(own.name) && port(&origin.host) == port(own);
@@ -110,7 +111,7 @@ fn host_of(authority: &str) -> Option<HostPort<&str>> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b':');
     let port = match rest.strip_prefix(':') {
         None => None,
-        // Digits only: not `+1`.
+        // Only digits are accepted, because `parse` would also accept `+1`.
         Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
         Some(_) => return None,
     };
@@ -135,7 +136,7 @@ fn default_port(scheme: &str) -> Option<u16> {
 }
 
 fn allowed_host(entry: &str) -> Result<HostPort, InvalidEntry> {
-    // The brackets of an IPv6 address are optional here.
+    // In an entry, an IPv6 address may have no brackets.
     if entry.parse::<Ipv6Addr>().is_ok() {
         return Ok(HostPort { name: entry.to_owned(), port: None });
     }

@@ -19,7 +19,8 @@ pub(crate) enum ShutdownPhase {
     Stopped,
 }
 
-/// Whether a server accepts calls, and what still runs. Clones share everything.
+/// The state of a server: whether it accepts calls, and how many requests are running. Clones share the
+/// state.
 #[derive(Clone)]
 pub(crate) struct Lifecycle {
     signals: Arc<LifecycleSignals>,
@@ -33,7 +34,7 @@ struct LifecycleSignals {
     stop: CancelToken,
 }
 
-/// Extra time after the grace period of a tool's body.
+/// Time that a server waits after the grace period of cancelled bodies.
 const CLEAN_UP: Duration = Duration::from_millis(500);
 
 impl Lifecycle {
@@ -47,7 +48,7 @@ impl Lifecycle {
         Self { signals: Arc::new(signals) }
     }
 
-    /// Ends the server: running calls have `grace` to finish, and are cancelled after that.
+    /// Ends the server: running calls have the time `grace` to finish, and are cancelled after it.
     pub(crate) async fn shutdown(&self, grace: Duration) {
         let signals = &self.signals;
         signals.phase.send_if_modified(|phase| {
@@ -103,19 +104,19 @@ impl Lifecycle {
         RunningGuard(self.signals.clone())
     }
 
-    /// Returns how many requests run.
+    /// Returns the number of running requests.
     pub(crate) fn busy(&self) -> usize {
         self.signals.busy.load(Ordering::SeqCst)
     }
 
-    /// Returns the phase now.
+    /// Returns the current phase.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn phase(&self) -> ShutdownPhase {
         *self.signals.phase.borrow()
     }
 }
 
-/// Counts a request as running until it is dropped.
+/// A guard that counts a request as running until it is dropped.
 pub(crate) struct RunningGuard(Arc<LifecycleSignals>);
 
 impl Drop for RunningGuard {

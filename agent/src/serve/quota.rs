@@ -1,4 +1,4 @@
-//! Limits on concurrency.
+//! Limits the concurrency of calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,8 @@ impl Quota {
         Arc::new(Self { all, each: each.min(Semaphore::MAX_PERMITS), callers: Mutex::default() })
     }
 
-    /// Returns a permit for this caller, if one is free. Callers that are not authenticated have no name, and share the total.
+    /// Returns a permit for this caller, if one is free. Callers that are not authenticated have no id, so only the total
+    /// limit applies to them.
     pub(crate) fn try_enter(self: &Arc<Self>, caller: Option<&Arc<str>>) -> Option<QuotaPermit> {
         let mut permit = self.unfilled(caller);
         if let Some(own) = &permit.own {
@@ -31,7 +32,7 @@ impl Quota {
         Some(permit)
     }
 
-    /// Waits for a permit; `None` if that takes longer than `wait`.
+    /// Waits for a permit. Returns `None` if the wait takes longer than `wait`.
     pub(crate) async fn enter(
         self: &Arc<Self>,
         caller: Option<&Arc<str>>,
@@ -39,7 +40,8 @@ impl Quota {
     ) -> Option<QuotaPermit> {
         let turn = async {
             let mut permit = self.unfilled(caller);
-            // The caller's limit is first: a caller that has reached it must not hold a permit that others could use.
+            // The caller's own permit is acquired first, so that a caller at its own limit does not hold a permit of the
+            // total that others could use.
             if let Some(own) = &permit.own {
                 permit.own_permit = Some(own.clone().acquire_owned().await.ok()?);
             }
@@ -49,7 +51,7 @@ impl Quota {
         tokio::time::timeout(wait, turn).await.ok().flatten()
     }
 
-    /// Creates a permit without slots of the semaphores.
+    /// Creates a permit that has not acquired the semaphores yet.
     fn unfilled(self: &Arc<Self>, caller: Option<&Arc<str>>) -> QuotaPermit {
         let own = caller.map(|caller| {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +77,7 @@ impl Drop for QuotaPermit {
         drop((self.global.take(), self.own_permit.take()));
         let (Some(own), Some(caller)) = (self.own.take(), &self.caller) else { return };
         let mut callers = self.quota.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        // The two references are this one and that of the map.
+        // If only `own` and the map refer to the semaphore, the caller has no other permit.
         if Arc::strong_count(&own) == 2 {
             callers.remove(caller);
         }

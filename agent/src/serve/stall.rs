@@ -1,4 +1,4 @@
-//! Time limits for connections whose other side neither reads nor sends, for servers.
+//! Time limits for a server's connections whose other side neither reads nor sends.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// A stream whose writes, and if set its reads, fail once one of them makes no progress for the time limit.
+/// A stream whose writes fail if they make no progress within a time limit. Reads can have a time limit, too.
 pub(crate) struct StallLimit<S> {
     stream: S,
     write: StallTimer,
@@ -17,7 +17,7 @@ pub(crate) struct StallLimit<S> {
 /// The time limit for one direction.
 struct StallTimer {
     limit: Duration,
-    /// Elapses when the pending operation fails. Created with the first pending operation.
+    /// The timer that makes the pending operation fail. Created for the first pending operation.
     sleep: Option<Pin<Box<Sleep>>>,
     is_pending: bool,
 }
@@ -36,7 +36,7 @@ impl StallTimer {
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));
         if !std::mem::replace(&mut self.is_pending, true) {
             let now = Instant::now();
-            // A limit that the clock cannot express is replaced by a day.
+            // A limit beyond the range of the clock is replaced by a day.
             sleep.as_mut().reset(now.checked_add(self.limit).unwrap_or(now + Duration::from_secs(86_400)));
         }
         ready!(sleep.as_mut().poll(task));
@@ -52,7 +52,7 @@ impl<S> StallLimit<S> {
         Self { stream, write: StallTimer::new(write), read: None }
     }
 
-    /// Sets a time limit for reads, for a peer that has to send something from time to time.
+    /// Sets a time limit for reads, for a peer that must send data from time to time.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn with_read(mut self, limit: Duration) -> Self {
         self.read = Some(StallTimer::new(limit));

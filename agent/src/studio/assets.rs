@@ -1,4 +1,4 @@
-//! The files of the page. They are a part of the library, so that nothing is fetched from elsewhere.
+//! The files of the page. They are part of the library, so the page fetches nothing from elsewhere.
 
 use bytes::Bytes;
 

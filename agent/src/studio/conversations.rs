@@ -14,13 +14,13 @@ use super::shared::StudioShared;
 use crate::message::Message;
 use crate::runtime::{Assistant, new_id};
 
-/// Maximum number of open conversations. The oldest idle one is closed for another.
+/// Maximum number of open conversations. To open another one, the oldest idle conversation is closed.
 const MAX_OPEN: usize = 64;
 /// Maximum number of runs whose events are kept.
 const MAX_RUNS: usize = 16;
 /// Time limit for a store.
 pub(super) const STORE_TIME: Duration = Duration::from_secs(15);
-/// The messages of one page of a list.
+/// Maximum number of messages on one page of a list.
 const PAGE: usize = 100;
 /// Maximum number of characters of a title.
 const TITLE: usize = 120;
@@ -31,7 +31,7 @@ pub(super) struct StudioConversation {
 }
 
 impl StudioConversation {
-    /// Returns the beginning of the first message of a person, from a message on.
+    /// Returns the beginning of the user's first message at or after the position `from`.
     fn title(&self, from: usize) -> String {
         let messages = self.assistant.messages();
         let said = messages.shared().iter().skip(from).find(|message| matches!(***message, Message::User(_)));
@@ -52,7 +52,7 @@ pub(super) struct Conversations {
 
 impl Conversations {
     fn open(&self) -> MutexGuard<'_, VecDeque<Arc<StudioConversation>>> {
-        // Nothing that can panic runs under the locks.
+        // Poisoning is ignored, because no code that can panic runs under these locks.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -127,7 +127,7 @@ impl StudioShared {
         };
         let conversation = Arc::new(StudioConversation { id: id.clone(), assistant });
         let mut open = self.conversations.open();
-        // Another request may have opened it in the meantime.
+        // Another request may have opened the conversation in the meantime.
         if let Some(known) = open.iter().find(|known| known.id == id) {
             return Ok(known.clone());
         }

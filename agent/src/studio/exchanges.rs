@@ -10,9 +10,9 @@ use crate::masking::SecretMask;
 use crate::panics::Observer;
 use crate::traffic::{OnTraffic, Traffic, TrafficKind};
 
-/// Maximum number of exchanges of a request that are kept. A last one replaces the one before.
+/// Maximum number of exchanges of a request that are kept. Further exchanges replace the last one.
 const KEPT: usize = 32;
-/// Maximum bytes of a response that are kept.
+/// Maximum number of bytes of a response that are kept.
 const MAX_BODY: usize = 64 << 10;
 
 /// An attempt of a transport to get a reply.
@@ -24,7 +24,7 @@ struct ObservedExchange {
     end: Option<Instant>,
     error: Option<String>,
     body: String,
-    /// The bytes of the body, also of what is not kept.
+    /// The length of the whole body in bytes, including the part that is not kept.
     length: usize,
 }
 
@@ -57,7 +57,8 @@ impl Exchanges {
         shown.collect()
     }
 
-    /// Returns the last response. Only its length is shown unless it `is_open`. The texts are secrets that it may quote.
+    /// Returns the last response. The body is shown only if `is_open`, with `secrets` masked, which the response may
+    /// quote.
     pub(super) fn received(&self, is_open: bool, secrets: &[String]) -> Value {
         let exchanges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(last) = exchanges.last() else { return Value::Null };
@@ -68,7 +69,7 @@ impl Exchanges {
 
 fn observe(exchanges: &mut Vec<ObservedExchange>, traffic: &Traffic<'_>) {
     if let TrafficKind::Request { .. } = traffic.kind {
-        // Of earlier attempts the facts are enough.
+        // The bodies of earlier attempts are not kept.
         for earlier in exchanges.iter_mut() {
             earlier.body = String::new();
         }
@@ -88,7 +89,7 @@ fn observe(exchanges: &mut Vec<ObservedExchange>, traffic: &Traffic<'_>) {
     match traffic.kind {
         TrafficKind::Response { status, .. } => exchange.status = Some(status),
         TrafficKind::Body { text } => {
-            // Nothing follows a text that was cut.
+            // If the kept body was cut, no later piece is added.
             if exchange.body.len() == exchange.length {
                 exchange.body.push_str(beginning(text, MAX_BODY.saturating_sub(exchange.length)));
             }

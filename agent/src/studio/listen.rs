@@ -27,8 +27,8 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 /// Time that calls from the form have to finish when the studio ends.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Binds the address, and returns the URL to open in a browser, and what serves the page until the token is cancelled. The URL contains the
-/// token, in the part that a browser sends to no server.
+/// Binds the address. Returns the URL to open in a browser, and the future that serves the page until `stop` is cancelled. The URL contains
+/// the access token in its fragment, which a browser sends to no server.
 pub(super) async fn bind(
     shared: StudioShared,
     address: SocketAddr,

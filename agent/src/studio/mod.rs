@@ -1,8 +1,8 @@
 //! A page for the author of tools: their schemas, checks of arguments, and runs.
 //!
 //! The page lists the tools of an [`Assistant`] with their findings and tokens, shows their schemas in each dialect, and
-//! checks arguments as a run does: with the coercions, or with each fault at its place. It runs prompts, shows calls while their arguments
-//! grow, and answers approvals and questions of tools.
+//! checks arguments as a run does: with the coercions, or with each issue at its position. It runs prompts, shows calls while their
+//! arguments grow, and answers approvals and questions of tools.
 //!
 //! ```no_run
 //! use agent::studio::Studio;
@@ -53,8 +53,8 @@ const MIN_TOKEN: usize = 16;
 
 /// A page to try the tools of an assistant and to follow its runs.
 ///
-/// It listens on this machine only, unless [`allow_remote`](Self::allow_remote) names other hosts. The page's requests carry a token, which
-/// is random and a part of the [URL](Self::bind). It writes nothing but the sessions of the assistant's own store.
+/// The studio listens on this machine only, unless [`allow_remote`](Self::allow_remote) names other hosts. The page's requests carry a
+/// token, which is part of the [URL](Self::bind) and random by default. The studio writes only sessions, to the assistant's own store.
 ///
 /// ```
 /// use agent::studio::Studio;
@@ -84,7 +84,7 @@ struct RemoteAccess {
 }
 
 impl Studio {
-    /// Creates a studio for an assistant. Its conversations are forks, so that the assistant itself stays as it is.
+    /// Creates a studio for an assistant. Conversations in the studio are forks of the assistant, which is itself not changed.
     pub fn new(assistant: Assistant) -> Self {
         Self { assistant, remote: None, stop: CancelToken::new() }
     }
@@ -114,15 +114,15 @@ impl Studio {
         self
     }
 
-    /// Serves until the token is cancelled. Calls from the form then have a second to finish, and runs are cancelled. By default the studio
-    /// serves until the process ends.
+    /// Serves until the token is cancelled. At the end, calls from the form have a second to finish, and runs are cancelled. By default the
+    /// studio serves until the process ends.
     pub fn until(mut self, stop: CancelToken) -> Self {
         self.stop = stop;
         self
     }
 
     /// Binds to an address without serving yet, and returns the URL to open in a browser, and the future that serves the page. The URL
-    /// contains the token, in the part that a browser sends to no server. Connections wait for the future.
+    /// contains the token in its fragment, which a browser sends to no server. Connections wait until the future runs.
     ///
     /// ```
     /// use agent::studio::Studio;
@@ -140,7 +140,7 @@ impl Studio {
     /// # Errors
     /// Fails with the kind of the system's error if the address cannot be used, and with
     /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it can be reached from other machines without
-    /// [`allow_remote`](Self::allow_remote), or if a host or the token of that cannot be used.
+    /// [`allow_remote`](Self::allow_remote), or if a host or the token of `allow_remote` is invalid.
     pub async fn bind(
         self,
         address: impl Into<SocketAddr>,

@@ -1,4 +1,4 @@
-//! The assistant's models, with a log of the requests that they get, and of what went over the wire.
+//! Wraps the assistant's models, so that the studio logs their requests and the HTTP exchanges.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use crate::tool::secrets::SecretArguments;
 
 /// Maximum number of requests that are kept.
 const KEPT: usize = 400;
-/// Maximum bytes of the text of an error.
+/// Maximum length of the text of an error, in bytes.
 const MAX_ERROR: usize = 2 << 10;
 
-/// A request, as the assistant passed it to its model.
+/// A request that the assistant passed to its model.
 #[derive(Clone)]
 pub(super) struct ObservedRequest {
-    /// The run that made it: the one that a page began, or one within it.
+    /// The run that made the request: a run that a page began, or the run of a sub-agent within it.
     run: Arc<str>,
     turn: u32,
     attempt: u32,
@@ -31,7 +31,7 @@ pub(super) struct ObservedRequest {
     progress: Arc<RequestProgress>,
 }
 
-/// What became of a request.
+/// The end of a request, and its HTTP exchanges.
 #[derive(Default)]
 struct RequestProgress {
     end: Mutex<Option<RequestEnd>>,
@@ -43,14 +43,14 @@ struct RequestProgress {
 struct RequestEnd {
     at: Instant,
     error: Option<String>,
-    /// The tools that the reply calls.
+    /// The names of the tools that the reply calls.
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses of HTTP are shown"))]
     calls: Vec<String>,
 }
 
 impl RequestProgress {
     fn end(&self) -> MutexGuard<'_, Option<RequestEnd>> {
-        // Nothing that can panic runs under it.
+        // Poisoning is ignored, because no code that can panic runs under this lock.
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,7 +67,7 @@ pub(super) struct RequestLog(Mutex<VecDeque<ObservedRequest>>);
 
 impl RequestLog {
     fn lock(&self) -> MutexGuard<'_, VecDeque<ObservedRequest>> {
-        // Nothing that can panic runs under it.
+        // Poisoning is ignored, because no code that can panic runs under this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -76,11 +76,11 @@ impl RequestLog {
         let oldest = if log.len() < KEPT { None } else { log.pop_front() };
         log.push_back(observed);
         drop(log);
-        // It may own much, so it is dropped without the lock.
+        // Dropped without the lock, because a request may own much memory.
         drop(oldest);
     }
 
-    /// Returns the requests of a run and of those within it, oldest first.
+    /// Returns the requests of a run and of the runs of its sub-agents, oldest first.
     pub(super) fn of_run(&self, run: &str) -> Vec<ObservedRequest> {
         let is_within =
             |of: &str| of.strip_prefix(run).is_some_and(|rest| rest.starts_with('/') || rest.is_empty());
@@ -110,12 +110,12 @@ impl ObservedRequest {
         (&*self.run, self.turn, self.attempt) == (run, turn, attempt)
     }
 
-    /// Returns the request without secret arguments, its body as the provider gets it, and the last response as it was received. `secrets`:
-    /// those of the tools of the assistant whose page this is.
+    /// Returns the request without secret arguments, its body as the provider gets it, and the last response as it was received. `secrets`
+    /// knows the secret parameters of the assistant's own tools.
     pub(super) fn shown(&self, secrets: &SecretArguments) -> Value {
         let mut secrets = secrets.clone();
         if self.run.contains('/') {
-            // Of the tools of a sub-agent only those are known that it may call in this turn.
+            // Of a sub-agent's tools, only those of this request are known, so the arguments of all other calls are hidden.
             secrets.add(self.request.tools.clone());
             secrets = secrets.hiding_unknown();
         }
@@ -142,8 +142,8 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. It is withheld if a call in it may have secret arguments: these arrive in pieces, which
-    /// cannot be recognised.
+    /// Returns the last response as it was received. The response is withheld if a call in it may have secret arguments, because secrets
+    /// that arrive in pieces cannot be recognised.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {
@@ -176,7 +176,7 @@ pub(super) struct ObservedModel {
 }
 
 impl ObservedModel {
-    /// Logs a request. Returns the context with which it is passed on, and where its end is recorded.
+    /// Logs a request. Returns the context for the wrapped model, and the value in which the end of the request is recorded.
     fn observe(&self, cx: &StepCx, request: &ModelRequest) -> (StepCx, Arc<RequestProgress>) {
         let progress = Arc::<RequestProgress>::default();
         let Some(key) = &cx.key else { return (cx.clone(), progress) };
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::model::ModelInfo;
 
-    /// A model with a window and an endpoint that counts.
+    /// A model with a window and an endpoint that counts tokens.
     struct Counting(ModelInfo);
 
     impl Model for Counting {

@@ -1,4 +1,4 @@
-//! Responses, and the headers that each of them has.
+//! Responses, and the headers that all of them have.
 
 use std::convert::Infallible;
 
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 pub(super) type StudioResponse = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// Allows the page to load the files of this server only, and to insert no text as markup.
+/// The content security policy: the page may load only files of this server, and may not insert texts as
+/// markup.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";

@@ -1,4 +1,4 @@
-//! Requests: their checks and their responses.
+//! Checks requests, and answers them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use super::shared::StudioShared;
 use super::waiting::PageDecision;
 use crate::serve::{BodyError, read_body};
 
-/// Maximum bytes of a body.
+/// Maximum length of a request's body, in bytes.
 const MAX_BODY: usize = 4 << 20;
-/// Time limit for a body.
+/// Time limit for receiving a body.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
@@ -129,7 +129,7 @@ async fn get(shared: &Arc<StudioShared>, path: &[&str], head: &Parts) -> Result<
         }
         ["api", "runs", id, "steps", turn, attempt] => {
             let (turn, attempt) = (turn.parse().unwrap_or(0), attempt.parse().unwrap_or(0));
-            // A run within this one, if the page names it.
+            // The page may name the run of a sub-agent within this run.
             let run = query(head, "run").unwrap_or_else(|| (*id).to_owned());
             let requests = shared.requests.of_run(id);
             let request = requests.iter().find(|request| request.is_of(&run, turn, attempt));
@@ -152,7 +152,7 @@ async fn post(
 ) -> Result<StudioResponse, Rejection> {
     let media_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    // A form of another page could send anything else without being asked.
+    // A form of another web page can send bodies of other types without the user's consent.
     if !essence.eq_ignore_ascii_case("application/json") {
         let message = "The content type must be `application/json`.";
         return Err(Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", message));

@@ -1,4 +1,4 @@
-//! A run of the studio: driven whether or not a page follows it.
+//! A run of the studio, which is driven whether or not a page follows it.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub(super) struct StudioRun {
     pub(super) from: usize,
     id: String,
     state: Mutex<RunProgress>,
-    /// Changes with each event.
+    /// A counter that changes with each event.
     changed: watch::Sender<u64>,
 }
 
@@ -45,7 +45,7 @@ enum RunPhase {
 }
 
 impl StudioRun {
-    /// Returns a run that is not driven yet.
+    /// Creates a run, which is not driven yet.
     pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
         let (began, from) = (Instant::now(), conversation.assistant.messages().len());
         let id = handle.run_id().to_owned();
@@ -54,7 +54,7 @@ impl StudioRun {
     }
 
     fn lock(&self) -> MutexGuard<'_, RunProgress> {
-        // The code under it does not panic.
+        // Poisoning is ignored, because no code that can panic runs under this lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,7 +73,7 @@ impl StudioRun {
         }
     }
 
-    /// Cancels the run; one that waits is abandoned.
+    /// Cancels the run if it is active. A suspended run is abandoned.
     pub(super) fn cancel(&self, reason: &str) {
         if let Some(handle) = self.handle() {
             return handle.cancel(reason);
@@ -99,7 +99,7 @@ impl StudioRun {
         self.changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Adds answers to what the run waits for, and resumes it when it has all of them.
+    /// Adds answers to a suspended run. Resumes the run when all its requests and questions are answered.
     pub(super) fn decide(self: &Arc<Self>, made: Vec<PageDecision>) -> Result<(), Rejection> {
         if made.is_empty() || made.len() > MAX_DECISIONS {
             return Err(Rejection::invalid(format!("A request has 1 to {MAX_DECISIONS} decisions.")));
@@ -129,7 +129,7 @@ impl StudioRun {
         Ok(())
     }
 
-    /// Returns the events after a position, and those that follow, as an event stream.
+    /// Returns an event stream of the events after a position, including events that are still to come.
     pub(super) fn events(self: &Arc<Self>, from: LogPosition, lifecycle: &Lifecycle) -> StudioResponse {
         let reader = RunReader {
             run: self.clone(),
@@ -161,7 +161,7 @@ impl RunReader {
             if self.is_over {
                 return None;
             }
-            // Before the log is read, so that no change is missed.
+            // The change is marked as seen before the log is read, so that no later change is missed.
             self.changed.mark_unchanged();
             let (text, is_run_over) = {
                 let state = self.run.lock();
@@ -185,7 +185,8 @@ impl RunReader {
     }
 }
 
-/// Drives a run until it is over or waits. `before`: the state to which a run returns that cannot be resumed.
+/// Drives a run until it ends or is suspended. If the run cannot be resumed, it returns to the suspended
+/// state `before`.
 pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<SuspendedRun>>) {
     let mut unfinished = OverOnDrop(Some(to.clone()));
     while let Some(event) = run.next().await {
@@ -215,7 +216,7 @@ pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<S
     to.notify();
 }
 
-/// Ends a run whose task ends early.
+/// A guard that ends a run if its task ends early.
 struct OverOnDrop(Option<Arc<StudioRun>>);
 
 impl Drop for OverOnDrop {

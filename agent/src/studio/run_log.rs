@@ -8,18 +8,19 @@ use serde_json::Value;
 use super::cut::{MAX_TEXT, beginning, cut_texts};
 use crate::loop_core::Event;
 
-/// The size of a log, in bytes, from which texts are cut shorter.
+/// The size of a log, in bytes, above which texts are cut to [`SHORT_TEXT`].
 const MAX_BYTES: usize = 16 << 20;
-/// Maximum bytes of a text then.
+/// Maximum length of a text in a log above [`MAX_BYTES`], in bytes.
 const SHORT_TEXT: usize = 2 << 10;
 /// Maximum number of entries. The last one says that the log is full.
 const MAX_ENTRIES: usize = 100_000;
-/// Maximum bytes of all entries, also of events with many short texts.
+/// Maximum size of all entries, in bytes. Events with many short texts can exceed [`MAX_BYTES`], because short texts are not
+/// cut.
 const MAX_TOTAL: usize = 4 * MAX_BYTES;
-/// Maximum bytes that a reader gets at once.
+/// Number of bytes after which a batch for a reader ends.
 const BATCH: usize = 128 << 10;
 
-/// A position of a reader: the entry, and the bytes of it that the reader has.
+/// The position of a reader: an entry, and the number of bytes of this entry that the reader has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LogPosition {
     pub(super) entry: usize,
@@ -28,7 +29,7 @@ pub(super) struct LogPosition {
 
 enum LogEntry {
     Event(String),
-    /// Neighbouring deltas of one part, joined.
+    /// Adjacent deltas of one part, joined.
     Delta {
         head: Value,
         text: String,
@@ -39,7 +40,7 @@ pub(super) struct RunLog {
     began: Instant,
     entries: Vec<LogEntry>,
     bytes: usize,
-    /// The first entry of the reply that grows, by the run: sub-agents reply at the same time.
+    /// The first entry of the current reply of each run. Runs of sub-agents may reply at the same time.
     reply_from: HashMap<String, usize>,
     is_full: bool,
 }
@@ -58,7 +59,7 @@ impl RunLog {
         self.push_json(json);
     }
 
-    /// Adds something that is not an event of the loop.
+    /// Adds an entry as JSON, which need not be an event of the loop.
     pub(super) fn push_json(&mut self, mut json: Value) {
         if self.is_full {
             return;
@@ -70,7 +71,7 @@ impl RunLog {
         let kind = json["type"].as_str().unwrap_or_default().to_owned();
         let run = || json["run_id"].as_str().unwrap_or_default().to_owned();
         match &*kind {
-            // `tool_execution_end` has the same.
+            // The event `tool_execution_end` has the same content.
             "message_start" if json["message"]["role"] == "tool_result" => return,
             "message_start" if json["message"]["role"] == "assistant" => {
                 self.reply_from.insert(run(), self.entries.len());
@@ -85,7 +86,7 @@ impl RunLog {
                     return;
                 }
             }
-            // Every message was in an event before.
+            // All messages were in earlier events.
             "agent_end" => json["messages"] = Value::Null,
             _ => {}
         }
@@ -107,7 +108,8 @@ impl RunLog {
         }
     }
 
-    /// A complete reply is in its message, so that its deltas are not kept. Positions stay valid.
+    /// Removes the deltas of a complete reply, because its message has everything. The entries stay, empty, so that positions
+    /// stay valid.
     fn leave_out_deltas(&mut self, from: usize, run: &str) {
         for entry in self.entries.iter_mut().skip(from) {
             if let LogEntry::Delta { head, text } = entry
@@ -119,7 +121,7 @@ impl RunLog {
         }
     }
 
-    /// Returns what follows a position as server-sent events, about as much as a reader gets at once, and the position after it.
+    /// Returns the entries after a position as server-sent events, at most about [`BATCH`] bytes, and the position after them.
     pub(super) fn after(&self, from: LogPosition) -> (String, LogPosition) {
         let (mut out, mut at) = (String::new(), from);
         while let Some(entry) = self.entries.get(at.entry) {
@@ -146,7 +148,7 @@ impl RunLog {
                     if end < text.len() {
                         return (out, at);
                     }
-                    // More of this part may follow.
+                    // The last delta may still grow, so the position stays within it.
                     if is_last {
                         return (out, at);
                     }

@@ -20,7 +20,7 @@ pub(super) struct StudioShared {
     pub(super) hosts: HostPolicy,
     pub(super) token: String,
     pub(super) lifecycle: Lifecycle,
-    /// Distinguishes this process from the one that a page knew.
+    /// A random id of this process. A page that finds another id knows that the studio was restarted.
     pub(super) instance: Arc<str>,
 }
 

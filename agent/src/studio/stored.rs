@@ -12,16 +12,16 @@ use crate::runtime::Assistant;
 use crate::step_key::{StepKey, StepKind};
 use crate::store::{EntryKind, SessionSummary, StoreErrorKind};
 
-/// The sessions of one page.
+/// Number of sessions on one page.
 const PAGE: usize = 50;
-/// Maximum number of pages of the store that are read for one page without the sessions of sub-agents.
+/// Maximum number of pages of the store that are read to fill one page without sessions of sub-agents.
 const PAGES: usize = 20;
-/// The first entries of a session, among which its first message is.
+/// Number of entries at the start of a session that are searched for its first message.
 const FIRST_ENTRIES: usize = 3;
 
 impl StudioShared {
-    /// Returns the sessions whose names contain a text, the latest first, after a [position](position_of). Those of sub-agents are left out
-    /// unless `with_children` is set. `cannot_list` says why there are none if the store cannot list them.
+    /// Returns the sessions whose names contain a text, the latest first, after a [position](position_of). Sessions of sub-agents are left
+    /// out unless `with_children` is set. If the store cannot list sessions, `cannot_list` in the result says why.
     pub(super) async fn stored_sessions(
         &self,
         text: &str,
@@ -37,7 +37,7 @@ impl StudioShared {
     }
 }
 
-/// Returns the position in the list after a session.
+/// Returns the position after a session, as text for the page.
 fn position_of(last: &SessionSummary) -> String {
     format!("{}:{}", last.at, last.session)
 }
@@ -47,7 +47,7 @@ fn session_at(position: &str) -> Option<SessionSummary> {
     Some(SessionSummary::new(session, 0, at.parse().ok()?))
 }
 
-/// Whether a session is that of a sub-agent: its name is the key of the call that began it.
+/// Returns whether a session belongs to a sub-agent: its name is the key of the call that began the sub-agent's run.
 fn is_of_child(name: &str) -> bool {
     name.parse::<StepKey>().is_ok_and(|key| key.kind == StepKind::Tool)
 }

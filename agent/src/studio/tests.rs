@@ -104,7 +104,7 @@ async fn requests_of_others_are_rejected() {
         let response = studio.send(&head, "").await;
         assert!(has_status(&response, status), "{head}: {response}");
     }
-    // The length alone decides.
+    // A body that is too long is rejected by its length alone, before it is sent.
     let long =
         format!("{}\r\nContent-Length: 9999999\r\nConnection: close\r\n\r\n", studio.head("POST /api/runs"));
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -112,7 +112,7 @@ async fn requests_of_others_are_rejected() {
     let mut response = String::new();
     stream.read_to_string(&mut response).await.unwrap();
     assert!(has_status(&response, 413), "{response}");
-    // The page itself has no secret.
+    // The page itself contains no secret, so it needs no token.
     let page = studio.send(&format!("GET / HTTP/1.1\r\nHost: {address}"), "").await;
     assert!(
         has_status(&page, 200) && page.contains("default-src 'none'") && page.contains("nosniff"),
@@ -134,7 +134,7 @@ async fn tools_are_listed_checked_and_called() {
     let text = |text: &str| json!({"text": text});
     let checked = json_of(&studio.post("/api/tools/add/check", &text(r#"{"a": "1", "b": 2}"#)).await);
     assert_eq!((&checked["is_accepted"], &checked["coercions"][0]["path"]), (&json!(true), &json!("/a")));
-    // The text reaches the engine as it is: a big number, a repeated key, broken JSON.
+    // The text of the arguments reaches the engine unchanged: a big number, a repeated key, broken JSON.
     for (wrong, path) in [(r#"{"a": 99999999999999999999, "b": 2}"#, "/a"), (r#"{"a": 1}"#, "/b"), ("{", "")]
     {
         let refused = json_of(&studio.post("/api/tools/add/check", &text(wrong)).await);
@@ -172,7 +172,7 @@ async fn a_run_waits_for_a_decision_and_is_seen_by_two_pages() {
             if has_status(&decided, 200) {
                 break;
             }
-            // It does not wait yet.
+            // The run does not wait for the decision yet.
             assert!(has_status(&decided, 409), "{decided}");
             tokio::task::yield_now().await;
         }
@@ -219,7 +219,7 @@ async fn book(cx: &ToolContext) -> Result<String, ToolError> {
 }
 
 impl Client {
-    /// Reads the events of a run until it waits. The connection stays open at the server until the run is over.
+    /// Reads the events of a run until it waits. The server keeps the connection open until the run is over.
     async fn until_it_waits(&self, run: &str, times: usize) -> Value {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let head = format!(
@@ -278,7 +278,7 @@ async fn questions_are_answered_one_by_one_and_the_run_resumes_with_the_last() {
     assert!(has_status(&studio.answer(run, first, json!({"decision": "allow"})).await, 400));
     assert!(has_status(&studio.answer(run, &json!("other"), seat("9")).await, 404));
 
-    // An answer is kept until the others are there.
+    // An answer is kept until all questions are answered.
     assert!(has_status(&studio.answer(run, first, seat("9")).await, 200));
     assert!(has_status(&studio.answer(run, first, seat("8")).await, 409), "twice");
     assert!(has_status(&studio.answer(run, second, text(r#"{"value": "true"}"#)).await, 200));
@@ -288,7 +288,7 @@ async fn questions_are_answered_one_by_one_and_the_run_resumes_with_the_last() {
     assert!(events.contains("event: over") && !events.contains("4711"), "{events}");
     assert!(events.contains("coach 9, 4 digits, true") && events.contains("All is booked."), "{events}");
     assert_eq!(events.matches("studio_answered").count(), 3);
-    // The run of the sub-agent is in the log, with its place.
+    // The events of the sub-agent are in the log, with their run path.
     let inner: Vec<Value> = events
         .lines()
         .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
@@ -322,7 +322,7 @@ async fn a_session_of_the_store_is_continued_by_another_studio() {
 async fn sessions_of_the_store_are_listed_in_pages() {
     let store = MemoryStore::new();
     for at in 0..120 {
-        // The session of a sub-agent between two others.
+        // Each ordinary session is followed by the session of a sub-agent.
         for name in [format!("ann/{at:03}"), format!("ann/run_{at}/1/tool/0/2/tool/1")] {
             let entry = SessionEntry::new(EntryKind::message(Message::user(format!("Hi, {at}."))));
             store.append(&name, 0, vec![entry.written_by("w", at)]).await.unwrap();

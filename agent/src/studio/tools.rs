@@ -1,4 +1,4 @@
-//! Tools: their facts, schemas, checks and calls.
+//! Shows the tools and their schemas, checks arguments, and calls tools.
 
 use std::time::Instant;
 
@@ -89,7 +89,7 @@ impl StudioShared {
         self.template.registry().validate(call)
     }
 
-    /// Checks arguments as a run does. The text stays as it was written.
+    /// Checks arguments as a run does. The engine gets the text unchanged.
     pub(super) fn check(&self, name: &str, text: String) -> Result<Value, Rejection> {
         let tool = self.tool(name)?;
         let call = ToolCall::new("check", name, ToolArguments::from(text));
@@ -99,7 +99,7 @@ impl StudioShared {
         })
     }
 
-    /// Checks arguments and calls the tool. It is cancelled if the page goes away.
+    /// Checks arguments and calls the tool. The call is cancelled when the page disconnects.
     pub(super) async fn call(
         &self,
         name: &str,
@@ -137,7 +137,7 @@ impl StudioShared {
     }
 }
 
-/// Cancels a call whose request ends early.
+/// A guard of a request: dropping it cancels the call.
 struct StopOnDrop(crate::tool::cancel::CancelToken);
 
 impl Drop for StopOnDrop {

@@ -1,4 +1,4 @@
-//! A run that waits, and what pages have answered so far.
+//! A suspended run, and the answers that pages have sent so far.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -10,10 +10,10 @@ use crate::runtime::{Decision, Decisions, SuspendedRun};
 use crate::tool::output::ToolOutput;
 use crate::tool::question::{AskError, Question, QuestionInput};
 
-/// An answer of the page to something that a run waits for.
+/// An answer of the page to an approval request, a question or a call that waits.
 #[derive(Deserialize)]
 pub(super) struct PageDecision {
-    /// The id of the approval request or of the question; of a call whose result is delivered, see [`id_of`].
+    /// The id of the approval request, the question or the call, in the form of [`id_of`].
     id: String,
     #[serde(flatten)]
     made: PageAnswer,
@@ -40,14 +40,14 @@ enum PageAnswer {
     Dismiss,
 }
 
-/// An answer that fits.
+/// An answer that was checked.
 enum CheckedAnswer {
     Decision(Decision),
     Input(QuestionInput),
     Result(String),
 }
 
-/// A run that waits. It resumes when all of its approvals and questions are answered.
+/// A suspended run. It resumes when all its approval requests and questions are answered.
 pub(super) struct WaitingRun {
     suspended: SuspendedRun,
     answers: Vec<(String, CheckedAnswer)>,
@@ -66,7 +66,7 @@ impl WaitingRun {
         self.suspended
     }
 
-    /// Returns what pages need to ask for the answers.
+    /// Returns the event with which pages ask for the answers.
     pub(super) fn to_event(&self) -> Value {
         let pending = self.suspended.pending().into_iter().map(|one| {
             let mut shown = json!(one);
@@ -77,7 +77,7 @@ impl WaitingRun {
         json!({"type": "studio_waiting", "requests": self.suspended.requests(), "pending": pending})
     }
 
-    /// Adds answers, and returns their ids. If one of them does not fit, none is added.
+    /// Adds answers, and returns their ids. If any answer is invalid, none is added.
     pub(super) fn add(&mut self, made: Vec<PageDecision>) -> Result<Vec<String>, Rejection> {
         let pending = self.suspended.pending();
         let mut checked: Vec<(String, CheckedAnswer)> = Vec::with_capacity(made.len());
@@ -94,7 +94,7 @@ impl WaitingRun {
         Ok(ids)
     }
 
-    /// Returns the decisions if the run can resume with them.
+    /// Returns the decisions for the run, or `None` while answers are missing.
     pub(super) fn decisions(&self) -> Option<Decisions> {
         let answer =
             |id: &str| self.answers.iter().find(|(answered, _)| answered == id).map(|(_, answer)| answer);
@@ -116,7 +116,8 @@ impl WaitingRun {
     }
 }
 
-/// Returns the id under which something is answered: that of its request, or of the call in its run.
+/// Returns the id that an answer has to contain: the id of the request or the question; for a call whose
+/// result is delivered, the id of the call, after the id of its run if that is a sub-agent's.
 fn id_of(pending: &PendingCall) -> String {
     match pending {
         PendingCall::Approval { request_id, .. } => request_id.clone(),
@@ -147,7 +148,7 @@ fn check(one: &PendingCall, made: PageAnswer) -> Result<CheckedAnswer, Rejection
     })
 }
 
-/// Reads an input to a question. If it does not fit, the rejection has the report.
+/// Reads an input to a question. If the input does not fit the question, the rejection contains the report.
 fn input_of(question: &Question, text: &str) -> Result<Value, Rejection> {
     let refused = |message: String| Rejection::new(StatusCode::BAD_REQUEST, "input_refused", message);
     let input: Value =

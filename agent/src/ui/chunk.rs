@@ -14,7 +14,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct UiChunk {
-    /// `{run_id}:{seq}.{k}`: the `k`-th chunk of an event of the run, counted from 0; for events of sub-agents that follow it, from 1,000,000.
+    /// `{run_id}:{seq}.{k}`: chunk `k` of event `seq` of the run. Chunks of the event itself are counted from 0, chunks for events of
+    /// sub-agents that follow it from 1,000,000.
     pub id: String,
     /// The chunk. It has no line break.
     pub json: String,
@@ -25,7 +26,7 @@ impl UiChunk {
     pub fn to_sse(&self) -> String {
         let mut text = String::with_capacity(self.id.len() + self.json.len() + 14);
         text.push_str("id: ");
-        // The id of a run is the application's: a line break in it would begin another field.
+        // The application chooses the id of a run. A line break in the id would begin another field.
         text.extend(self.id.chars().filter(|c| !c.is_control()));
         text.push_str("\ndata: ");
         text.push_str(&self.json);

@@ -24,8 +24,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! These never leave: secret arguments, inputs to questions, metadata of tools, provider data, system texts, handles of deferred calls, and the texts of errors of
-//! a run. [`UiOptions`] sets the rest.
+//! These are never sent: secret arguments, inputs to questions, metadata of tools, provider data, system texts, handles of deferred calls,
+//! and the texts of errors of a run. [`UiOptions`] decides about everything else.
 
 mod chunk;
 mod encode;

@@ -60,11 +60,11 @@ impl UiProtocol {
 /// The part of the results of tools that is sent.
 #[derive(Clone)]
 pub(super) enum ResultView {
-    /// How the call ended, and nothing of its content.
+    /// Only how the call ended, without any content.
     Hidden,
     /// The content that the model reads.
     ForModel,
-    /// The value that this function returns, also for errors. If it panics, the result is hidden.
+    /// The value that this function returns, for results and errors. If it panics, the result is hidden.
     Custom(Arc<dyn Fn(&ToolResult) -> Value + Send + Sync>),
 }
 
@@ -127,13 +127,14 @@ impl UiData {
     }
 }
 
-/// The application's data for an event.
+/// A function that returns the application's data for an event.
 type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 
-/// The options of an encoder or a server: the things that a front end gets to see, and may do.
+/// The options of an encoder or a server: which parts of a run a front end receives, and what it may do.
 ///
-/// Arguments, reasoning, sources and token counts are sent by default; of a result only how the call ended: `{"outcome":
-/// "completed"}`, or the code of an error and a fixed sentence. Secret arguments, metadata, provider data, handles and error texts are never sent.
+/// By default, arguments, reasoning, sources and token counts are sent. Of a result, only the way in which the call ended is sent:
+/// `{"outcome": "completed"}`, or the code of an error and a fixed sentence. Secret arguments, metadata, provider data, handles and error
+/// texts are never sent.
 ///
 /// ```
 /// use agent::ui::UiOptions;
@@ -199,13 +200,13 @@ impl Default for UiOptions {
 }
 
 impl UiOptions {
-    /// Sends of results the content that the model reads.
+    /// Sends the content of results, in the form that the model reads.
     pub fn show_results(mut self) -> Self {
         self.results = ResultView::ForModel;
         self
     }
 
-    /// Sends of each result, also of errors, the value that `view` returns. If it panics, only how the call ended is sent.
+    /// Sends the value that `view` returns for each result or error. If the function panics, only the way in which the call ended is sent.
     ///
     /// ```
     /// use agent::ui::UiOptions;
@@ -222,8 +223,8 @@ impl UiOptions {
         self
     }
 
-    /// Sets whether the arguments of calls are sent. Those of calls that wait for approval are always sent, because a person
-    /// decides by them.
+    /// Sets whether the arguments of calls are sent. The arguments of calls that wait for approval are always sent, because a person needs
+    /// them for the decision.
     pub fn args(mut self, are_sent: bool) -> Self {
         self.args = are_sent;
         self
@@ -253,8 +254,9 @@ impl UiOptions {
         self
     }
 
-    /// Gives a run the tools that its page declares. The page runs them: the run waits for their results. Their schemas are checked, and a
-    /// request whose tool has the name of one of the application is rejected. By default they are not used.
+    /// Gives a run the tools that its page declares. The page runs these tools, and the run waits for their results. Their schemas are
+    /// checked, and a request is rejected if one of its tools has the name of a tool of the application. By default, declared tools are
+    /// ignored.
     pub fn client_tools(mut self) -> Self {
         self.client_tools = true;
         self
@@ -267,9 +269,9 @@ impl UiOptions {
         self
     }
 
-    /// Adds a message that arrives while a run of its thread is active to the next request of the run. The response repeats the run from its
-    /// start, for a page that shows it in the place of what it has. By default such a message is rejected with the status 409; the chat of
-    /// the AI SDK queues messages by itself.
+    /// If a message arrives while a run of its thread is active, adds the message to the next request of the run. The response repeats the
+    /// run from its start, and the page should replace its view of the run by the response. By default such a message is rejected with the
+    /// status 409; the chat of the AI SDK queues messages itself.
     ///
     /// ```
     /// use agent::ui::UiOptions;
@@ -288,14 +290,15 @@ impl UiOptions {
         self
     }
 
-    /// Sets the major version of npm `ai` that reads the stream, 7 by default. Version 6 knows fewer chunks, which are left out.
+    /// Sets the major version of npm `ai` that reads the stream, 7 by default. Version 6 has fewer kinds of chunks; the unknown kinds are
+    /// left out.
     pub fn ai_sdk_version(mut self, major: u8) -> Self {
         self.ai_sdk_version = major;
         self
     }
 
-    /// Adds parts of the application. The function is called for every event but the updates of a reply, and again when a client reconnects:
-    /// it should return the same parts for the same event. They are sent as they are.
+    /// Adds parts with data of the application. The function is called for every event except updates of a reply, and again when a client
+    /// reconnects, so it should return the same parts for the same event. The parts are sent unchanged.
     pub fn data(mut self, data: impl Fn(&Event) -> Vec<UiData> + Send + Sync + 'static) -> Self {
         self.data = Some(Arc::new(data));
         self

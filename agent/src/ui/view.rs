@@ -1,4 +1,4 @@
-//! The shown form of arguments, results and errors.
+//! Decides how arguments, results and errors are shown to a front end.
 
 use serde_json::{Map, Value, json};
 
@@ -10,16 +10,16 @@ use crate::tool::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
 
-/// Arguments of unknown tools are not checked by any plan; no more bytes of them are sent.
+/// Maximum number of bytes that are sent of the arguments of an unknown tool, because no plan checks them.
 pub(super) const MAX_UNKNOWN: usize = 4096;
 /// Maximum number of issues that are sent of one call.
 const MAX_ISSUES: usize = 64;
 
-/// How a call ended, as it is shown.
+/// The shown form of a call's end.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ShownEnd {
     Output(Value),
-    /// Not allowed by a person.
+    /// A person denied the call.
     Denied,
     /// The arguments were refused.
     Refused {
@@ -29,7 +29,7 @@ pub(super) enum ShownEnd {
     Error(String),
 }
 
-/// Decides what is shown. It reads the plans of the tools, and no state.
+/// Decides how the values of a run are shown to a front end, by the options and the plans of the tools. It has no other state.
 #[derive(Clone)]
 pub(super) struct View {
     secrets: SecretArguments,
@@ -50,17 +50,18 @@ impl View {
         self.secrets.definitions(tool).next().is_some()
     }
 
-    /// Whether the text of the arguments may be sent while it grows.
+    /// Returns whether the text of the arguments may be sent while it is still arriving.
     pub(super) fn streams(&self, tool: &str) -> bool {
         self.options.args && !self.secrets.may_hide(tool)
     }
 
-    /// Returns the arguments of a call as they are shown.
+    /// Returns the shown form of a call's arguments.
     pub(super) fn input(&self, tool: &str, args: &ToolArguments) -> Value {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call of a sub-agent. The plans of its tools are not known here: its event has left out their secrets.
+    /// Returns the arguments of a call of a sub-agent. The plans of the sub-agent's tools are unknown here, but its events contain no
+    /// secrets.
     pub(super) fn input_of_child(&self, args: &ToolArguments) -> Value {
         if self.options.args { value_or_text(args) } else { json!({}) }
     }
@@ -80,7 +81,7 @@ impl View {
         self.secrets.definitions(tool).next().map(|definition| definition.parameters().clone())
     }
 
-    /// Returns how a call ended. `was_denied`: a person denied it.
+    /// Returns the shown form of a call's end. `was_denied` says whether a person denied the call.
     pub(super) fn end(
         &self,
         result: &ToolResult,
@@ -123,7 +124,7 @@ impl View {
         }
     }
 
-    /// Returns the issues that the tool's plan finds. They have no secrets.
+    /// Returns the issues that the tool's plan finds in the arguments, without secrets.
     fn issues(&self, tool: &str, sent: &ToolArguments) -> Vec<Value> {
         if !self.options.args {
             return Vec::new();
@@ -151,7 +152,7 @@ impl View {
         (self.options.args && !coercions.is_empty()).then(|| json!(coercions))
     }
 
-    /// Returns the part of a result that is available before its end.
+    /// Returns the part of a result that is available before the call ends, if results are shown.
     pub(super) fn preliminary(&self, content: &[Part]) -> Option<Value> {
         let is_shown = matches!(self.options.results, ResultView::ForModel) && !content.is_empty();
         is_shown.then(|| content_value(content))
@@ -180,7 +181,7 @@ pub(super) fn token_counts(usage: &Usage) -> Value {
         ("cachedInputTokens", usage.cache_read),
         ("cacheWriteInputTokens", usage.cache_write),
     ] {
-        // The first three are always known; the others are absent where the provider does not report them.
+        // The first three counts are always known. A later count of zero may just not be reported by the provider, so it is left out.
         if counts.len() < 3 || count > 0 {
             counts.insert(key.to_owned(), count.into());
         }
@@ -196,7 +197,7 @@ fn value_or_text(args: &ToolArguments) -> Value {
     }
 }
 
-/// Returns the longest beginning of at most `max` bytes, with an ellipsis if something is missing.
+/// Returns the longest beginning of the text with at most `max` bytes, followed by an ellipsis if the text was cut.
 pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
@@ -205,7 +206,7 @@ pub(super) fn cut(text: &str, max: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Returns what the model reads. The structured value is used if it says the same as the text.
+/// Returns the content that the model reads. If the content is the JSON text of the structured value, returns that value.
 fn for_model(outcome: &ToolOutcome) -> Value {
     let Some(output) = outcome.output() else { return Value::Null };
     if let Some(structured) = &output.structured
@@ -261,7 +262,7 @@ pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     }
 }
 
-/// Whether a page may link to this address.
+/// Returns whether a page may link to this address.
 pub(super) fn is_web(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")

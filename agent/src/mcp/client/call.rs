@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of requests for one call. A server may request it again, with its own state.
+/// Maximum number of requests for one call. A server may ask the client to repeat the call, with a state of the server.
 const ROUNDS: usize = 10;
 
 /// Maximum time to send the notification that a call was cancelled.
@@ -73,13 +73,14 @@ pub(super) async fn call(
     let attempts = attempts(inner, tool, offered, &arguments, cx);
     tokio::select! {
         outcome = attempts => outcome,
-        // The dropped future notifies the server.
+        // Dropping the other future notifies the server.
         () = cx.cancelled() => ToolOutcome::aborted(cx.cancel_token().reason().as_deref().unwrap_or("cancelled")),
         () = tokio::time::sleep(limit) => timed_out(inner, limit),
     }
 }
 
-/// Makes the call, and repeats it in cases in which the server has not run it.
+/// Makes the call. Repeats the call if the server has not run it, or if the connection broke and trusted hints say that a repetition
+/// is harmless.
 async fn attempts(
     inner: &Inner,
     tool: &str,
@@ -101,7 +102,7 @@ async fn attempts(
             Err(error) => error,
         };
         match error {
-            // The parameters that are sent in headers have changed. The server has not run the call.
+            // The definition has changed which parameters are sent in headers, so the server refused the call before it ran.
             ServiceError::McpError(error) if error.code == ErrorCode::HEADER_MISMATCH && !listed_again => {
                 listed_again = true;
                 if inner.refresh().await.is_err() {
@@ -160,7 +161,7 @@ async fn attempts(
 
 const NEEDS_USER: &str = "The server asks for input of a user, which is not available here.";
 
-/// Makes the call, and repeats it while the server requests it with its own state, at most [`ROUNDS`] times.
+/// Makes the call. Repeats the call, up to [`ROUNDS`] requests in total, while the server asks for more input or returns a state.
 async fn rounds(
     inner: &Inner,
     connection: &Connection,
@@ -169,7 +170,7 @@ async fn rounds(
     cx: &ToolContext,
 ) -> Result<CallToolResult, ServiceError> {
     let mut params = CallToolRequestParams::new(tool.to_owned());
-    // The call was suspended for the answers, and continues.
+    // The run was suspended for the answers of a person, and now continues with them.
     if let Some((inputs, state)) = cx.form_inputs() {
         params = params.with_input_responses(inputs.into_iter().map(response).collect());
         params.request_state = state;
@@ -188,7 +189,7 @@ async fn rounds(
                     let Some(answers) = answers(inner, requests, state.clone(), cx).await else { break };
                     params = params.with_input_responses(answers);
                 }
-                // The server's state is returned unchanged.
+                // The state of the server is sent back to it unchanged.
                 params.request_state = state;
             }
             _ => return Err(ServiceError::UnexpectedResponse),
@@ -197,8 +198,8 @@ async fn rounds(
     Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
 }
 
-/// Answers requests of the server: its questions by a person, and the list of folders, which is empty. Returns `None` if it requests the reply
-/// of a model.
+/// Answers the server's requests for input: a person answers questions, and the list of folders is empty. Returns `None` if the server
+/// requests the reply of a model.
 async fn answers(
     inner: &Inner,
     requests: InputRequests,
@@ -227,7 +228,7 @@ async fn answers(
     Some(answers)
 }
 
-/// Returns the answer to a question of the server.
+/// Converts the input of a person to the answer to the server's question with this key.
 fn response((key, input): (String, QuestionInput)) -> (String, Value) {
     (key, serde_json::to_value(elicit_result(input)).unwrap_or_default())
 }
@@ -266,7 +267,7 @@ async fn send(
     result
 }
 
-/// Notifies the server when it is dropped before the result arrived.
+/// A guard for a request: if it is dropped before the result arrived, the server is notified that the call was cancelled.
 struct CancelOnDrop {
     peer: Option<Peer<RoleClient>>,
     id: RequestId,
@@ -283,7 +284,7 @@ impl Drop for CancelOnDrop {
         );
         runtime.spawn(async move {
             let sending = peer.send_notification(CancelledNotification::new(param).into());
-            // A server that does not read must not hold this task.
+            // A server that does not read must not keep this task alive.
             let _ = tokio::time::timeout(CANCEL_TIMEOUT, sending).await;
         });
     }
@@ -335,8 +336,8 @@ fn reports_unknown_tool(text: &str) -> bool {
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// Lists the tools again, because the tool may no longer exist. Returns the error `tool_gone` if it is not in the list, and otherwise the
-/// text of the server.
+/// Lists the tools again, because the tool may no longer exist. Returns the error `tool_gone` if the tool is not in the new list, and
+/// otherwise the text of the server.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_for_unknown_tool().await;
     if !inner.listing().tools.contains_key(tool) {

@@ -39,7 +39,7 @@ pub struct ClientConfig {
     pub(super) untrusted: bool,
     pub(super) neutralizes: bool,
     pub(super) accept_changes: Option<Arc<AcceptChange>>,
-    /// Whether questions of the server are answered.
+    /// Whether a person answers questions of the server.
     pub(super) asks: bool,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
@@ -49,7 +49,7 @@ pub struct ClientConfig {
 }
 
 type ToolFilter = dyn Fn(&ToolDefinition) -> bool + Send + Sync;
-/// Returns the trace that the current code is a part of.
+/// A function that returns the context of the current trace.
 type TraceSource = dyn Fn() -> HashMap<String, String> + Send + Sync;
 type AcceptChange = dyn Fn(&ToolDefinition, &ToolDefinition) -> bool + Send + Sync;
 pub(super) type TokenSource = dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync;
@@ -77,7 +77,7 @@ pub(super) struct CommandEndpoint {
     pub(super) folder: Option<PathBuf>,
 }
 
-/// The environment variables that a child receives by default. Programs need them to find other programs and their user's files.
+/// The environment variables that a child receives by default. Programs need these variables to find other programs and the user's files.
 pub(super) const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
@@ -154,7 +154,8 @@ impl ClientConfig {
         self
     }
 
-    /// Returns the error text of a setting that this transport does not have. Ignored, it could connect without the token that was set.
+    /// Returns the error text if a setting does not exist for this transport. If it were ignored, the client could connect without the
+    /// token that was set.
     pub(super) fn misplaced(&self) -> Option<String> {
         let setting = self.misplaced?;
         Some(match self.endpoint {
@@ -186,9 +187,10 @@ impl ClientConfig {
 
     /// Speaks only 2025-11-25 and older, which begin with `initialize`, for a server that is known to be older.
     ///
-    /// By default the client detects the form. A program that does not answer within ten seconds, or within half of the
-    /// [time to connect](Self::connect_timeout) if that is less, receives a request in both forms: it may be slow, or an older program that
-    /// does not answer unknown requests. A server that answers every request with success looks like a newer one: set its form.
+    /// By default the client detects the form. A program that does not answer within ten seconds, or within half of the [time to
+    /// connect](Self::connect_timeout) if that is less, receives a request in both forms: the program may be slow, or an older one that
+    /// does not answer unknown requests. If a server answers every request with success, it looks like a newer one, so its form must be
+    /// set.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -214,7 +216,7 @@ impl ClientConfig {
         self
     }
 
-    /// Uses only these tools, by the server's names. Models do not see the others.
+    /// Uses only these tools, by the server's names. Models do not see any other tool of the server.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -317,9 +319,9 @@ impl ClientConfig {
         self
     }
 
-    /// Decides about calls of a tool whose definition has changed since the model saw it. `accept` gets the definition before and the one now.
-    /// If it returns `true`, and the arguments fit the definition now, the call is made. By default such calls are refused;
-    /// [`McpClient::tools`](super::McpClient::tools) returns the current definition.
+    /// Decides about calls of a tool whose definition has changed since the model saw it. `accept` gets the definition that the model saw
+    /// and the current one. If it returns `true`, and the arguments fit the current definition, the call is made. By default such calls are
+    /// refused; [`McpClient::tools`](super::McpClient::tools) returns the current definition.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -337,10 +339,10 @@ impl ClientConfig {
         self
     }
 
-    /// Lets the tools of the server ask a person (elicitation, by forms): the function of the assistant
-    /// ([`on_question`](crate::AssistantBuilder::on_question)) answers, or the run is suspended, see the [guide](crate::guide::questions). An input is
-    /// checked before it is sent. Outside of a run without a function, and where a server of the older versions would have to wait, questions
-    /// are declined. Without this setting, servers know that no person can be asked.
+    /// Lets the tools of the server ask a person (elicitation, by forms). Either the assistant's function
+    /// ([`on_question`](crate::AssistantBuilder::on_question)) answers, or the run is suspended; see the [guide](crate::guide::questions).
+    /// An input is checked before it is sent. Without that function, questions are declined outside of a run, and in a run if the server
+    /// speaks an older version, in which it would have to wait. Without this setting, servers know that no person can be asked.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -353,10 +355,10 @@ impl ClientConfig {
         self
     }
 
-    /// Sends with each call the place in a trace that this function returns, and that MCP carries in `_meta`: the values of W3C Trace Context
-    /// and Baggage, under the keys `traceparent`, `tracestate` and `baggage`. It is called in the span of the call. With `opentelemetry`, a
-    /// propagator injects the context of the current span into the map. Other keys, malformed values, and a `tracestate` of more than 512 or
-    /// a `baggage` of more than 8,192 bytes are not sent, and without a `traceparent` nothing is.
+    /// Sends the trace context that this function returns with each call, in `_meta`: the values of W3C Trace Context and Baggage, under
+    /// the keys `traceparent`, `tracestate` and `baggage`. The function is called in the span of the call. With `opentelemetry`, a
+    /// propagator injects the context of the current span into the map. Other keys, malformed values, and a `tracestate` of more than 512
+    /// or a `baggage` of more than 8,192 bytes are not sent, and without a `traceparent` nothing is.
     ///
     /// Source: <https://www.w3.org/TR/trace-context/>, SEP-414 of MCP.
     ///
@@ -379,7 +381,7 @@ impl ClientConfig {
     }
 
     /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error
-    /// output. Secrets of this configuration are masked. The arguments and results of tools are not, so a log of them is as private
+    /// output. Secrets of this configuration are masked. The arguments and results of tools are not masked, so a log of them is as private
     /// as the conversation. The function must not block. If it panics, it is not called again.
     ///
     /// ```
@@ -483,7 +485,7 @@ impl ClientConfig {
         self.over_stdio("inherit_env", |endpoint| endpoint.inherited.push(name.into()))
     }
 
-    /// Sets the working directory of the command. Default: that of this program.
+    /// Sets the working directory of the command. Default: the working directory of this program.
     pub fn folder(self, folder: impl Into<PathBuf>) -> Self {
         self.over_stdio("folder", |endpoint| endpoint.folder = Some(folder.into()))
     }

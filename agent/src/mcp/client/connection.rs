@@ -29,11 +29,12 @@ use tokio::time::Instant;
 
 /// Maximum length of a line of a child's error output in the log; longer lines are cut.
 const LOG_LINE: usize = 4 << 10;
-/// Time for a child to end after its input was closed. After that it is killed.
+/// Time for a child to end after its input was closed, before it is killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum wait for the last output of a child that ended. Another process may keep the output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Maximum length of a message over HTTP, even if the limits of its parts are larger. `rmcp` has the same limit for the output of a program.
+/// Maximum length of a message over HTTP, even if the limits of its parts are larger. `rmcp` limits messages in the output of a program to
+/// this length, too.
 const MAX_MESSAGE: usize = 16 << 20;
 /// Maximum number of redirects. They are followed only within the origin of the server.
 const REDIRECTS: usize = 5;
@@ -98,7 +99,8 @@ impl Connection {
         );
         let (transport, lifecycle) = match config.era {
             Era::Auto => {
-                // Over HTTP, a second request is not sent before the first is answered.
+                // Over HTTP, a second request cannot be sent before the first is answered, so the wait for the first answer has no limit
+                // here.
                 let patience = match config.endpoint {
                     Endpoint::Http(_) => None,
                     Endpoint::Command(_) => Some(era::patience(config.connect_limit())),
@@ -119,7 +121,7 @@ impl Connection {
             }
         };
         let peer = running.peer().clone();
-        // This module caches the list itself.
+        // The cache of `rmcp` is not needed, because the client caches the list of tools itself.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let helpers =
             listen(&peer, notifications).into_iter().chain(log.map(|log| log.abort_handle())).collect();
@@ -149,7 +151,7 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Aborts only the helper tasks: the task of `rmcp` ends by itself after this drop, and kills a child that does not end.
+    /// Aborts only the helper tasks: the task of `rmcp` ends by itself when the connection is dropped, and kills a child that does not end.
     fn drop(&mut self) {
         for helper in &self.helpers {
             helper.abort();
@@ -171,7 +173,7 @@ fn listen(peer: &Peer<RoleClient>, notifications: &Arc<Notifications>) -> Option
         while let Ok(Some(_)) = stream.next().await {
             notifications.list_changed();
         }
-        // After the end of the stream changes are not reported, so that the next call lists the tools.
+        // After the stream has ended, changes are not reported. Marking the list as changed makes the next call list the tools again.
         notifications.list_changed();
     });
     Some(task.abort_handle())
@@ -234,8 +236,8 @@ async fn over_http(
     Ok(StreamableHttpClientTransport::with_client(client, transport))
 }
 
-/// Returns the maximum length of a message, in bytes. A message is read completely before the limits of its parts apply, and JSON may write
-/// one character of a text as six.
+/// Returns the maximum length of a message, in bytes. A message is read completely before the limits of its parts apply, and JSON may need
+/// six bytes for one byte of a text.
 fn longest_message(limits: &ClientLimits) -> usize {
     limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
@@ -254,7 +256,8 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host if all are public. The connection uses them, so that a second resolution cannot return others.
+/// Returns the addresses of a host if all are public. The connection uses these addresses, because a second resolution of the name could
+/// return others.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);
@@ -267,8 +270,8 @@ async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String>
 }
 
 /// Returns whether an address is public: neither in a special-purpose registry of IANA nor in an unassigned block.
-/// <https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>. Blocks that
-/// the registries call reachable are not public here if they lead to other addresses, as 6to4 and Teredo do.
+/// <https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>. Blocks
+/// that the registries call globally reachable do not count as public if they lead to other addresses, such as 6to4 and Teredo.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => match v4.octets() {
@@ -327,7 +330,8 @@ fn command(
     Ok((transport, log))
 }
 
-/// Describes why a program was not started. The operating system reports a missing program and a missing folder in the same way.
+/// Describes why a program was not started. The operating system reports a missing program and a missing working directory with the same
+/// error.
 fn not_started(endpoint: &CommandEndpoint, error: &std::io::Error) -> ConnectFailure {
     let hint = match (&endpoint.folder, error.kind()) {
         (Some(folder), _) if !folder.is_dir() => format!("; there is no folder `{}`", folder.display()),
@@ -413,7 +417,7 @@ mod tests {
             "::ffff:127.0.0.1",
             "64:ff9b::a00:1",
             "2001:db8::1",
-            // The rest of both registries.
+            // The other blocks of both registries.
             "0.1.2.3",
             "100.127.255.255",
             "172.31.255.255",

@@ -1,7 +1,7 @@
 //! Detects which form of the protocol a server speaks.
 //!
-//! The detection of `rmcp` has a fixed time limit, and mistakes an answer that arrives later for the answer to its next request. Here a program
-//! that starts slowly receives a request in both forms, and both answers are awaited.
+//! The detection of `rmcp` has a fixed time limit, and takes an answer that arrives after the limit for the answer to the next request.
+//! This module sends a request in both forms to a program that starts slowly, and waits for both answers.
 
 use futures_util::future::{Either, ready};
 use rmcp::RoleClient;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// Maximum wait for the second answer after the first.
 const SECOND_ANSWER: Duration = Duration::from_secs(1);
-/// The ids of the two requests. `rmcp` counts its own from zero.
+/// The ids of the two requests. They cannot be the ids of other requests, because `rmcp` counts from zero.
 const DISCOVER: i64 = i32::MAX as i64;
 const INITIALIZE: i64 = DISCOVER - 1;
 
@@ -36,10 +36,10 @@ pub(super) fn patience(limit: Duration) -> Duration {
     FIRST_ANSWER.min(limit / 2)
 }
 
-/// A transport on which the first request may have been answered before `rmcp` makes it.
+/// A transport for `rmcp`. The detection may already have sent the first request and received its answer, which `rmcp` then gets.
 pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
-    /// The outcome of the first request, if it was made here. `rmcp` receives it as the outcome of its own first request.
+    /// The outcome of the first request, if the detection sent it. `rmcp` receives this as the outcome of its own first request.
     first: Option<FirstRequestOutcome<T::Error>>,
     /// The answer to the first request, with the id that `rmcp` expects.
     ready: Option<Box<ServerMessage>>,
@@ -63,7 +63,7 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
     /// Sends a request in the newer form of the protocol, and after `patience` one in the older form. Returns the lifecycle of the form that
     /// the server speaks, and the transport that passes its answer to `rmcp`.
     ///
-    /// Has no time limit of its own: it completes when the server has answered.
+    /// The function has no time limit of its own: it completes when the server has answered.
     pub(super) async fn determine(
         transport: T,
         client: &ClientConfig,
@@ -101,7 +101,7 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
         let mut alarm = patience.map(|patience| Instant::now() + patience);
         loop {
             tokio::select! {
-                // First, because the error of a request tells more than the end of the connection.
+                // Sending is polled first, because the error of a request says more than the end of the connection.
                 biased;
                 Some(sent) = sending.join_next() => {
                     if let Ok(Err(error)) = sent {
@@ -110,7 +110,7 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
                 }
                 received = self.transport.receive() => match received {
                     Some(JsonRpcMessage::Request(request)) => {
-                        // A server of the older form may wait for this answer. The newer form has no such requests.
+                        // A server of the older form may wait for the answer to its ping. The newer form has no requests of the server.
                         if answers.both_sent && matches!(request.request, ServerRequest::PingRequest(_)) {
                             let pong = JsonRpcMessage::response(ClientResult::empty(()), request.id);
                             sending.spawn(self.transport.send(pong));
@@ -142,7 +142,8 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
                 }
             }
             if let Some(form) = answers.form() {
-                // Completes the messages that are being sent: after a message that was cut off, the next one is unreadable.
+                // Messages that are still being sent are completed in the background, because a message that is cut off makes the next one
+                // unreadable.
                 sending.detach_all();
                 return Ok(form);
             }
@@ -168,7 +169,7 @@ struct ProbeAnswers {
 }
 
 impl ProbeAnswers {
-    /// Records the message if it answers a request. Returns whether it does.
+    /// Records the message if it answers one of the requests. Returns whether the message is such an answer.
     fn record(&mut self, message: ServerMessage) -> bool {
         let Some(at) = position(&self.outstanding, &message) else { return false };
         let slot = match self.outstanding.swap_remove(at) {
@@ -183,7 +184,7 @@ impl ProbeAnswers {
     fn form(&self) -> Option<ProtocolForm> {
         match (&self.newer, &self.older) {
             (None, None) => None,
-            // After it accepted `initialize`, the server waits for the messages that follow it, even if it knows the newer form.
+            // A server that accepted `initialize` waits for the next messages of the older form, even if it also knows the newer form.
             (_, Some(older)) if matches!(**older, JsonRpcMessage::Response(_)) => Some(ProtocolForm::Older),
             (None, Some(_)) => self.is_late.then_some(ProtocolForm::Older),
             (Some(newer), Some(_)) => {
@@ -210,7 +211,7 @@ fn is_unknown_method(answer: &ServerMessage) -> bool {
     }
 }
 
-/// Returns the position of the request that the message answers. An error without an id answers the first request.
+/// Returns the position of the request that the message answers. An error without an id counts as the answer to the first open request.
 fn position(requests: &[RequestId], message: &ServerMessage) -> Option<usize> {
     let id = match message {
         JsonRpcMessage::Response(response) => &response.id,
@@ -220,7 +221,7 @@ fn position(requests: &[RequestId], message: &ServerMessage) -> Option<usize> {
         },
         _ => return None,
     };
-    // Some servers return the number as text.
+    // Some servers return the number of the id as text.
     requests.iter().position(|own| own == id || own.to_string() == id.to_string())
 }
 
@@ -300,7 +301,7 @@ mod tests {
         let yes = || json!({"result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}});
         let discovered = || json!({"result": {"supportedVersions": ["2026-07-28"], "capabilities": {}}});
         let no = |code: i64| json!({"error": {"code": code, "message": "no"}});
-        // Both answers, and the form: in time, and when the other answer is late.
+        // Both answers, and the detected form: while the second answer is awaited, and after the wait for it timed out.
         for (newer, older, in_time, late) in [
             (None, None, None, None),
             (Some(discovered()), None, None, Some(ProtocolForm::Newer)),

@@ -20,7 +20,7 @@ pub enum McpClientError {
     #[error("cannot connect to {server}: {reason}")]
     #[non_exhaustive]
     Connect {
-        /// The name of the server, or else its URL or program.
+        /// The name of the server; its URL or program if the name is not known yet.
         server: String,
         /// The kind of the failure.
         kind: ConnectErrorKind,
@@ -95,10 +95,10 @@ crate::error_text::debug_is_the_sentence!(McpClientError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
-    /// The URL, a header or the token is invalid, or a setting is for the other kind of server (a token for a command, an
-    /// argument for a URL). Nothing was sent or started.
+    /// The URL, a header or the token is invalid, or a setting does not exist for this kind of server (a token for a
+    /// command, an argument for a URL). Nothing was sent or started.
     Configuration,
-    /// Nothing listens at the address, its name is unknown, or a secure connection cannot be made.
+    /// Nothing listens at the address, the host name is unknown, or a secure connection cannot be made.
     Unreachable,
     /// The server responded with this HTTP status. (For 401 the error is [`McpClientError::Unauthorized`].)
     Status(u16),

@@ -19,7 +19,7 @@ use std::time::Duration;
 const LONGEST: usize = 600;
 /// Maximum length of a foreign text in a reason, such as a response body, in characters.
 const LONGEST_BODY: usize = 120;
-/// The start of `rmcp`'s message when a server refuses the request for its versions by an HTTP status.
+/// The start of the message of `rmcp` when a server refuses `server/discover` with an HTTP status.
 const DISCOVER_REFUSED: &str = "server/discover rejected with ";
 
 /// A failed connection: its kind, and the cause.
@@ -222,7 +222,7 @@ fn path_hint(endpoint: &HttpEndpoint) -> String {
     }
 }
 
-/// Describes a failed request after the handshake, with the same messages.
+/// Describes a failed request after the handshake, with the messages that failures to connect have.
 pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
     let text = match error {
         ServiceError::TransportSend(error) => transport(config, &*error.error).message,
@@ -232,7 +232,7 @@ pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
     text.chars().take(LONGEST).collect()
 }
 
-/// Returns the text of an error with its sources, each once, without secrets.
+/// Returns the text of an error and its sources, without repetitions and without secrets.
 fn with_sources(config: &ClientConfig, error: &(dyn Error + 'static)) -> String {
     masked(config, &crate::error_text::with_sources(error))
 }
@@ -256,7 +256,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// Returns the server's challenge, if the request failed because of it.
+/// Returns the server's challenge, if the request failed because the server requires authorization.
 pub(super) fn challenge(error: &ServiceError) -> Option<Challenge> {
     let ServiceError::TransportSend(error) = error else { return None };
     let mut source: Option<&(dyn Error + 'static)> = Some(&*error.error);

@@ -1,4 +1,4 @@
-//! Questions of a server, in the forms of the protocol and of tools.
+//! Converts the questions of a server and their answers between the types of the protocol and of tools.
 
 use crate::tool::forms::FormQuestion;
 use crate::tool::question::QuestionInput;
@@ -16,7 +16,7 @@ pub(super) fn form_question(key: &str, params: ElicitRequestParams) -> Option<Fo
     }
 }
 
-/// Returns an input in the form of the protocol.
+/// Converts the input of a person to the result that the protocol sends.
 pub(super) fn elicit_result(input: QuestionInput) -> ElicitResult {
     match input {
         QuestionInput::Accept(value) => ElicitResult::new(ElicitationAction::Accept).with_content(value),

@@ -31,7 +31,7 @@ const ERROR_WORDS: [&str; 14] = [
 #[derive(Default)]
 pub(super) struct LastWords {
     lines: usize,
-    /// Each with its line number.
+    /// Lines that name an error, with their line numbers.
     errors: Vec<(usize, String)>,
     last: VecDeque<(usize, String)>,
 }
@@ -74,7 +74,7 @@ impl LastWords {
     }
 }
 
-/// Returns whether the line describes an error. A short line such as `npm error 404` does not.
+/// Returns whether the line describes an error. A short line such as `npm error 404` does not describe it.
 fn names_error(line: &str) -> bool {
     let line = line.to_lowercase();
     ERROR_WORDS.iter().any(|word| line.contains(word)) && line.split_whitespace().count() > 3

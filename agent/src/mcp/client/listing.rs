@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 /// The tools of a server at one point in time.
 pub(super) struct ToolListing {
-    /// By the server's names.
+    /// The tools, by the server's names.
     pub(super) tools: BTreeMap<String, OfferedTool>,
     pub(super) left_out: Vec<(String, String)>,
     /// The time at which the list expires, if the server limits its validity.
@@ -33,7 +33,7 @@ pub(super) struct ToolListing {
 /// A tool that is offered, allowed and usable.
 #[derive(Clone)]
 pub(super) struct OfferedTool {
-    /// Has the server's name of the tool, in accepted characters.
+    /// The definition, under the server's name of the tool in accepted characters.
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
     /// Whether the server wraps structured results in an object.
@@ -195,13 +195,13 @@ fn cleaned(text: &str, limit: usize) -> String {
 
 fn fingerprint(tool: &Tool) -> [u8; 32] {
     let mut all = serde_json::to_value(tool).unwrap_or_default();
-    // The order of keys has no meaning.
+    // The order of keys has no meaning, so it must not change the hash.
     all.sort_all_objects();
     Sha256::digest(all.to_string().as_bytes()).into()
 }
 
 impl ToolListing {
-    /// Returns the tools of this list that changed or are missing in `now`, before and now.
+    /// Returns the tools of this list that changed or are missing in `now`: the definition here, and the one in `now`, if any.
     pub(super) fn changes(&self, now: &Self) -> Vec<(ToolDefinition, Option<ToolDefinition>)> {
         let changed = self.tools.iter().filter_map(|(name, before)| {
             let after = now.tools.get(name);
@@ -213,8 +213,9 @@ impl ToolListing {
 
     /// Returns the names that models see, by the server's names.
     ///
-    /// If several tools would have the same name, the one that the configuration renames to it has the name, or else the one whose name was
-    /// not changed. The others have a hash in their names. So a server cannot take over the name of a tool by adding another tool.
+    /// If several tools would have the same name, the tool that the configuration renames has precedence, then the tool whose server name
+    /// needs no change. The other tools get a hash in their names. This prevents a server from taking over the name of a tool by adding
+    /// another tool.
     pub(super) fn names(&self, server: &str, config: &ClientConfig) -> BTreeMap<String, String> {
         let own = |tool: &String| config.renamed.get(tool).unwrap_or(tool).clone();
         let mut sharing = BTreeMap::<String, Vec<&String>>::new();

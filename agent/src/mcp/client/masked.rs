@@ -41,7 +41,7 @@ impl ConfigSecrets {
                         _ if is_secret(&name) => secrets.add(&arg),
                         _ => {}
                     }
-                    // Names the next argument, as in `--token t0k`.
+                    // An option may be the name of the next argument, as in `--token t0k`.
                     name = if arg.starts_with('-') { arg } else { String::new() };
                 }
             }
@@ -119,7 +119,7 @@ mod tests {
         ] {
             assert_eq!(masked(&config, text), expected);
         }
-        // A short value whose name indicates a secret.
+        // A short value is masked if its name indicates a secret.
         assert_eq!(masked(&ClientConfig::command("x").env("DB_PASSWORD", "p"), "p q"), "[redacted] q");
         let config =
             ClientConfig::http("https://x.example/mcp").header("X-Tenant", "acme-tulip").header("X-V", "2");

@@ -36,9 +36,9 @@ use tokio::time::Instant;
 /// The pause before the first attempt to reconnect. It doubles each time, up to the longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Attempts to reconnect, after which calls fail at once for a minute.
+/// Maximum number of attempts to reconnect. After that many failures, calls fail at once for a minute.
 const MAX_ATTEMPTS: u32 = 5;
-/// A connection that lasted this long is stable, and resets the attempts.
+/// A connection that lasted this long counts as stable, and the count of attempts starts again.
 const STABLE: Duration = Duration::from_secs(60);
 /// Minimum time between two lists that are requested because a tool may no longer exist.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);
@@ -67,7 +67,7 @@ pub struct McpClient {
 
 struct Inner {
     config: ClientConfig,
-    /// The name in tool names and errors. Without a configured name, it is made from the name that the server reports.
+    /// The name of the server in tool names and errors. Without a configured name, it is made from the name that the server reports.
     server: RwLock<String>,
     notifications: Arc<Notifications>,
     slot: tokio::sync::Mutex<ConnectionSlot>,
@@ -154,7 +154,7 @@ impl McpClient {
         tool::tools(&self.inner, name)
     }
 
-    /// Returns the tools that the server offers, which of them are used, and why the others are not.
+    /// Returns a report of the tools that the server offers: which are used, and why the remaining ones are not.
     pub async fn report(&self) -> ConnectReport {
         let slot = self.inner.slot.lock().await;
         let live = slot.live.as_ref();
@@ -175,8 +175,8 @@ impl McpClient {
         !self.inner.is_reachable.load(Ordering::Acquire)
     }
 
-    /// Lists the tools again and returns those that changed: each before, and now, or `None` if it is no longer offered. This also happens
-    /// automatically before the next call after the server has notified the client of a changed list.
+    /// Lists the tools again and returns the ones that changed: the previous definition and the current one, which is `None` if the tool
+    /// is no longer offered. After the server has reported a changed list, the next call refreshes the list automatically.
     ///
     /// ```no_run
     /// use agent::mcp::{McpClient, ClientConfig};
@@ -244,7 +244,7 @@ impl Inner {
         matches!(&self.config.endpoint, Endpoint::Http(endpoint) if endpoint.token.is_some())
     }
 
-    /// Returns the connection. Opens a new one if it was closed.
+    /// Returns the connection. Opens a new one if the last one was closed.
     async fn connection(&self) -> Result<Arc<Connection>, McpClientError> {
         let mut slot = self.slot.lock().await;
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
@@ -288,7 +288,7 @@ impl Inner {
         }
     }
 
-    /// Lists the tools again after a notification of a change, or if the list has expired. After a failure, the next call lists them.
+    /// Lists the tools again after a notification of a change, or if the list has expired. If listing fails, the next call tries again.
     async fn refresh_if_stale(&self) {
         let is_old = self.listing().fresh_until.is_some_and(|until| until <= Instant::now());
         if (self.notifications.take_change() || is_old)
@@ -299,7 +299,7 @@ impl Inner {
         }
     }
 
-    /// Lists the tools again because one may no longer exist, at most once in [`MIN_RELIST_INTERVAL`].
+    /// Lists the tools again because a tool may no longer exist, at most once in [`MIN_RELIST_INTERVAL`].
     async fn refresh_for_unknown_tool(&self) {
         {
             let mut at = self.listed_at.lock().unwrap_or_else(PoisonError::into_inner);

@@ -21,10 +21,10 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
 /// Maximum length of the name of a server.
 const LONGEST_SERVER: usize = 24;
 
-/// Makes the prefix of a server's tools from the name that it reports: the part after the last `/`, in lower case, without the words `mcp` and
-/// `server`, up to the maximum length. `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
+/// Makes the prefix of a server's tools from the name that the server reports: the part after the last `/`, in lower case, without the
+/// words `mcp` and `server`, up to the maximum length. `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
 ///
-/// The name depends on nothing else, so that it is the same in every program and run.
+/// The prefix depends only on the reported name, so that it is the same in every program and run.
 pub(super) fn server_name(reported: &str) -> String {
     // The scope or the registry of a package precedes a slash.
     let parts = reported.split(['/', '\\', ':']).rev();

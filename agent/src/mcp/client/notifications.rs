@@ -49,7 +49,7 @@ impl Notifications {
         ProgressGuard { notifications: self.clone(), token }
     }
 
-    /// Lets the server ask in this call until the guard is dropped.
+    /// Lets the server ask questions during this call, until the guard is dropped.
     pub(super) fn watch_questions(self: &Arc<Self>, server: &str, context: &ToolContext) -> QuestionGuard {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let call = OpenServerCall { number, server: server.into(), context: context.clone() };
@@ -57,7 +57,8 @@ impl Notifications {
         QuestionGuard { notifications: self.clone(), number }
     }
 
-    /// Asks a person in the call that began last: a request of the server does not say to which call it belongs.
+    /// Asks a person in the context of the call that began last, because a question of the server does not say
+    /// to which call it belongs.
     async fn ask(&self, params: ElicitRequestParams) -> QuestionInput {
         const KEY: &str = "question";
         let call = self.calls.lock().unwrap_or_else(PoisonError::into_inner).last().cloned();
@@ -106,7 +107,7 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// Ends the questions in a call when it is dropped.
+/// A guard for the questions of a call: when it is dropped, the server cannot ask in this call any longer.
 pub(super) struct QuestionGuard {
     notifications: Arc<Notifications>,
     number: u64,
@@ -125,7 +126,7 @@ impl Drop for QuestionGuard {
 /// Receives the notifications and questions of a server from `rmcp`.
 pub(super) struct NotificationHandler {
     pub(super) notifications: Arc<Notifications>,
-    /// Whether questions are answered.
+    /// Whether a person answers questions of the server.
     pub(super) asks: bool,
 }
 

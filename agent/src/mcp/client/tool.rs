@@ -18,7 +18,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Extra time of the tool's own timeout, so that the limits of the call end it first: their errors are more specific.
+/// Extra time of the tool's timeout over the limits of the client, so that those limits end a call first: their
+/// errors are more specific.
 const SLACK: Duration = Duration::from_secs(5);
 
 /// The body of a server's tool.
@@ -26,7 +27,7 @@ struct RemoteBody {
     inner: Arc<Inner>,
     /// The server's name of the tool.
     original: String,
-    /// The tool at the time when this value was created.
+    /// The tool as it was offered when this value was created.
     known: OfferedTool,
 }
 
@@ -71,7 +72,7 @@ impl ToolBody for RemoteBody {
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome> {
         Box::pin(async move {
-            // Invalid arguments were refused without a request to the server.
+            // Invalid arguments are refused without a request to the server.
             let mut value = match arguments.take::<Value>() {
                 Ok(value) => value,
                 Err(refusal) => return refusal.into(),

@@ -1,4 +1,4 @@
-//! Reports messages to and from a server to the listener of the configuration, with its secrets masked.
+//! Reports the messages to and from a server to the configuration's listener, with the configuration's secrets masked.
 
 use super::config::ClientConfig;
 use super::last_words::LastWords;
@@ -11,7 +11,7 @@ use rmcp::transport::Transport;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Reports the traffic of one connection to the listener, with its secrets masked.
+/// Reports the traffic of one connection to the listener, with the secrets of the connection masked.
 #[derive(Clone)]
 pub(super) struct TrafficTap(Arc<TapState>);
 

@@ -1,7 +1,7 @@
-//! Questions of tools, as elicitation of the client.
+//! Questions of tools to a person, which the client asks (elicitation).
 //!
-//! Since the version 2026-07-28, a server sends no requests: a call that asks ends with `input_required`, and the client repeats it with the
-//! answers and with the state that the server gave it, after which the body starts again. In the older versions, the server asks over the
+//! Since the version 2026-07-28, a server sends no requests: a call that asks ends with `input_required`, and the client repeats the call
+//! with the answers and with the state that the server sent. The body then starts again. In the older versions, the server asks over the
 //! open connection of standard input, while the body waits.
 
 use super::built::{AdmittedRequest, BuiltServer, SentAnswers};
@@ -20,29 +20,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time for an answer of the client.
+/// The time for which a state is valid, that is, the time for a person to answer.
 const STATE_TTL: Duration = Duration::from_secs(600);
-/// Maximum length of the state that a client keeps, in bytes.
+/// Maximum length of a sealed state, in bytes.
 const MAX_STATE: usize = 64 << 10;
 
-/// The state of a call that a client keeps between two requests: the questions, and its earlier answers.
+/// The state of a call, which the client keeps between two requests: the earlier answers (`inputs`), and the open questions (`asked`).
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct AskState {
     inputs: Vec<RecordedInput>,
     asked: Vec<Question>,
 }
 
-/// The questions of a call: how they are answered, or those that are still open.
+/// The rules by which a call can ask questions, or the questions that have no answer yet.
 pub(super) enum CallQuestions {
     Rules(AskRules),
-    /// Answers are missing.
+    /// The client did not answer all questions, so they are asked again.
     Open(AskState),
 }
 
-/// Returns how the questions of a call are answered. Without the capability of the client, no person can be asked.
+/// Returns how the questions of a call are answered. Returns `None` if no person can be asked, for example because the client lacks the
+/// capability.
 ///
 /// # Errors
-/// Fails if the state that the client sent is not one of this call.
+/// Fails if the state that the client sent does not belong to this call or has expired, or if an answer is malformed.
 pub(super) fn questions(
     shared: &BuiltServer,
     bound: impl FnOnce() -> String,
@@ -107,7 +108,7 @@ fn open(shared: &BuiltServer, bound: &str, sealed: &str) -> Result<AskState, Err
     serde_json::from_slice(&opened).map_err(|_| refused())
 }
 
-/// Returns the result that asks the client.
+/// Returns the result that makes the client ask its user.
 ///
 /// # Errors
 /// Fails with the text for the client if a question cannot be asked.
@@ -131,7 +132,8 @@ pub(super) fn input_required(
 }
 
 impl AskState {
-    /// Returns the state of a call whose body asked these questions, after these answers.
+    /// Creates the state of a call whose body asked these questions. Earlier answers are kept, except answers to questions that are asked
+    /// again.
     pub(super) fn of(rules: &AskRules, asked: Vec<Question>) -> Self {
         let is_open = |input: &&RecordedInput| asked.iter().all(|new| new.number != input.question.number);
         let inputs = rules.inputs.iter().filter(is_open).cloned().collect();
@@ -142,7 +144,7 @@ impl AskState {
 /// Returns the parameters of the request for a question.
 ///
 /// # Errors
-/// Fails with the text for the client if the question has secrets, which the protocol forbids, or has no form.
+/// Fails with the text for the client if the question asks for a secret, which the protocol forbids, or cannot be written as a form.
 fn params(question: &Question) -> Result<ElicitRequestParams, String> {
     if question.is_secret {
         return Err("The tool asks for a secret, which cannot be asked over MCP.".to_owned());

@@ -43,7 +43,7 @@ type VerifyToken = dyn Fn(String) -> BoxFuture<'static, Result<Caller, AuthRefus
 
 #[derive(Clone)]
 enum TokenCheck {
-    /// Stored as digests, which have the same length and keep the tokens out of memory.
+    /// Fixed tokens, stored as digests: digests have one length, and the tokens themselves stay out of memory.
     Fixed(Arc<[([u8; 32], Caller)]>),
     Verified(Arc<VerifyToken>),
 }
@@ -55,8 +55,8 @@ impl Bearer {
         Self::of(TokenCheck::Fixed(digested.collect()))
     }
 
-    /// Accepts tokens that `verify` accepts. The function checks the signature, or asks the issuer, and returns the caller with
-    /// what the token says of it: scopes, audience, expiry.
+    /// Accepts tokens that `verify` accepts. The function checks the signature, or asks the issuer, and returns the caller with the facts
+    /// in the token: scopes, audience, expiry.
     pub fn verify<F, Fut>(verify: F) -> Self
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! A server after it was built, and the requests that it admitted.
+//! A built server, and the requests that it admitted.
 
 use super::caller::{Authenticator, Caller};
 use super::catalogue::{CatalogueCache, ToolCatalogue};
@@ -18,10 +18,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::sync::Arc;
 
-/// Links the current span with the trace of a client.
+/// A function that links the current span with the trace of a client.
 pub(super) type TraceObserver = dyn Fn(&HashMap<String, String>) + Send + Sync;
 
-/// Loads the tools of a caller.
+/// A function that loads the tools of a caller.
 pub(super) type ToolLoader =
     dyn Fn(Caller) -> BoxFuture<'static, Result<Registry, Box<dyn Error + Send + Sync>>> + Send + Sync;
 
@@ -38,7 +38,7 @@ pub(super) struct BuiltServer {
     pub(super) metadata: Option<ResourceMetadata>,
     pub(super) limits: ServerLimits,
     pub(super) state: StateMap,
-    /// Whether lists may differ between callers.
+    /// Whether the list of tools may differ between callers, so that shared caches must not store it.
     pub(super) is_private: bool,
     pub(super) list_ttl_ms: u64,
     pub(super) catalogues: CatalogueCache,
@@ -48,7 +48,7 @@ pub(super) struct BuiltServer {
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,
     pub(super) handle: ServerHandle,
-    /// Seals what clients keep between two requests of a call that asks.
+    /// Seals the state of a call that asks, which the client keeps between two requests.
     pub(super) state_codec: RequestStateCodec,
     /// Links a call with the trace of its client.
     pub(super) on_trace: Option<Arc<TraceObserver>>,
@@ -67,19 +67,19 @@ pub(super) struct AdmittedRequest {
     pub(super) session: Option<SessionId>,
 }
 
-/// What a client sends when it repeats a call that asked.
+/// The answers and the state that a client sends when it repeats a call that asked.
 #[derive(Clone, Default)]
 pub(super) struct SentAnswers {
     pub(super) answers: BTreeMap<String, Value>,
     pub(super) state: Option<String>,
 }
 
-/// The text of a call's arguments as it was sent.
+/// The text of a call's arguments, unchanged.
 #[derive(Clone)]
 pub(super) struct RawArguments(Bytes);
 
 impl RawArguments {
-    /// Refers to a part of the body, without a copy.
+    /// Refers to the arguments within the body, without a copy.
     pub(super) fn of(body: &Bytes, arguments: &str) -> Self {
         Self(body.slice_ref(arguments.as_bytes()))
     }

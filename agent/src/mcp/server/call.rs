@@ -38,7 +38,7 @@ use tracing::{Instrument as _, Span};
 /// The message to the client for a fault whose details are only logged.
 const FAULT: &str = "The tool failed. Its error is not shown here.";
 
-/// Runs a call. Over HTTP, there is no `connection` that stays open.
+/// Runs a call. `connection` is `None` over HTTP, where no connection stays open.
 pub(super) async fn call(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
@@ -46,11 +46,11 @@ pub(super) async fn call(
     info: Arc<RequestInfo>,
     connection: Option<Peer<RoleServer>>,
 ) -> Result<CallToolResponse, ErrorData> {
-    // The same error for a tool that does not exist and for one that this caller may not see.
+    // A tool that does not exist and a tool that this caller may not see have the same error.
     if !admitted.tools.contains(name) {
         return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
     }
-    // The text of the arguments as it was sent.
+    // The text of the arguments, unchanged.
     let arguments = admitted.arguments.as_ref().or_else(|| info.extension());
     let arguments = arguments.map_or("", RawArguments::text);
     if is_deeper(arguments.as_bytes(), shared.limits.depth) {
@@ -68,7 +68,7 @@ pub(super) async fn call(
     let progress = progress.map(|(token, target)| ProgressSender::new(target, token, shared.limits.progress));
     let span = linked_span(shared, name, info.meta());
     let sent = admitted.answers.as_ref().or_else(|| info.extension());
-    // Most calls neither ask nor were asked, so that this is computed only where it is needed.
+    // The binding is computed only on demand, because most calls have no questions.
     let bound = || binding(admitted, &call);
     let rules = match questions(shared, bound, &info, sent, connection)? {
         Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound(), &state)),
@@ -91,7 +91,7 @@ pub(super) async fn call(
         progress.finish().await;
     }
     let Some((outcome, asked)) = outcome else {
-        // The client ignores the answer to a cancelled call. The transport drops it if it can.
+        // The client ignores the answer to a cancelled call, and the transport drops the answer if it can.
         return Err(ErrorData::internal_error("cancelled", None));
     };
     if let (Some(rules), false) = (&rules, asked.is_empty()) {
@@ -100,7 +100,7 @@ pub(super) async fn call(
     result(shared, admitted, &call, outcome, &info).map(CallToolResponse::from)
 }
 
-/// Returns the result with which the client asks its user.
+/// Returns the result that makes the client ask its user, or an error if a question cannot be asked.
 fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> CallToolResponse {
     match input_required(shared, bound, state) {
         Ok(asks) => asks.into(),
@@ -111,7 +111,8 @@ fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> CallToolRe
     }
 }
 
-/// Returns the span of a call, linked with the trace of the client; a disabled one if the application links none.
+/// Returns the span of a call, linked with the trace of the client; a disabled span without
+/// [`on_trace_context`](super::McpServer::on_trace_context).
 fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     let Some(link) = &shared.on_trace else { return Span::none() };
     let span = tracing::info_span!(
@@ -139,7 +140,7 @@ async fn acquire_permit(
         return Ok(Some(permit));
     }
     if let Err(CallError::InvalidArguments(_)) = admitted.tools.validate(call) {
-        // The call reports the issues, and its body does not run.
+        // With invalid arguments, the call only reports the issues, and the body does not run.
         return Ok(
             Some(shared.refusals.enter(admitted.caller.quota_key(), shared.limits.wait).await).flatten()
         );
@@ -178,7 +179,7 @@ pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
     own
 }
 
-/// Runs the call; `None` if the client cancelled it, which completes `gone`.
+/// Runs the call. The client cancels the call by completing `gone`. Returns `None` if the call was cancelled.
 async fn run(
     shared: &BuiltServer,
     tools: &Registry,
@@ -317,9 +318,9 @@ fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
     }
 }
 
-/// Returns an upper bound of the length of texts as JSON; `None` if there are other blocks.
+/// Returns an upper bound of the length of a content of texts as JSON; `None` if the content has other blocks.
 fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
-    // A control character has at most six bytes, and the JSON around a text has fewer bytes than this.
+    // The JSON around a text has fewer bytes than this. A byte of a text becomes at most six bytes: a control character, escaped.
     const OVERHEAD: usize = 200;
     content.iter().try_fold(OVERHEAD, |sum, block| {
         let text = block.as_text().filter(|text| text.meta.is_none())?;
@@ -344,12 +345,12 @@ impl std::io::Write for ByteCounter {
     }
 }
 
-/// Returns the capabilities of a client that has this one alone.
+/// Returns capabilities that consist only of the one with this name.
 fn required(capability: &str) -> ClientCapabilities {
     serde_json::from_value(json!({capability: {}})).unwrap_or_default()
 }
 
-/// Logs an internal error, and returns the error for the client, which has no details.
+/// Logs an internal error, and returns an error without details for the client.
 pub(super) fn fault(what: &str, reason: &dyn std::fmt::Display) -> ErrorData {
     let reference = reference();
     tracing::error!(%what, %reference, %reason, "the server cannot answer");
@@ -370,9 +371,9 @@ fn id_text(id: &NumberOrString) -> String {
     }
 }
 
-/// Returns whether the JSON nests deeper than the limit. It may be invalid.
+/// Returns whether the JSON, which may be invalid, nests deeper than the limit.
 pub(super) fn is_deeper(json: &[u8], limit: usize) -> bool {
-    // Text with few brackets cannot nest deeply, and counting them is faster.
+    // Text with few brackets cannot nest deeply, and counting brackets is faster than following the nesting.
     if json.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() <= limit {
         return false;
     }

@@ -126,12 +126,12 @@ impl Caller {
         &self.inner.id
     }
 
-    /// Returns the name that limits and running calls count by; `None` for a caller that is not authenticated.
+    /// Returns the id by which quotas and running calls tell callers apart; `None` for a caller that is not authenticated.
     pub(super) fn quota_key(&self) -> Option<&Arc<str>> {
         self.is_known().then_some(&self.inner.id)
     }
 
-    /// Returns whether the caller was authenticated. On a server without an [`Authenticator`], callers are not.
+    /// Returns whether the caller was authenticated. On a server without an [`Authenticator`], no caller is authenticated.
     pub fn is_known(&self) -> bool {
         self.inner.is_known
     }
@@ -176,8 +176,8 @@ impl fmt::Debug for Caller {
 
 /// Authenticates the caller of a request from its head alone, before the body is read. [`Bearer`](super::Bearer) implements it.
 ///
-/// It is called for every HTTP request, after `Origin` and `Host` were checked. Over standard input it is not called, because the
-/// only caller is the program that started the server.
+/// The authenticator is called for every HTTP request, after `Origin` and `Host` were checked. Over standard input no authenticator is
+/// called, because the only caller is the program that started the server.
 ///
 /// ```
 /// use agent::mcp::{AuthRefusal, Authenticator, Bearer, Caller, McpServer};
@@ -295,7 +295,7 @@ pub enum AuthRefusal {
         /// The error code of RFC 6750: `invalid_token`. `None` if no token was sent.
         error: Option<String>,
     },
-    /// 403, with a challenge: the token is valid, but does not allow this.
+    /// 403, with a challenge: the token is valid, but does not allow the request.
     #[error("the scope {scope:?} is needed")]
     #[non_exhaustive]
     Forbidden {

@@ -72,7 +72,7 @@ impl ToolCatalogue {
             None => 0,
             Some(cursor) => {
                 let last = name_in(cursor)?;
-                // Also correct if that tool was removed meanwhile.
+                // The position is correct even if the tool of the cursor was removed meanwhile.
                 self.tools.partition_point(|tool| *tool.name <= *last)
             }
         };
@@ -92,7 +92,8 @@ fn names_header(schema: &Value) -> bool {
     }
 }
 
-/// Returns the parts of a value that are sent in headers. The protocol allows them only in nested objects.
+/// Returns the parts of a value that are sent in headers. The protocol allows such parts only as properties
+/// of objects, at any depth.
 fn in_headers(schema: &Value, value: &Value) -> Option<Value> {
     if schema.get("x-mcp-header").is_some() {
         return Some(value.clone());
@@ -174,10 +175,11 @@ fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> InvalidToo
     (definition.name().to_owned(), reason.into())
 }
 
-/// The tools of a set with the server's options, and their catalogue.
+/// The tools of a set, with the options of the server, and the catalogue of these tools.
 #[derive(Clone)]
 struct ServedTools {
-    /// Has no state: the state is that of the caller's set. `None` if the server has no options to add.
+    /// The tools without their state, which is taken from the caller's set. `None` if the server has no
+    /// options to add.
     tools: Option<Registry>,
     catalogue: Arc<ToolCatalogue>,
 }
@@ -185,7 +187,7 @@ struct ServedTools {
 /// A cache of the most recently used sets, by their definitions.
 #[derive(Default)]
 pub(super) struct CatalogueCache {
-    /// The options for tools without options.
+    /// The options for arguments that are added to tools without such options.
     options: Option<PlanOptions>,
     kept: Mutex<Vec<(Arc<[ToolDefinition]>, ServedTools)>>,
 }
@@ -210,7 +212,7 @@ impl CatalogueCache {
             return Ok(kept[0].1.clone());
         }
         drop(kept);
-        // Outside of the lock, because a large set takes time.
+        // The lock is released while the catalogue is made, because a large set takes time.
         let adapted = self.options.map(|options| tools.with_options(options)).transpose();
         let adapted =
             adapted.map_err(|error| (tools.names().collect::<Vec<_>>().join(", "), error.to_string()))?;

@@ -30,7 +30,8 @@ pub enum McpServerError {
         /// The reason.
         reason: String,
     },
-    /// The key of [`state_key`](super::McpServer::state_key) is too short, or the operating system gave no random one.
+    /// The key of [`state_key`](super::McpServer::state_key) is too short, or the operating system returned no random
+    /// key.
     #[error("there is no key for the state of questions: {reason}")]
     #[non_exhaustive]
     StateKey {

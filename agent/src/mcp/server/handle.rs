@@ -84,8 +84,8 @@ impl ServerHandle {
         self.changed.send_modify(|times| *times = times.wrapping_add(1));
     }
 
-    /// Ends the server: no new calls are accepted, and running calls have `grace` to finish and are cancelled after that.
-    /// Completes when the last call has ended, at the latest a few seconds after the grace period.
+    /// Ends the server: no new calls are accepted, and running calls have the time `grace` to finish, after which they
+    /// are cancelled. Completes when the last call has ended, at the latest a few seconds after the grace period.
     pub async fn shutdown(&self, grace: Duration) {
         self.lifecycle.shutdown(grace).await;
     }

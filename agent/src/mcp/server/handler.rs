@@ -19,14 +19,14 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct ProtocolHandler {
     pub(super) shared: Arc<BuiltServer>,
-    /// Set over HTTP, where each request has its own handler.
+    /// The admitted request over HTTP, where each request has its own handler. `None` over standard input.
     pub(super) admitted: Option<Arc<AdmittedRequest>>,
 }
 
-/// The supported methods. A request of one of them that cannot be parsed arrives as an unknown method.
+/// The supported methods. `rmcp` passes on a request that it cannot parse as an unknown method, even if the method is one of these.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
-/// The number of methods at the start that exist only in the older versions.
+/// The number of methods at the start of [`METHODS`] that exist only in the older versions.
 const OLDER: usize = 2;
 
 impl ProtocolHandler {
@@ -114,7 +114,8 @@ impl ServerHandler for ProtocolHandler {
         self.answer(&request.name, info, connection).await
     }
 
-    /// `rmcp` checks `Mcp-Param-…` headers against this tool. The handler belongs to one request, so that the tool is that of its caller.
+    /// `rmcp` checks `Mcp-Param-…` headers against this tool. The handler belongs to one request, so the tool is looked up among the tools
+    /// of the request's caller.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalogue = &self.admitted.as_ref()?.catalogue;
         catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()

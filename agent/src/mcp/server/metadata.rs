@@ -5,8 +5,8 @@ use serde::Serialize;
 /// The start of the document's path, before the path of the resource.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The protected-resource metadata of RFC 9728, which names the issuers of tokens for this server. It is served without authentication,
-/// below [`WELL_KNOWN`], and every challenge refers to it.
+/// The protected-resource metadata of RFC 9728, which names the issuers of tokens for this server. The document is served without
+/// authentication, below [`WELL_KNOWN`], and every challenge refers to it.
 #[derive(Clone, Serialize)]
 pub(super) struct ResourceMetadata {
     resource: String,
@@ -20,7 +20,7 @@ pub(super) struct ResourceMetadata {
 }
 
 impl ResourceMetadata {
-    /// Creates the metadata of a server, by the URL that clients use.
+    /// Creates the metadata of a server. `resource` is the URL that clients use.
     pub(super) fn new(resource: String, issuers: Vec<String>, scopes: Vec<String>) -> Self {
         Self {
             resource,

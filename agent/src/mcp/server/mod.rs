@@ -99,7 +99,7 @@ pub struct McpServer {
     state_key: Option<Vec<u8>>,
 }
 
-/// Returns the options for tools without options. Some hosts always send lists and objects as text, so JSON in texts is decoded.
+/// Returns the options for tools without options. Some hosts always send lists and objects as text, so these options decode JSON in texts.
 fn default_options() -> PlanOptions {
     PlanOptions::default().coercion(CoercionPolicy::strict().allow(CoercionRule::JsonTextDecoded))
 }
@@ -118,9 +118,9 @@ impl McpServer {
     /// Creates a server whose tools depend on the caller. The function is called for each request. If it fails, the client learns that the
     /// server is unavailable, and the text of the error is logged.
     ///
-    /// The result must depend only on the caller and on stored data, never on earlier requests, because the protocol has no sessions. If a
-    /// part of a request decides about its tools, such as the path, an [authenticator](Self::authenticator) [adds](Caller::with) it to the caller. If
-    /// you can, return clones of one [`Registry`] for equal sets: the list for clients is then made only once.
+    /// The result must depend only on the caller and on stored data, never on earlier requests, because the protocol has no sessions. If
+    /// the tools depend on a part of the request, such as the path, an [authenticator](Self::authenticator) [adds](Caller::with) that part
+    /// to the caller. If possible, return clones of one [`Registry`] for equal sets, so that the list for clients is made only once.
     ///
     /// ```
     /// use agent::mcp::{Caller, McpServer};
@@ -232,7 +232,7 @@ impl McpServer {
     }
 
     /// Sets the accepted host names of the server, with or without a port: `tools.example`, `localhost:8080`. By default only the
-    /// names of this machine are accepted, which prevents DNS rebinding: requests of web pages whose host name resolves to this
+    /// names of this machine are accepted, which prevents DNS rebinding, that is, requests from web pages whose host name resolves to this
     /// machine.
     pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.hosts.get_or_insert_default().extend(hosts.into_iter().map(Into::into));
@@ -241,7 +241,7 @@ impl McpServer {
 
     /// Serves the protected-resource metadata of RFC 9728, which names the issuers of tokens for this server by their URLs, and the scopes that
     /// tokens may have. `url` is the URL of this server that clients use. The document is served without authentication, below
-    /// `/.well-known/oauth-protected-resource`, and every challenge refers to it. Its name is the [title](Self::title).
+    /// `/.well-known/oauth-protected-resource`, and every challenge refers to it. The name in the document is the [title](Self::title).
     ///
     /// ```
     /// use agent::mcp::{Bearer, Caller, McpServer};
@@ -264,10 +264,10 @@ impl McpServer {
         self
     }
 
-    /// Calls a function with the place in a trace that the client sends with a call, in the span `mcp.call`, which surrounds the call: the
-    /// values of W3C Trace Context and Baggage, under the keys `traceparent` (always there, and valid), `tracestate` and `baggage`. With
-    /// `tracing-opentelemetry`, a propagator extracts a context from the map, which is set as the parent of the current span. Without this
-    /// function, calls have no such span, and what clients send is ignored.
+    /// Calls a function with the trace context that the client sends with a call: the values of W3C Trace Context and Baggage, under the
+    /// keys `traceparent` (always present and valid), `tracestate` and `baggage`. The current span is `mcp.call`, which surrounds the call.
+    /// With `tracing-opentelemetry`, a propagator extracts a context from the map, which is set as the parent of the current span. Without
+    /// this function, calls have no span `mcp.call`, and trace contexts of clients are ignored.
     ///
     /// ```
     /// use agent::mcp::McpServer;
@@ -284,11 +284,11 @@ impl McpServer {
         self
     }
 
-    /// Sets the key, of at least 32 bytes, that seals what a client keeps while its user answers a [question](crate::ToolContext::ask). By
-    /// default it is random for each process: set it if several processes serve the same clients.
+    /// Sets the key, of at least 32 bytes, that seals the state of a call while a person answers a [question](crate::ToolContext::ask).
+    /// By default, each process has a random key, so set a key if several processes serve the same clients.
     ///
     /// Clients that declare `elicitation` with forms are asked. In the version 2026-07-28, a call that asks ends with `input_required`; the
-    /// client repeats it with the answers, within ten minutes, and the body starts again. In the older versions, only a client on
+    /// client repeats the call with the answers, within ten minutes, and the body starts again. In the older versions, only a client on
     /// standard input is asked, while the body waits.
     ///
     /// ```
@@ -332,9 +332,9 @@ impl McpServer {
 
     /// Builds a service to mount at a path of your application: with `Router::nest_service("/mcp", service)` of axum, or with
     /// any framework that accepts a `tower_service::Service<http::Request<_>>`. The service never fails: every request has a response.
-    /// Cloning it is cheap. Take the [handle](Self::handle) before.
+    /// Cloning it is cheap. Take the [handle](Self::handle) before you build the service.
     ///
-    /// The document of [`protected_resource`](Self::protected_resource) has another path on the same host. Mount a clone there as
+    /// The document of [`protected_resource`](Self::protected_resource) has another path on the same host. Mount a clone at that path as
     /// well, `Router::route_service("/.well-known/oauth-protected-resource/mcp", service.clone())`, or use
     /// [`into_layer`](Self::into_layer).
     ///
@@ -365,7 +365,7 @@ impl McpServer {
         Ok(HttpService::new(Arc::new(self.build()?)))
     }
 
-    /// Builds a layer around an application. It answers requests to `path` and to the path of the
+    /// Builds a layer around an application. The layer answers requests to `path` and to the path of the
     /// [metadata](Self::protected_resource), and passes all others to the application unchanged and without authentication.
     ///
     /// ```
@@ -430,7 +430,7 @@ impl McpServer {
 
     /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends the server.
     ///
-    /// The address is logged (`tracing`, level `INFO`) when the server accepts connections. A program that prints it calls
+    /// The address is logged (`tracing`, level `INFO`) when the server accepts connections. A program that needs the address itself calls
     /// [`bind`](Self::bind) instead, which returns the address with the assigned port.
     ///
     /// # Errors
@@ -443,8 +443,8 @@ impl McpServer {
     }
 
     /// Binds the address without serving yet, and returns the URL for clients, such as `http://127.0.0.1:8080/mcp`, and the future that
-    /// serves until the [handle](Self::handle) ends the server. The address accepts connections, which wait for the future, and a port is
-    /// assigned in place of port 0.
+    /// serves until the [handle](Self::handle) ends the server. Connections are accepted at once, but wait until the future runs. For port
+    /// 0, a free port is assigned.
     ///
     /// ```
     /// use agent::mcp::McpServer;
@@ -562,7 +562,7 @@ impl McpServer {
     }
 }
 
-/// Returns what seals the state of calls that ask: with this key, or a random one.
+/// Creates the codec that seals the state of calls that ask, with this key or a random one.
 fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError> {
     let unusable = |reason: String| McpServerError::StateKey { reason };
     let mut random = vec![0; 32];
@@ -575,7 +575,7 @@ fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError
     RequestStateCodec::try_new(key).map_err(|error| unusable(error.to_string()))
 }
 
-/// Checks that the state of every tool is in the server, or is provided with each caller.
+/// Checks that the server, or each caller, has the state that the tools need.
 fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), McpServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);

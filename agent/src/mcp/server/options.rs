@@ -105,7 +105,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum number of progress messages per second in one call. Beyond it, only the newest is sent. Default: 10.
+    /// Sets the maximum number of progress messages per second in one call. Above this rate, only the newest message is sent. Default:
+    /// 10.
     pub fn max_progress(mut self, per_second: u32) -> Self {
         self.limits.progress = per_second;
         self
@@ -117,7 +118,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum number of such streams of one authenticated caller. Default: 4.
+    /// Sets the maximum number of streams of one authenticated caller that listen for changes. Default: 4.
     pub fn max_listeners_per_caller(mut self, count: usize) -> Self {
         self.limits.listeners_per_caller = count;
         self

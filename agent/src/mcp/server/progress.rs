@@ -15,7 +15,7 @@ const MAX_WAITING: usize = 16;
 /// Maximum time to send the queued messages at the end of a call.
 const LAST_MESSAGE: Duration = Duration::from_millis(500);
 
-/// Where the messages go.
+/// The destination of the progress messages of a call.
 pub(super) enum ProgressTarget {
     /// To the connection of a call that `rmcp` received.
     Peer(Peer<RoleServer>),
@@ -60,7 +60,8 @@ impl ProgressQueue {
         self.changed.notify_one();
     }
 
-    /// Puts a message back, unless there is a newer one. Does not wake the sender, which put it back.
+    /// Puts a message back, unless there is a newer one. The sending task is not woken, because only that
+    /// task puts messages back.
     fn put_back(&self, progress: Progress) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_empty() {
@@ -143,7 +144,7 @@ async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: Prog
     }
 }
 
-/// A limit on messages per second. A burst may have as many messages at once.
+/// A limit on messages per second. A burst may have up to the messages of one second at once.
 struct RateLimit {
     per_second: f64,
     available: f64,
@@ -168,7 +169,7 @@ impl RateLimit {
         self.available < 1.0
     }
 
-    /// Returns the time before which no message may be sent, if the limit is reached.
+    /// If the limit is reached, returns the time from which the next message may be sent.
     fn wait(&mut self) -> Option<Instant> {
         self.is_spent()
             .then(|| self.updated_at + Duration::from_secs_f64((1.0 - self.available) / self.per_second))
@@ -179,14 +180,14 @@ impl RateLimit {
     }
 }
 
-/// Ensures that the values grow with each message, as the protocol requires.
+/// Makes the parameters of progress messages. Their values grow with each message, as the protocol requires.
 #[derive(Default)]
 struct GrowingValues {
     last: Option<f64>,
 }
 
 impl GrowingValues {
-    /// Returns `None` for a value that is not larger than the last one.
+    /// Returns the parameters of a message, or `None` if its value is not larger than the last one.
     #[expect(clippy::cast_precision_loss, reason = "the protocol's numbers are floating")]
     fn param(&mut self, token: &ProgressToken, progress: Progress) -> Option<ProgressNotificationParam> {
         let value = match progress.done {

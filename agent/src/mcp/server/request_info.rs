@@ -1,4 +1,4 @@
-//! The information of a client about itself, which it sends with each request.
+//! The information about a client that the client sends with each request.
 
 use super::progress::ProgressTarget;
 use crate::tool::{cancel::CancelToken, error::ToolError, outcome::OutcomeCode};
@@ -63,22 +63,22 @@ pub struct RequestInfo {
     missing: Mutex<Option<String>>,
 }
 
-/// A request, as it was received.
+/// The source of the information: a request that `rmcp` or the server itself received.
 pub(super) enum RequestOrigin {
-    /// By `rmcp`.
+    /// A request that `rmcp` received.
     Protocol(RequestContext<RoleServer>),
-    /// By the server itself, which leaves out `rmcp` for usual calls.
+    /// A call that the server answers without `rmcp`.
     Direct(DirectRequest),
 }
 
-/// A call without `rmcp`.
+/// A call that the server answers without `rmcp`.
 pub(super) struct DirectRequest {
     pub(super) id: RequestId,
     pub(super) version: ProtocolVersion,
     pub(super) meta: RequestMetaObject,
-    /// Is cancelled when the client is gone.
+    /// The token that is cancelled when the client disconnects.
     pub(super) gone: CancelToken,
-    /// Receives the progress of the call, if the client wants it.
+    /// The channel for the progress of the call, if the client wants progress.
     pub(super) progress: Option<Sender<ServerJsonRpcMessage>>,
 }
 
@@ -102,7 +102,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the information without a request.
+    /// Returns empty information, for tools that run without a request.
     pub(super) fn none() -> Self {
         Self::of(RequestOrigin::Direct(DirectRequest {
             id: RequestId::Number(0),
@@ -135,7 +135,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns where the progress of the call goes.
+    /// Returns the destination of the call's progress.
     pub(super) fn progress_target(&self) -> Option<ProgressTarget> {
         match &self.origin {
             RequestOrigin::Protocol(context) => Some(ProgressTarget::Peer(context.peer.clone())),
@@ -143,7 +143,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns what the transport added to the request.
+    /// Returns the value of this type that the transport added to the request.
     pub(super) fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.extensions.get(),
@@ -153,7 +153,7 @@ impl RequestInfo {
 
     fn client(&self) -> Option<&Implementation> {
         let read = || match &self.origin {
-            // Over HTTP, `rmcp` puts its own name in place of one that is missing.
+            // Over HTTP, `rmcp` reports its own name if the client sends none, so the metadata is read instead.
             RequestOrigin::Protocol(context) if context.extensions.get::<Parts>().is_none() => {
                 context.client_info()
             }
@@ -191,18 +191,19 @@ impl RequestInfo {
         declared.get(capability).is_some_and(|declared| !declared.is_null())
     }
 
-    /// Whether the client asks its user by forms. Without a mode, that is what it declares.
+    /// Returns whether the client can ask its user by forms. A client that declares elicitation without a mode supports forms.
     pub(super) fn asks_by_form(&self) -> bool {
         let declared = self.capabilities().elicitation.as_ref();
         declared.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
     }
 
-    /// Whether the request is one of the newer form of the protocol, in which a server sends no requests.
+    /// Returns whether the request has the newer form of the protocol, in which a server sends no requests.
     pub(super) fn is_modern(&self) -> bool {
         self.version.as_ref().is_some_and(|version| *version >= ProtocolVersion::V_2026_07_28)
     }
 
-    /// Requires a capability, for a tool that cannot work without it. A tool that can asks [`has`](Self::has) instead.
+    /// Requires a capability, for a tool that cannot work without it. A tool that can also work without the capability calls
+    /// [`has`](Self::has) instead.
     ///
     /// # Errors
     /// Fails with the code `missing_client_capability` if the client does not declare the capability. A tool that returns the error ends
@@ -215,7 +216,7 @@ impl RequestInfo {
         Err(ToolError::new(missing_text(capability)).with_code(OutcomeCode::new("missing_client_capability")))
     }
 
-    /// Returns the missing capability, if `message` is its error.
+    /// Returns the missing capability, if `message` is the text of the error that [`require`](Self::require) returned.
     pub(super) fn failed_for(&self, message: &str) -> Option<String> {
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         missing.filter(|capability| message == missing_text(capability))

@@ -1,7 +1,7 @@
 //! The calls that clients of the older versions can cancel over HTTP.
 //!
-//! Such a client cancels a call by a notification in a separate request. Clients choose the ids of their requests, so that an id alone does
-//! not identify a call: the session is needed too. A session is only a name, which the server creates at `initialize` and does not store.
+//! Such a client cancels a call by a notification in a separate request. Clients choose the ids of their requests, so an id identifies a
+//! call only together with the session. A session is only a name, which the server creates at `initialize` and does not store.
 
 use super::caller::Caller;
 use crate::tool::cancel::CancelToken;
@@ -24,7 +24,7 @@ impl SessionId {
     }
 
     /// Returns the session of a request, if it names one in the form of [`random`](Self::random). Another process behind the same address
-    /// may have created it.
+    /// may have created the session.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(SESSION).iter();
         let id = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;
@@ -43,7 +43,7 @@ impl SessionId {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct RunningCallKey {
-    /// The authenticated caller, if there is one. Other callers cannot use its session.
+    /// The authenticated caller, if there is one. The key contains the caller, so that no other caller can cancel calls in the session.
     caller: Option<Arc<str>>,
     session: SessionId,
     request: RequestId,
@@ -76,7 +76,7 @@ impl RunningCalls {
         RunningCall { calls: self.clone(), key, token }
     }
 
-    /// Cancels a call of this caller and session. Returns whether it was running.
+    /// Cancels a call of this caller and session. Returns whether the call was running.
     pub(super) fn cancel(&self, caller: &Caller, session: &SessionId, request: &RequestId) -> bool {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let token = calls.get(&key(caller, session, request)).cloned();
@@ -132,7 +132,7 @@ mod tests {
             assert!(!calls.cancel(caller, session, request));
         }
         assert!(!call.token.is_cancelled());
-        // A second call of the same id does not hide the first.
+        // A second call with the same id does not replace the first.
         drop(calls.enter(&ann, &one, &number));
         assert!(calls.cancel(&ann, &one, &number) && call.token.is_cancelled());
         drop(call);

@@ -21,11 +21,11 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-/// Maximum length of a line; a longer one is not a message.
+/// Maximum length of a line, in bytes; a longer line is answered with an error.
 const LONGEST_LINE: usize = 16 << 20;
 /// Maximum number of requests without an answer. With more, the next request is read after an answer was written.
 const MAX_OPEN: usize = 1_024;
-/// The time limit of a write, as a multiple of that of an HTTP connection.
+/// The time limit of a write, as a multiple of the limit for HTTP connections.
 const SEND_FACTOR: u32 = 10;
 /// Time for running calls to end after the end of the input.
 const GRACE: Duration = Duration::from_secs(5);
@@ -63,7 +63,8 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// A transport of messages as lines. `rmcp` may drop a read at any time, so that the part of a line that was read is stored here.
+/// A transport of messages as lines. `rmcp` may drop the future of a read at any time, so the part of a line that was already
+/// read is stored in the transport.
 struct LineTransport<I, O> {
     input: BufReader<I>,
     output: Arc<LineOutput<O>>,
@@ -76,7 +77,7 @@ struct LineTransport<I, O> {
     end: Option<Instant>,
 }
 
-/// The output. After a line that was cut off, it cannot be used.
+/// The output. It cannot be used any longer after a line that was cut off.
 struct LineOutput<O> {
     stream: Mutex<O>,
     /// Maximum time to write one line.
@@ -129,7 +130,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
         }
     }
 
-    /// After the end of the input, waits for the answers to the requests before it, for a limited time.
+    /// After the end of the input, waits a limited time for the answers to all requests.
     async fn finish(&mut self) {
         let end = *self.end.get_or_insert_with(|| Instant::now() + GRACE);
         let mut open = self.open.subscribe();
@@ -247,7 +248,7 @@ where
                     let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code.code(), "message": text}});
                     let open = self.open.clone();
                     open.send_modify(|open| *open += 1);
-                    // In a separate task, because this read may be dropped in the middle of a line.
+                    // The line is written in a separate task, because this future may be dropped in the middle of a line.
                     tokio::spawn(async move {
                         let _ = output.write_line(answer.to_string().into_bytes()).await;
                         open.send_modify(|open| *open = open.saturating_sub(1));
@@ -315,7 +316,7 @@ mod tests {
         let twice = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow","arguments":{"n":1,"n":2}}}"#;
         let answers = answers(&format!("{HELLO}\n{call}\n{twice}")).await;
         assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Waited.");
-        // The arguments keep their text, so that a duplicate key is found.
+        // The arguments are passed on as text, so the duplicate key is found.
         assert_eq!(of_id(&answers, &json!(3))["result"]["isError"], true);
     }
 
@@ -436,7 +437,7 @@ mod tests {
             io::Result::Ok(())
         };
         let end = async {
-            // The server stops to read, and then ends.
+            // The server stops reading, and ends after that.
             let _ = flood.await;
             serving.await
         };

@@ -25,7 +25,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
                 fields.shift_remove("type");
             }
             if source == JsonSource::Reply {
-                // Fields without content are dropped, because they are not state.
+                // Null fields and empty lists are dropped, because they carry no state to send back.
                 fields.retain(|_, value| {
                     !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
                 });
@@ -36,7 +36,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
     }
 }
 
-/// Takes the neutral content of a block out of its fields; they stay complete if there is none.
+/// Takes the neutral content of a block out of its fields. A block without neutral content keeps all its fields.
 fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option<Content> {
     Some(match kind {
         "text" => Content::Text(take_text(fields, "text")?),
@@ -99,7 +99,7 @@ fn read_source(source: &Value) -> Option<Media> {
     (write_source(&media) == *source).then_some(media)
 }
 
-/// The document types that Anthropic accepts. A URL must be that of a PDF.
+/// The document types that Anthropic accepts. Documents at a URL must be PDFs.
 ///
 /// Source: Anthropic's pages on [PDF support](https://platform.claude.com/docs/en/build-with-claude/pdf-support) and on
 /// [files](https://platform.claude.com/docs/en/build-with-claude/files), and the types of its SDK.
@@ -234,7 +234,7 @@ pub(super) fn write(
     Ok(Some(Value::Object(block)))
 }
 
-/// Writes a call without data of the provider as [`write`] does.
+/// Writes a call that has no provider data, in the same form as [`write`].
 pub(super) fn write_call(out: &mut String, call: &ToolCall, ids: &CallIds) {
     out.push_str(r#"{"type":"tool_use","id":"#);
     write_text(out, ids.get(&call.id));
@@ -245,14 +245,14 @@ pub(super) fn write_call(out: &mut String, call: &ToolCall, ids: &CallIds) {
     out.push('}');
 }
 
-/// Writes a text without data of the provider as [`write`] does.
+/// Writes a text that has no provider data, in the same form as [`write`].
 pub(super) fn write_text_block(out: &mut String, text: &str) {
     out.push_str(r#"{"type":"text","text":"#);
     write_text(out, text);
     out.push('}');
 }
 
-/// Writes the block of a result that is one text.
+/// Writes the block of a result whose content is a single text.
 pub(super) fn write_result(out: &mut String, result: &WireResult<'_>, text: &str) {
     out.push_str(r#"{"type":"tool_result","tool_use_id":"#);
     write_text(out, result.call_id);

@@ -79,7 +79,7 @@ const DELTAS: [&str; 6] = [
     "compaction_delta",
 ];
 
-/// A delta of a block, the frequent event.
+/// A delta of a block: the most frequent event of a stream.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BlockDeltaEvent<'a> {
@@ -104,7 +104,7 @@ struct BlockDelta<'a> {
 }
 
 impl AnthropicDecoder {
-    /// Decodes a frequent event. Returns `None` if it is another one.
+    /// Decodes a frequent event. Returns `None` for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
         let BlockDeltaEvent { kind, index, delta: Object(delta) } = frequent::read(event)?;
         if kind.as_str() != "content_block_delta" {
@@ -191,7 +191,7 @@ impl AnthropicDecoder {
     }
 
     fn start_block(&mut self, index: u64, block: Value, out: &mut Vec<ModelEvent>) {
-        // An open block with the same index ends here.
+        // A new block ends an open block with the same index.
         self.end_block(index, true, out);
         let content_index = self.parts;
         self.parts += 1;
@@ -227,7 +227,7 @@ impl AnthropicDecoder {
                 out.push(ModelEvent::Part { content_index, part: Box::new(part) });
             }
         }
-        // These fields were emitted. Only fields without a neutral form stay.
+        // The fields that were emitted are removed, so that only those without a neutral form are left.
         if kind != BlockKind::Other {
             for key in ["text", "thinking", "id", "name"] {
                 block.shift_remove(key);
@@ -288,8 +288,8 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Ends a block. `is_explicit` says whether the stream ended it. A call without an explicit end may be incomplete: the reply's stop
-    /// reason decides whether it counts.
+    /// Ends a block. `is_explicit` says whether the stream itself ended the block. A call without an explicit end may be incomplete: the
+    /// reply's stop reason decides whether the call counts.
     fn end_block(&mut self, index: u64, is_explicit: bool, out: &mut Vec<ModelEvent>) {
         let Some(OpenBlock { content_index, mut block, input, kind }) = self.open.remove(&index) else {
             return;
@@ -364,7 +364,7 @@ impl Decoder for AnthropicDecoder {
         };
         let index = || value.get("index").and_then(Value::as_u64).unwrap_or_default();
         let kind = some_text(&value, "type").unwrap_or(event.event);
-        // If one response has several messages, which only occurs in recordings, the later ones continue where the first ended.
+        // A response may have several messages, but only in recordings: the parts of later messages continue the first one.
         if self.has_stopped && kind != "message_start" {
             return Ok(());
         }
@@ -417,7 +417,7 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        /// The input of a call as its text: a value would lose repeated keys and long numbers.
+        /// The input of a call as text, because a parsed value would lose repeated keys and the digits of long numbers.
         #[derive(Deserialize)]
         struct RawInput<'a> {
             #[serde(borrow)]
@@ -469,7 +469,7 @@ fn stop_reason(word: Option<&str>) -> StopReason {
         Some("tool_use") => StopReason::ToolUse,
         Some("max_tokens") => StopReason::MaxTokens,
         Some("model_context_window_exceeded") => StopReason::ContextFull,
-        // After a compaction the reply is continued like any that was paused.
+        // After a compaction the reply is continued like a paused reply.
         Some("pause_turn" | "compaction") => StopReason::Pause,
         Some("refusal") => StopReason::ContentFilter,
         Some(other) => StopReason::Other(other.to_owned()),
@@ -496,7 +496,7 @@ fn usage(raw: &JsonObject) -> Usage {
     usage
 }
 
-/// Reads the counts of a reply, or of one of its requests.
+/// Reads the token counts of a reply, or of one request within a reply.
 fn counts(raw: &JsonObject) -> Usage {
     let count = |key: &str| raw.get(key).and_then(count).unwrap_or_default();
     let (cache_read, cache_write) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));

@@ -29,7 +29,7 @@ const MAX_TOKENS: u64 = 4096;
 /// Source: Anthropic's page on [prompt caching](https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
 const MAX_CACHE_MARKS: usize = 4;
 
-/// The text of a failed result that has only media, which follow the results.
+/// The text of a failed result that has only media. The media are sent after the results.
 const SHOWN_AFTER: &str = "What the tool shows follows the results.";
 
 /// The smallest thinking budget that Anthropic accepts.
@@ -64,7 +64,7 @@ const RULES: WireRules = WireRules {
     foreign_media: ForeignMedia::Inside,
 };
 
-/// The beta of compaction, and the smallest trigger that it takes.
+/// The name of the compaction beta, and the smallest trigger that Anthropic accepts, in tokens.
 ///
 /// Source: Anthropic's page on [compaction](https://platform.claude.com/docs/en/build-with-claude/compaction).
 const COMPACTION_BETA: &str = "compact-2026-01-12";
@@ -123,7 +123,7 @@ impl Encoder<'_> {
         if let Some(container) = self.container() {
             body.set("container", container.clone());
         }
-        // Source: Anthropic's error for other requests, `stop_sequences: each stop sequence must contain non-whitespace`.
+        // Source: Anthropic's error for a blank stop sequence, `stop_sequences: each stop sequence must contain non-whitespace`.
         if request.stop.iter().any(|stop| stop.trim().is_empty()) {
             let text = "Anthropic does not take a stop sequence of white space";
             return Err(invalid(text.to_owned()).with_code("blank_stop_sequence"));
@@ -147,8 +147,8 @@ impl Encoder<'_> {
         Ok((body, betas))
     }
 
-    /// Returns how many cache marks the messages may have. Those of the whole request, of the tools and of the system prompt are kept; of
-    /// those in messages the last ones are kept, because a mark covers everything before it.
+    /// Returns how many cache marks the messages may have. Marks of the whole request, the tools and the system prompt are all kept. The
+    /// last marks of messages take what is left of the limit, because a mark covers everything before it.
     fn max_marks_of_messages(&self) -> usize {
         let request = self.request;
         let has_system = request.system.as_deref().is_some_and(|text| !text.is_empty());
@@ -170,7 +170,8 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings, except where Anthropic rejects them with status 400: in version `2026-10-21`, and beside thinking.
+    /// Writes the sampling settings, except where Anthropic rejects them with status 400: in version `2026-10-21`, and together with
+    /// thinking.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -315,10 +316,10 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the messages. Returns `false` if they have to be written from an earlier position on.
+    /// Writes the messages. Returns `false` if an earlier message has to be written again, too.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
-        // Source: the error for other requests, `messages: first message must use the "user" role`
+        // Source: the error for a request that begins with the assistant, `messages: first message must use the "user" role`
         // (https://github.com/lobehub/lobehub/issues/1601).
         let needs_user = !is_assistant_first(messages, &self.model.provider);
         let write = |part: &Part| self.write(part, false, ids);
@@ -375,7 +376,7 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn of texts and calls, which is the frequent case. Returns `false` for all others.
+    /// Writes a turn that has only texts and calls, the frequent case. Returns `false` for any other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {
@@ -501,9 +502,9 @@ impl Encoder<'_> {
     }
 }
 
-/// Returns whether a failed result cannot have a part, because Anthropic takes only texts there.
+/// Returns whether a part is not allowed in a failed result: Anthropic accepts only texts in failed results.
 ///
-/// Source: the error for other content, `all content must be type "text" if "is_error" is true`.
+/// Source: the error for a failed result with other content, `all content must be type "text" if "is_error" is true`.
 fn is_no_text(part: &Part, provider: &str) -> bool {
     match &part.content {
         Content::Image(_) | Content::Document(_) | Content::Audio(_) => true,
@@ -512,7 +513,7 @@ fn is_no_text(part: &Part, provider: &str) -> bool {
     }
 }
 
-/// Returns whether a content has nothing that Anthropic accepts.
+/// Returns whether a content is empty for Anthropic.
 fn is_blank(content: &Value) -> bool {
     match content {
         Value::String(text) => text.trim().is_empty(),
@@ -521,7 +522,7 @@ fn is_blank(content: &Value) -> bool {
     }
 }
 
-/// Trims the last message if it is the assistant's: the one to continue must not end in whitespace.
+/// Trims the last message if it is the assistant's: a message that the model continues must not end in whitespace.
 fn trim(last: &mut Value) {
     if last["role"] != "assistant" {
         return;

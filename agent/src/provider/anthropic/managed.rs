@@ -8,7 +8,7 @@ use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError};
 use crate::provider::managed::{ManagedCall, list, source};
 use crate::provider::parts::{some_text, text};
 
-/// Adds the tools that a model is known to have.
+/// Adds the server tools that a model is known to support.
 ///
 /// Source: Anthropic's pages on its [server tools](https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
@@ -57,7 +57,7 @@ pub(super) fn tool(
     })
 }
 
-/// Returns the results of the tools. Editing files does not count as running code.
+/// Returns the results of the tools that Anthropic ran. Editing files does not count as running code.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     ManagedCall::all(reply).iter().filter_map(result).collect()
 }

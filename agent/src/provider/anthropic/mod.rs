@@ -62,11 +62,12 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: beside thinking, and in version `2026-10-21`.
+/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, and in version
+/// `2026-10-21`.
 ///
-/// Texts that are only whitespace are left out, because Anthropic refuses them, even if its own reply had them. So are messages
-/// without other content, and whitespace at the end of the assistant message to continue. A conversation that becomes empty is an
-/// error.
+/// Texts that are only whitespace are left out, because Anthropic refuses them even if they come from its own reply. Messages without
+/// other content are left out, too, and so is whitespace at the end of an assistant message that the model continues. A conversation that
+/// becomes empty is an error.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicMessages {
@@ -79,7 +80,7 @@ pub struct AnthropicMessages {
     pub betas: Vec<String>,
 }
 
-/// The version with which sampling settings, documents in assistant messages and citations in user texts are no longer accepted.
+/// The first version that does not accept sampling settings, documents in assistant messages and citations in user texts.
 const STRICTER_SINCE: &str = "2026-10-21";
 
 impl Default for AnthropicMessages {
@@ -116,7 +117,7 @@ impl AnthropicMessages {
     }
 }
 
-/// The fields of a body that are counted.
+/// The fields of a body that the endpoint for counting tokens accepts.
 ///
 /// Source: Anthropic's page on [counting tokens](https://platform.claude.com/docs/en/api/messages-count-tokens).
 const COUNTED: &[&str] =
@@ -135,7 +136,7 @@ impl Protocol for AnthropicMessages {
         encode::request(self, model, request)
     }
 
-    /// Tools that Anthropic runs are not counted: its endpoint refuses some of them.
+    /// Leaves out the tools that Anthropic runs, because the endpoint for counting tokens refuses some of them.
     fn encode_count(
         &self,
         model: &ModelInfo,
@@ -148,7 +149,8 @@ impl Protocol for AnthropicMessages {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         let native_output = models::has_structured_output(model);
-        // Source: https://platform.claude.com/docs/en/build-with-claude/structured-outputs: other schemas are answered with 400.
+        // Source: https://platform.claude.com/docs/en/build-with-claude/structured-outputs: schemas beyond this dialect are answered with
+        // status 400.
         let output_dialect = native_output.then_some(Dialect::AnthropicStrict);
         let known = Capabilities { native_output, output_dialect, audio: false, ..Capabilities::default() };
         managed::capabilities(model, known)

@@ -31,7 +31,7 @@ pub(super) fn has_structured_output(model: &str) -> bool {
     version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
 }
 
-/// Returns the setting with which a model of the adaptive style does not think; `None` if it always thinks.
+/// Returns the setting that turns off the thinking of a model of the adaptive style; `None` if the model always thinks.
 ///
 /// Source: Anthropic's pages on what is new in [Opus 5.5](https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5)
 /// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think, Sonnet from 5.5 between its calls at least.

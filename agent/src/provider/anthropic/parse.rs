@@ -118,7 +118,7 @@ struct Reader<'a> {
     /// The tool of each call, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
-    /// Whether the previous message has results, so that the next one could be part of it.
+    /// Whether the previous message has results, so that the next block could be part of the same message.
     after_results: bool,
 }
 
@@ -211,7 +211,7 @@ impl Reader<'_> {
         let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
         let outcome = if failed { OutcomeKind::Failed } else { OutcomeKind::Completed };
         let mut result = ToolResultMessage::new(id, tool, outcome);
-        // An empty content is kept.
+        // An empty content stays in the fields, so that it is written back as it was.
         if fields.get("content").is_some_and(|content| match content {
             Value::String(text) => !text.trim().is_empty(),
             content => content.as_array().is_some_and(|blocks| !blocks.is_empty()),

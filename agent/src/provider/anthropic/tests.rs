@@ -39,7 +39,7 @@ fn blocks() -> Vec<Value> {
     ]
 }
 
-/// The same blocks, as they arrive in a stream.
+/// The blocks of [`blocks`] as a stream.
 fn streamed() -> String {
     let delta =
         |index: usize, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
@@ -120,7 +120,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
 
     let request = ModelRequest::new([Message::user("Hi"), whole.into()]);
     assert_eq!(body(&api(), "claude-x", &request)["messages"][1]["content"], Value::Array(blocks()));
-    // Another provider gets nothing of its state.
+    // The state of one provider is not sent to another provider.
     let foreign = api().encode(&ModelInfo::new("other", "anthropic-messages", "m"), &request).unwrap().json();
     let kinds: Vec<_> =
         foreign["messages"][1]["content"].as_array().unwrap().iter().map(|b| b["type"].clone()).collect();
@@ -185,7 +185,7 @@ fn errors_are_distinguished() {
             "{kind}"
         );
         assert_eq!((found.code(), found.message(), found.request_id()), (Some(kind), message, Some("req_1")));
-        // In the middle of a stream, what was received before the same error is kept.
+        // If the same error ends a stream, the part of the reply before the error is kept.
         let text = [
             json!({"type": "message_start", "message": {}}),
             start(&json!({"index": 0, "block": {"type": "text", "text": "Hi"}})),
@@ -437,7 +437,7 @@ fn the_last_cache_marks_are_kept() {
     assert_eq!(marks(&request), (4, "2345".to_owned()));
     request.cached_conversation = Some(CacheMark::Usual);
     request.cached_tools = Some(CacheMark::Usual);
-    // Nothing to mark: no tools.
+    // Without tools there is no mark of tools.
     assert_eq!(marks(&request), (4, "345".to_owned()));
     request.tools = [tool("add")].into();
     request.cached_system = Some(CacheMark::Usual);
@@ -540,7 +540,7 @@ fn a_reply_of_several_requests_counts_all_of_them_and_knows_the_last_one() {
     let usage = reply(&api(), &body(compacted)).usage;
     assert_eq!((usage.input, usage.output, usage.cache_read, usage.total), (61_067, 1_912, 82, 62_979));
     assert_eq!(usage.last_request(), (682, 1_320));
-    // It is stored with the reply, and a sum has none.
+    // The usage of the last request is stored with the reply. A sum of usages has no last request.
     let stored: Usage = serde_json::from_value(json!(usage)).unwrap();
     assert_eq!(stored, usage);
     assert_eq!((stored + Usage::new(1, 1)).last_request(), (61_068, 1_913));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::provider::Protocol;
 use crate::provider::http::ApiKey;
 
-/// A provider: its protocol, its address, and where its key is.
+/// A provider: its protocol, its address, and the source of its key.
 ///
 /// ```
 /// # #[cfg(feature = "openai")] {
@@ -93,13 +93,13 @@ impl ProviderEntry {
         self
     }
 
-    /// Allows requests without a key, as servers on this machine accept them.
+    /// Allows requests without a key, for example to servers on this machine.
     pub fn without_key(mut self) -> Self {
         self.needs_key = false;
         self
     }
 
-    /// Sets the model that the provider's name alone stands for.
+    /// Sets the default model: the one that is used if only the provider is named.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -167,7 +167,7 @@ impl ProviderEntry {
         &*self.protocol
     }
 
-    /// The prefix of the names of its environment variables: the part before `_API_KEY`.
+    /// Returns the prefix of the provider's environment variables: the part before `_API_KEY`.
     pub(super) fn prefix(&self) -> String {
         let by_key = self.key_variables.first().and_then(|variable| variable.strip_suffix("_API_KEY"));
         by_key.map_or_else(|| variable(&self.name), str::to_owned)
@@ -180,7 +180,7 @@ impl ProviderEntry {
     /// Returns the base URL.
     ///
     /// # Errors
-    /// Returns the variable that should hold it, for a provider without a default address.
+    /// Returns the variable that should contain the URL, if the provider has no default address and the variable is unset.
     pub(in crate::provider) fn base_url(&self, protocol: &dyn Protocol) -> Result<String, String> {
         let variable = format!("{}_BASE_URL", self.prefix());
         let found = from_env(&variable).or_else(|| self.base_url.clone());
@@ -190,10 +190,10 @@ impl ProviderEntry {
         }
     }
 
-    /// Returns the key; no key if none is needed.
+    /// Returns the key, or [`ApiKey::none`] if the provider needs no key.
     ///
     /// # Errors
-    /// Returns the variables that were read.
+    /// Returns the names of the variables that were read, if none of them has a key.
     pub(in crate::provider) fn key(&self) -> Result<ApiKey, String> {
         let own = [format!("{}_API_KEY", variable(&self.name))];
         let variables = if self.key_variables.is_empty() { &own[..] } else { &self.key_variables };

@@ -35,10 +35,10 @@ use crate::args::did_you_mean;
 /// ```
 ///
 /// # Names
-/// A model is named `provider/model`. A provider alone stands for its default model: the one that was
-/// [set](ProviderEntry::with_default_model), or that an environment variable names (`OPENAI_DEFAULT_MODEL` beside
-/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless the model's
-/// [settings](Self::configure) or its builder do.
+/// A model is named `provider/model`. The name of a provider alone means its default model: the model that was
+/// [set](ProviderEntry::with_default_model), or that an environment variable names (`OPENAI_DEFAULT_MODEL` for the provider with the key
+/// `OPENAI_API_KEY`, and so on for each provider). `OPENAI_BASE_URL` sets the address, unless the model's [settings](Self::configure) or
+/// its builder do.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     providers: Vec<ProviderEntry>,
@@ -55,14 +55,14 @@ static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        // The connections of the options are not those of the static value, which outlives runtimes.
+        // New options have connections of their own: those of the static value would outlive the runtime that made them.
         let (providers, options) = (BUILT_IN.providers.clone(), HttpOptions::default());
         Self { providers, models: Vec::new(), options }
     }
 }
 
 impl Catalogue {
-    /// Creates a catalogue without providers, for programs that use only those they add.
+    /// Creates a catalogue without providers, for programs that add all their providers themselves.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -88,7 +88,7 @@ impl Catalogue {
         self
     }
 
-    /// Sets the facts about a model, `provider/model`: its window, limits and prices. They replace what the library knows about it.
+    /// Sets the facts about a model, `provider/model`: its window, limits and prices. They replace the built-in facts about this model.
     /// [`max_output`](ModelFacts::max_output) is sent with each request that sets no `max_tokens`, or a larger number.
     ///
     /// ```
@@ -243,7 +243,7 @@ impl Catalogue {
         let names: Vec<&str> = self.providers.iter().map(|provider| provider.name.as_str()).collect();
         let Some(provider) = self.providers.iter().find(|provider| provider.name == provider_name) else {
             let mut near = did_you_mean(provider_name, names.iter().copied());
-            // A model without a provider gets an error that names its provider.
+            // If the name is that of a known model without its provider, the error suggests the full name.
             let by_model =
                 facts::provider_of(provider_name).filter(|name| names.contains(name) && model.is_none());
             let suggestion = by_model
@@ -335,7 +335,7 @@ mod tests {
                 Catalogue::default().with_key(server.name, "k").builder(format!("{}/m", server.name));
             match builder.build() {
                 Ok(model) => assert_eq!(crate::model::Model::info(&model).provider, server.name),
-                // Each account has its own address.
+                // A server whose address differs by account cannot be built without the address.
                 Err(error) => assert_eq!(
                     error.to_string(),
                     "`azure` needs an address: give a base URL to the builder, or set AZURE_OPENAI_BASE_URL"

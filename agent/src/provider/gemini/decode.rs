@@ -18,7 +18,7 @@ use crate::provider::sse::SseEvent;
 const STATE_FIELDS: [&str; 5] =
     ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
-/// The field with which a reply is continued that was paused.
+/// The field whose token continues a paused reply.
 pub(super) const TOKEN: &str = "continuationToken";
 
 /// The decoder of one response.
@@ -30,7 +30,7 @@ pub(super) struct GeminiDecoder {
     is_started: bool,
     has_candidate: bool,
     parts: usize,
-    /// The text that continues: its index, and whether it is a thought.
+    /// The text that the next delta continues: its index, and whether it is a thought.
     open: Option<(usize, bool)>,
     /// The call whose arguments arrive value by value.
     call: Option<(usize, PartialArguments)>,
@@ -43,7 +43,7 @@ pub(super) struct GeminiDecoder {
     blocked: Option<String>,
 }
 
-/// A chunk with a text or a thought, the frequent event.
+/// A chunk with a text or a thought: the most frequent event of a stream.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct TextChunk<'a> {
@@ -85,13 +85,13 @@ struct BareText<'a> {
 }
 
 impl GeminiDecoder {
-    /// Decodes a frequent event. Returns `false`, and changes nothing, if it is another one.
+    /// Decodes a frequent event. Returns `false`, and changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<TextChunk<'_>>(event) else { return false };
         let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;
         let begins = !self.is_started && (has_text(response_id.as_ref()) || has_text(model_version.as_ref()));
         let usage = usage_metadata.map(RawValue::get);
-        // Its value is needed only at the end.
+        // Usage is only parsed at the end of the reply, so here it must be text that is certain to parse.
         let is_usage = |usage: &str| usage.starts_with("{\"") && frequent::is_simple_json(usage);
         if begins || candidate.index != 0 || !usage.is_none_or(is_usage) {
             return false;
@@ -283,7 +283,7 @@ impl GeminiDecoder {
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        // A call that is open when the reply breaks off may be incomplete.
+        // A call that is open when the reply ends for another reason than `STOP` may be incomplete.
         if self.finish.as_deref() == Some("STOP") {
             self.end_call(out);
         } else {
@@ -313,7 +313,7 @@ impl Decoder for GeminiDecoder {
             return Ok(());
         }
         let chunk = match failure::parse_event(event) {
-            // Only usage may follow.
+            // After the finish reason only usage may follow, so malformed events are ignored.
             Err(_) if self.has_stopped() => return Ok(()),
             chunk => chunk?,
         };
@@ -373,7 +373,7 @@ impl Decoder for GeminiDecoder {
     }
 }
 
-/// Returns whether more of a call follows.
+/// Returns whether a later chunk continues the call.
 fn is_continued(call: &Value) -> bool {
     call.get("willContinue") == Some(&Value::Bool(true))
 }
@@ -388,7 +388,7 @@ fn without_pieces(part: &Value) -> Value {
     part
 }
 
-/// Adds the citations of another chunk, which repeats the known ones or has only those of its own text.
+/// Adds the citations of a further chunk. A chunk either repeats the known citations, or has only those of its own text.
 fn add_citations(known: &mut JsonObject, more: &JsonObject) {
     for (key, value) in more {
         match (known.get_mut(key), value) {
@@ -411,7 +411,8 @@ fn has_content(value: &Value) -> bool {
     }
 }
 
-/// Returns the arguments of a chunk's calls as text, part by part: a value would lose repeated keys and long numbers.
+/// Returns the arguments of a chunk's calls as text, one entry for each part. A parsed value would lose repeated keys and the
+/// digits of long numbers.
 fn argument_texts(json: &str) -> Vec<Option<String>> {
     #[derive(Deserialize)]
     struct RawChunk<'a> {

@@ -47,8 +47,8 @@ pub(super) fn request(
     Ok(HttpRequest::with_body(path, body.into_body()).with_header("accept", "text/event-stream"))
 }
 
-/// Encodes the name of a model as a part of the path. It cannot change the rest of the path, because applications may take names from
-/// their users.
+/// Encodes the name of a model as a part of the path. The name must not change the rest of the path, because applications may take
+/// names from their users.
 fn encode_path(name: &str) -> Result<String, ModelError> {
     if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
         let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");
@@ -76,7 +76,7 @@ struct Encoder<'a> {
 /// Gemini's ids of calls, by the ids of the conversation.
 struct GeminiIds<'a> {
     provider: &'a str,
-    /// The messages that are not written again.
+    /// The messages whose text is kept from an earlier request. Their ids are read only if a result needs one.
     before: &'a [Arc<Message>],
     ids: HashMap<&'a str, Option<&'a str>>,
     has_read_before: bool,
@@ -87,7 +87,7 @@ impl<'a> GeminiIds<'a> {
         Self { provider, before, ids: HashMap::new(), has_read_before: false }
     }
 
-    /// Adds the calls of a reply. An id that this library generated may occur again, and then has no other one.
+    /// Adds the calls of a reply. An id that this library generated may occur in several replies, and never has an id of Gemini.
     fn add(&mut self, reply: &'a AssistantMessage) {
         for part in &reply.content {
             let Content::ToolCall(call) = &part.content else { continue };
@@ -116,7 +116,7 @@ impl Encoder<'_> {
         let request = self.request;
         let options = request.provider_options.get(&self.model.provider);
         metadata::refuse_all(request, "Gemini")?;
-        // Cached content has its own system prompt and tools.
+        // Cached content contains the system prompt and the tools, so a request that uses it has neither.
         let is_cached =
             options.and_then(|options| options.get("cachedContent")).is_some_and(Value::is_string);
         let mut body = BodyFields::default();
@@ -228,7 +228,7 @@ impl Encoder<'_> {
         Some(json!({"functionCallingConfig": config}))
     }
 
-    /// Returns the token of a reply that was paused, if the conversation ends with one.
+    /// Returns the continuation token, if the conversation ends with a paused reply.
     fn token(&self) -> Option<&str> {
         let last = self.request.messages.last()?.as_assistant()?;
         if last.stop_reason != StopReason::Pause {
@@ -238,7 +238,8 @@ impl Encoder<'_> {
         some_text(&data.data, TOKEN)
     }
 
-    /// Returns the number of messages that are sent: the token stands for the pieces of a reply that is not complete.
+    /// Returns the number of messages that are sent. The pieces of a paused reply are not sent, because its continuation token
+    /// replaces them.
     fn sent(&self) -> usize {
         let messages = &self.request.messages;
         if self.token().is_none() {
@@ -257,11 +258,11 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the messages. Returns `false` if they have to be written from an earlier position on.
+    /// Writes the messages. Returns `false` if an earlier message has to be written again, too.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
-        // Source: https://github.com/google-gemini/gemini-cli/issues/11814 on a history that begins with a call. Cached content is
-        // the beginning of its conversation.
+        // Source: https://github.com/google-gemini/gemini-cli/issues/11814 on a history that begins with a call. Cached content
+        // counts as the beginning of the conversation.
         let needs_user = !is_cached && !is_assistant_first(messages, provider);
         let (from, unchanged) = (list.start(), CallIds::unchanged());
         let mut ids = GeminiIds::new(provider, messages.get(..from.messages).unwrap_or_default());
@@ -322,7 +323,7 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn of texts and calls, which is the frequent case. Returns `false` for all others.
+    /// Writes a turn that has only texts and calls, the frequent case. Returns `false` for any other turn.
     fn push_plain<'m>(&self, turn: &WireTurn<'m>, ids: &mut GeminiIds<'m>, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {
@@ -442,7 +443,7 @@ impl Encoder<'_> {
         };
         response.extend(id.map(|id| ("id".to_owned(), id.into())));
         add_rest(&mut response, given("functionResponse"));
-        // From Gemini 3 a result contains its media; before, they are separate parts.
+        // From Gemini 3 on, a result contains its media; for earlier models the media are separate parts.
         let holds_media = models::version(&self.model.model).is_none_or(|version| version >= (3, 0));
         if holds_media && !result.media.is_empty() {
             response.insert("parts".into(), std::mem::take(&mut result.media).into());

@@ -8,7 +8,8 @@ use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError, ModelEr
 use crate::provider::managed::{ManagedCall, add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
-/// Adds the tools that a model is known to have beside functions: before Gemini 3 the two exclude each other.
+/// Adds the Gemini tools that a model is known to support together with functions. Before Gemini 3, a request
+/// has either functions or Gemini's tools.
 ///
 /// Source: Google's page on [combining tools](https://ai.google.dev/gemini-api/docs/tool-combination).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
@@ -50,7 +51,8 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
     }))
 }
 
-/// Returns the results: of code from its parts, of searches and pages from the candidate's metadata.
+/// Returns the results of the tools that Gemini ran: results of code from the parts, searches and pages from
+/// the candidate's metadata.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let data = own_data(&reply.provider, reply.provider_data.as_deref()).unwrap_or(&Value::Null);
     let grounding = data.get("groundingMetadata").unwrap_or(&Value::Null);

@@ -148,7 +148,7 @@ impl Protocol for Gemini {
         encode::request(self, model, request)
     }
 
-    /// Vertex AI takes the fields of a request themselves, the Gemini API a whole request.
+    /// For Vertex AI the body has the fields of the request, for the Gemini API the whole request in one field.
     fn encode_count(
         &self,
         model: &ModelInfo,
@@ -171,7 +171,7 @@ impl Protocol for Gemini {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        // Before Gemini 3 tools and a schema for the reply exclude each other.
+        // Before Gemini 3, a request has either tools or a schema for the reply.
         let native_output = models::version(model).is_none_or(|version| version >= (3, 0));
         managed::capabilities(model, Capabilities { native_output, ..Capabilities::default() })
     }

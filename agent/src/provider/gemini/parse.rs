@@ -73,7 +73,7 @@ pub(super) fn request(
     }
     let model = String::new();
     let info = ModelInfo::new(provider, protocol.api(), model.as_str());
-    // Cached content has its own system prompt and tools, so that none are written beside it.
+    // Cached content contains the system prompt and the tools, so a request that uses it is written without them.
     if let Some(cached) = given.get("cachedContent") {
         request.provider_options.insert(provider.to_owned(), json!({"cachedContent": cached}));
     }
@@ -126,7 +126,7 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
         Some(given) if given == role => drop(rest.shift_remove("role")),
         Some(_) => {}
     }
-    // An empty list of parts is kept.
+    // An empty list of parts stays, so that it is written back as it was.
     if rest.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty()) {
         rest.shift_remove("parts");
     }
@@ -179,7 +179,8 @@ impl Reader<'_> {
         (!data.is_empty()).then(|| ProviderData::new(self.provider, data))
     }
 
-    /// Reads the texts and results of a user's content: each sequence of texts is a message, and each result is one.
+    /// Reads the texts and results of a user's content: each sequence of texts becomes one message, and so does each
+    /// result.
     fn user_content(&mut self, list: Vec<Value>, rest: JsonObject) {
         let mut rest = Some(rest);
         let mut user_parts: Vec<Part> = Vec::new();
@@ -252,7 +253,7 @@ impl Reader<'_> {
         {
             result.content.extend(media.into_iter().map(|media| self.part(media)));
         }
-        // Fields without a neutral form.
+        // Fields without a neutral form are kept as provider data.
         for (key, rest) in [("functionResponse", response), ("part", part)] {
             if !rest.is_empty() {
                 data.insert(key.to_owned(), rest.into());

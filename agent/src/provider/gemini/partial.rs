@@ -20,7 +20,8 @@ pub(super) struct PartialArguments {
 /// Maximum depth of a path.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum number of objects and lists that paths create: two bytes of a path create an object of several hundred.
+/// Maximum number of objects and lists that paths create. Without a limit, two bytes of a path would create an object of several
+/// hundred bytes.
 const MAX_CREATED: usize = 50_000;
 
 impl PartialArguments {
@@ -82,7 +83,7 @@ impl PartialArguments {
         }
     }
 
-    /// Returns whether a value can be placed at its path. Otherwise the path becomes a key, which the tool refuses.
+    /// Returns whether a value can be placed at its path. If not, the caller uses the path as a key, which the tool refuses.
     fn can_place(&mut self, steps: &[PathStep]) -> bool {
         let Some(missing) = count_missing(&self.root, steps) else { return false };
         let created = self.created + missing.saturating_sub(1);
@@ -103,7 +104,7 @@ impl PartialArguments {
         }
     }
 
-    /// Returns the text of incomplete arguments, without its end, so that it is not mistaken for complete.
+    /// Returns the text of incomplete arguments without its closing brackets, so that it is not mistaken for complete arguments.
     pub(super) fn into_cut_text(self) -> String {
         let whole = if self.root.is_object() { self.root.to_string() } else { "{}".to_owned() };
         let text = whole.trim_end_matches(['}', ']']);
@@ -117,8 +118,8 @@ enum PathStep {
     Index(usize),
 }
 
-/// Counts the steps of a path whose values do not exist yet. Returns `None` if an index is neither that of an item nor the next one,
-/// because it would create items that were not sent.
+/// Counts the steps of a path whose values do not exist yet. Returns `None` if an index skips positions: filling the gap would
+/// create items that were not sent.
 fn count_missing(root: &Value, steps: &[PathStep]) -> Option<usize> {
     let (mut node, mut missing) = (Some(root), 0);
     for step in steps {
@@ -230,7 +231,7 @@ mod tests {
         }
         assert_eq!(arguments.root["list"].as_array().map(Vec::len), Some(100));
         assert!(count(&arguments.root) <= 100 * MAX_DEPTH);
-        // And all paths together create a limited number.
+        // All paths together create a limited number of values.
         let (mut arguments, pieces) = (PartialArguments::default(), 2 * MAX_CREATED / MAX_DEPTH);
         for first in 0..pieces {
             let path = format!("$.k{first}{}", ".a".repeat(MAX_DEPTH - 1));

@@ -88,7 +88,7 @@ fn media(fields: &JsonObject) -> Option<Media> {
     (fields.get(key) == Some(&written)).then_some(media)
 }
 
-/// The media types that Gemini accepts. A video is a document here.
+/// The media types that Gemini accepts. Videos are sent as documents.
 ///
 /// Source: Google's pages on [images](https://ai.google.dev/gemini-api/docs/image-understanding),
 /// [audio](https://ai.google.dev/gemini-api/docs/audio), [documents](https://ai.google.dev/gemini-api/docs/document-processing)
@@ -158,7 +158,7 @@ fn provider_tool(part: &Value) -> Option<ProviderTool> {
     Some(tool)
 }
 
-/// Writes the field of a call without data of the provider as [`write`] does.
+/// Writes the `functionCall` of a call that has no provider data, in the same form as [`write`].
 pub(super) fn write_call(out: &mut String, call: &ToolCall) {
     out.push_str(r#""functionCall":{"name":"#);
     write_text(out, &call.name);

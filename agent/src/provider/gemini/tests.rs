@@ -96,7 +96,8 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
             {"functionResponse": {"name": "t", "response": {"output": "3"}}}])
     );
     assert_eq!(written["contents"][3], json!({"role": "user", "parts": [{"text": "And?"}]}));
-    // Another provider gets nothing of its state. Gemini 3 gets the placeholder for a call without a signature.
+    // The state of one provider is not sent to another provider. Gemini 3 gets the placeholder for a call
+    // without a signature.
     let foreign = api().encode(&ModelInfo::new("other", "gemini", "gemini-3-pro"), &request).unwrap().json();
     assert_eq!(
         foreign["contents"][1]["parts"],
@@ -519,7 +520,7 @@ fn a_paused_reply_is_continued_by_its_token_and_sent_as_one_turn_once_it_is_comp
         assert_eq!(contents[1]["parts"].as_array().unwrap().len(), hops + 1);
         assert_eq!(contents[1]["parts"][hops]["text"], "upon a time.");
     }
-    // Another protocol gets the reply as far as it arrived.
+    // Another provider gets the text of the reply that was received so far.
     let other = ModelInfo::new("other", "gemini-generate-content", "m");
     let request = ModelRequest::new([user(), piece("Once ", "T")]);
     let sent = api().encode(&other, &request).unwrap().json();

@@ -18,7 +18,7 @@ use crate::traffic::OnTraffic;
 
 /// An HTTP client for providers. Clones share its connections.
 ///
-/// Redirects are not followed: the key would be sent along.
+/// Redirects are not followed, because the new address would receive the key.
 #[derive(Clone)]
 pub(in crate::provider) struct HttpClient {
     client: reqwest::Client,
@@ -32,7 +32,7 @@ pub(in crate::provider) struct LoggableRequest {
     pub(super) body: Option<String>,
     /// The request, if calls in it may have secrets, which the provider may quote in an error.
     pub(super) quotable: Option<ModelRequest>,
-    /// A listener to the exchanges, beside that of the options.
+    /// An additional listener to the exchanges, notified like that of the options.
     pub(super) traffic: Option<OnTraffic>,
 }
 
@@ -112,7 +112,7 @@ impl HttpClient {
         tracing::enabled!(tracing::Level::DEBUG)
     }
 
-    /// Sends a request once. Of a request without a body that may be shown, only the length is logged.
+    /// Sends a request once. If `loggable` has no body, only the length of the body is logged.
     pub(super) async fn attempt(
         &self,
         url: &str,
@@ -178,7 +178,7 @@ impl HttpClient {
     }
 }
 
-/// Returns the client of all clones of these options. Options that were changed since it was made have another.
+/// Returns the client that all clones of these options share. Options that were changed after the client was made get a new client.
 fn shared_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
     let mut shared = options.connections.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = shared.as_ref().filter(|known| {
@@ -262,7 +262,7 @@ impl StreamingResponse {
         &self.secrets
     }
 
-    /// Returns the error of the status, if a retry may help.
+    /// Returns the error for a status that is not a success. The error says whether a retry may help.
     fn failure(&self) -> Option<ModelError> {
         let status = self.status();
         let response = crate::provider::protocol::HttpResponse::new(status, &self.headers, b"");
@@ -275,14 +275,14 @@ impl StreamingResponse {
     }
 }
 
-/// Leaves out reqwest's own text, which shows the passwords of proxies.
+/// Leaves out the text of `reqwest`, which shows the passwords of proxies.
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
-/// Leaves out reqwest's own text, which shows the whole URL.
+/// Leaves out the text of `reqwest`, which shows the whole URL.
 impl fmt::Debug for StreamingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamingResponse").field("status", &self.status()).finish_non_exhaustive()
@@ -357,7 +357,7 @@ mod tests {
 
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        // It answers any number of requests on one connection, and accepts no other.
+        // A server that accepts only one connection and answers any number of requests on it.
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let (mut request, mut buffer) = (String::new(), [0; 1024]);
@@ -376,10 +376,10 @@ mod tests {
             let client = HttpClient::new(options).unwrap();
             let mut response = client.send(&url, &request, &[]).await.unwrap();
             assert!(response.chunk().await.unwrap().is_none());
-            // The connection is returned by a task.
+            // A task of the client returns the connection to its pool.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        // Another limit of connections is another client, whose connection gets no answer.
+        // Options with another connection timeout get another client, whose new connection gets no answer.
         let other = options.with_connect_timeout(Duration::from_millis(200));
         let other = HttpClient::new(other.with_first_byte_timeout(Duration::from_millis(200))).unwrap();
         assert!(other.send(&url, &request, &[]).await.is_err());

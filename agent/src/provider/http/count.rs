@@ -16,7 +16,7 @@ use crate::tool::secrets::SecretArguments;
 const MAX_ANSWER: usize = 64 * 1024;
 
 impl HttpModel {
-    /// Returns the number, or `None` if the protocol has no endpoint for it.
+    /// Returns the number of tokens, or `None` if the protocol has no endpoint for counting.
     pub(super) async fn count(self, cx: StepCx, request: ModelRequest) -> Result<Option<u64>, ModelError> {
         let Some((http, number)) = self.inner.encode_count(&request)? else { return Ok(None) };
         let counted = pin!(self.inner.count(&cx, &http, number));
@@ -27,7 +27,7 @@ impl HttpModel {
             }
             Either::Right((counted, _)) => counted,
         };
-        // A provider may quote the request.
+        // A provider may quote the request in an error, so secrets are removed from the error.
         let quotable = SecretArguments::new([request.tools.clone()]).texts(&*request.messages);
         let quotable: Vec<&str> = quotable.iter().map(String::as_str).collect();
         counted.map(Some).map_err(|error| error.without_secrets(&quotable))
@@ -35,7 +35,7 @@ impl HttpModel {
 }
 
 impl ModelEndpoint {
-    /// Sends the request, and returns the number at this pointer of the answer.
+    /// Sends the request. Returns the number in the answer that the JSON Pointer `number` refers to.
     async fn count(&self, cx: &StepCx, http: &HttpRequest, number: &str) -> Result<u64, ModelError> {
         let deadline = self.client.deadline();
         let secrets = self.secrets(deadline).await?;

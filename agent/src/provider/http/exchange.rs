@@ -73,7 +73,7 @@ impl Exchange {
         }
     }
 
-    /// Sets what is notified of the limits that responses report.
+    /// Sets the listener that is notified of the limits that responses report.
     pub(super) fn with_quota(mut self, listener: Option<QuotaListener>) -> Self {
         self.quota = listener;
         self
@@ -192,7 +192,8 @@ impl Exchange {
         }
     }
 
-    /// Decides what follows a failure: another attempt, unless an event was or will be returned.
+    /// Decides what follows a failure: another attempt, or the error if an event with content was read or any
+    /// event was returned.
     fn handle_failure(&mut self, error: ModelError) -> ExchangePhase {
         let error = match &self.shown.quotable {
             Some(request) => {
@@ -230,7 +231,7 @@ impl Exchange {
     }
 }
 
-/// Returns whether an event is more than the start of a reply.
+/// Returns whether an event carries content. After such an event, a failed attempt is not repeated.
 fn is_content(event: &ModelEvent) -> bool {
     !matches!(
         event,

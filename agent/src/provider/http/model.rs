@@ -219,7 +219,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Takes the settings of a catalogue where the builder has none.
+    /// Adds the settings of the catalogue that the builder does not set itself.
     fn or(self, settings: Self) -> Self {
         Self {
             name: self.name,
@@ -285,7 +285,7 @@ impl HttpModelBuilder {
         if let Some((host, port)) = host_and_port(&base_url) {
             info = info.with_server(host, port);
         }
-        // A header whose name looks like that of a secret is treated as one.
+        // A header is secret if its name looks like that of a secret.
         let is_secret = |name: &str| {
             let name = name.to_ascii_lowercase();
             ["key", "token", "auth", "secret", "cookie"].iter().any(|word| name.contains(word))
@@ -327,7 +327,7 @@ impl ModelEndpoint {
         Ok(http)
     }
 
-    /// Returns the request that asks for the tokens of this one, and the pointer to their number in the answer.
+    /// Returns the HTTP request that counts the tokens of a model request, and the JSON Pointer to their number in the answer.
     pub(super) fn encode_count(
         &self,
         request: &ModelRequest,
@@ -361,7 +361,7 @@ impl ModelEndpoint {
         let secrets = SecretArguments::new([request.tools.clone()]);
         let quotable = secrets.is_needed().then(|| request.clone());
         let body = HttpClient::logs_bodies().then(|| {
-            // The secrets of a call are unknown if its tool is not in the request.
+            // If the tool of a call is not in the request, its secret parameters are unknown, so all arguments are hidden.
             let secrets = secrets.hiding_unknown();
             let messages: Vec<_> = request.messages.iter().map(|message| secrets.shown(message)).collect();
             let is_same = messages.iter().zip(&*request.messages).all(|(one, other)| Arc::ptr_eq(one, other));
@@ -370,7 +370,7 @@ impl ModelEndpoint {
             }
             let mut request = request.clone();
             request.messages = messages.into_iter().collect();
-            // The encoder logged its warnings before.
+            // The encoder logged its warnings when it encoded the request for the provider, so here they are discarded.
             let encode = || self.protocol.encode(&self.info, &self.limited(with_edit_notes(&request)));
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
             encoded.ok().map(|http| http.text())

@@ -13,7 +13,8 @@ use crate::traffic::{OnTraffic, Traffic};
 
 /// Timeouts, retries, limits and listeners of the HTTP transport.
 ///
-/// One value serves any number of models: create it when the program starts, and pass it on. Models with clones of it share connections.
+/// One value serves any number of models: create it when the program starts, and pass it on. Models that use clones of the options share
+/// connections.
 ///
 /// ```
 /// use agent::provider::http::HttpOptions;
@@ -64,8 +65,8 @@ pub struct HttpOptions {
     pub max_body: usize,
     /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
     pub max_event: usize,
-    /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A response within its
-    /// limit is refused if it consists of so many small values that they need a multiple of it in memory; so is an event.
+    /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A response or event within
+    /// its limit is still refused if it consists of so many small values that they need a multiple of the limit in memory.
     pub max_document: usize,
     /// The `User-Agent` header.
     pub user_agent: String,
@@ -87,11 +88,11 @@ pub(super) enum ProxyChoice {
     /// The proxy that the environment sets.
     Environment,
     None,
-    /// Its URL may contain a password.
+    /// A proxy with this URL, which may contain a password.
     Url(Secret),
 }
 
-/// A client, and the options that decided how it was made.
+/// A client, and the options that it was made with.
 pub(super) struct SharedConnections {
     pub(super) connect_timeout: Duration,
     pub(super) user_agent: String,
@@ -244,8 +245,8 @@ impl HttpOptions {
         self
     }
 
-    /// Calls `listener` after each reply whose provider reported its usage; for a reply that broke off, with the usage reported
-    /// so far. It must not block. If it panics, it is not called again.
+    /// Calls `listener` after each reply for which the provider reported usage. A reply that broke off has the usage that was reported so
+    /// far. The function must not block. If it panics, it is not called again.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

@@ -1,4 +1,5 @@
-//! Removes the nulls that strict schemas require for parameters that are left out.
+//! Removes nulls from replies: strict schemas require every parameter, so the model writes null for a parameter that it
+//! leaves out.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,8 @@ use crate::model::{ModelEvent, ModelRequest};
 use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
-/// Rewrites completed calls of tools that were sent with a strict schema, and a completed answer that was requested with one.
+/// Removes these nulls from completed calls of tools that were sent with a strict schema, and from a completed answer whose
+/// schema was strict.
 pub(super) struct NullRestorer {
     dialect: Dialect,
     /// The plans of the tools with a strict schema.
@@ -45,7 +47,7 @@ impl NullRestorer {
         self.texts.clear();
     }
 
-    /// Passes the event on, after the final versions of the calls that it ends.
+    /// Passes the event on. If the event ends calls or the answer, their rewritten forms come first.
     pub(super) fn push(&mut self, event: ModelEvent, out: &mut impl Extend<ModelEvent>) {
         match &event {
             ModelEvent::ToolCallStart { content_index, id, name } => {
@@ -90,7 +92,8 @@ impl NullRestorer {
         out.extend([event]);
     }
 
-    /// Returns the rewritten answer, if it has such a null. An answer in several texts does not follow a schema.
+    /// Returns the rewritten answer, or `None` if nothing had to be removed. An answer in several texts does not follow a
+    /// schema and stays as it is.
     fn restore_answer(&mut self) -> Option<ModelEvent> {
         let (content_index, mut part) = self.texts.pop_first().filter(|_| self.texts.is_empty())?;
         let Content::Text(text) = &mut part.content else { return None };
@@ -102,7 +105,7 @@ impl NullRestorer {
         Some(ModelEvent::Part { content_index, part: Box::new(part) })
     }
 
-    /// Returns the rewritten call, if it has such a null.
+    /// Returns the rewritten call, or `None` if nothing had to be removed.
     fn restore_call(&mut self, content_index: usize) -> Option<ModelEvent> {
         let mut part = self.calls.remove(&content_index)?;
         let Content::ToolCall(call) = &mut part.content else { return None };

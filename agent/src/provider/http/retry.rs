@@ -25,7 +25,8 @@ impl Retries {
         self.number
     }
 
-    /// Returns the pause before the next retry, and counts it; `None` if there is none, also because it would begin after the deadline.
+    /// Counts the next retry and returns the pause before it. Returns `None` if there is no further retry, or if it would begin after
+    /// the deadline.
     pub(super) fn next_pause(
         &mut self,
         options: &HttpOptions,

@@ -25,7 +25,7 @@ pub(super) fn content(
     }
 }
 
-/// The text before that of a failed result, and in the place of one without text.
+/// `FAILED` is put before the text of a failed result. `NO_REASON` replaces the text of a failed result without text.
 const FAILED: &str = "Error: ";
 const NO_REASON: &str = "Error: the tool gave no reason";
 
@@ -49,7 +49,8 @@ pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     }
 }
 
-/// Creates a message with this content and its other fields, or returns `None` if the content is empty and was not read that way.
+/// Creates a message with this content and its other fields, or returns `None` if the content is empty and was not empty in a
+/// request that was read.
 pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
     let rest = data.and_then(|data| data.get("message"));
     let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());

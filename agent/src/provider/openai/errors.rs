@@ -7,7 +7,7 @@ use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
 /// Reads `{"error": {"message", "type", "param", "code"}}`. On other servers the error may be a string or a list, the code a number,
-/// and the message beside the error.
+/// and the message a field next to the error.
 pub(super) fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = failure::find_error(body).unwrap_or(body);

@@ -9,7 +9,7 @@ use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError};
 use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
-/// Adds the tools that a model is known to have in Responses.
+/// Adds the tools that a model is known to support in Responses.
 ///
 /// Source: OpenAI's model pages, on tools of the Responses API.
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
@@ -44,7 +44,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     })
 }
 
-/// Returns how Chat Completions requests this tool, if it is a search: a field beside the tools, and its value.
+/// If the tool is a web search, returns the field that requests it in Chat Completions, and the field's value.
 ///
 /// # Errors
 /// Fails when the server or the model does not have a search, or does not support its settings.
@@ -114,7 +114,7 @@ fn result(tool: &ProviderTool, item: Option<&Value>) -> Option<ManagedResult> {
                 list(input, "sources").iter().filter_map(|page| source(page, "url", "title")).collect();
             ManagedResult::WebSearch { queries, sources, error }
         }
-        // For `open_page` and `find_in_page`.
+        // `open_page` and `find_in_page` are also calls of `web_search`, but they read a page.
         "web_search" => ManagedResult::WebFetch { url: own("url"), title: None, text: None, error },
         "code_interpreter" => ManagedResult::CodeExecution {
             code: input.as_str().map(str::to_owned),

@@ -9,7 +9,8 @@ pub(super) fn is_non_reasoning(model: &str) -> bool {
         || name.contains("-chat-latest")
 }
 
-/// Returns whether a model is known to reason by default: then it accepts no sampling settings, and its system prompt has the role `developer`.
+/// Returns whether a model is known to reason by default. Such a model accepts no sampling settings, and its system prompt has the role
+/// `developer`.
 pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = base_name(model);
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !is_non_reasoning(model)
@@ -47,7 +48,7 @@ pub(super) fn media(model: &str) -> Capabilities {
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
         || ["gpt-4", "gpt-4-0613"].contains(&name);
     let is_openai = is_openai(name);
-    // OpenAI's models with audio say so in their names; for others it is unknown.
+    // OpenAI's models that accept audio have `audio` in their names. For other models it is unknown.
     Capabilities {
         images: !is_text,
         documents: !is_text,
@@ -80,7 +81,7 @@ pub(super) fn can_search_in_chat(model: &str) -> bool {
 /// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages. All models
 /// support `low` to `high`; only gpt-5 `minimal`; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6. gpt-5-pro
 /// supports only `high`, later Pro models nothing below `medium`, gpt-6-astra and 6.1 nothing below `low` (`LiteLLM` 1.106.2).
-/// For other names it is unknown.
+/// The efforts of other models are unknown.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     const WORDS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     let wanted = match thinking {
@@ -93,15 +94,15 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
         Thinking::Max => 6,
     };
     let known = known_efforts(base_name(model));
-    // The nearest one above, if there is none below.
+    // If the model has no effort at or below the wanted one, its lowest effort is used.
     let below = known.iter().rev().find(|at| **at <= wanted);
     let at = below.or(known.first()).copied().unwrap_or(wanted);
-    // Only the level `none` becomes `none`: a higher one becomes at least the lowest effort that reasons.
+    // Only the level `none` turns reasoning off: a higher level becomes at least the lowest effort with reasoning.
     let at = if at == 0 && wanted > 0 { known.get(1).copied().unwrap_or(at) } else { at };
     WORDS.get(at).copied().unwrap_or("medium")
 }
 
-/// Returns the indexes of the supported efforts among the seven.
+/// Returns the efforts that the model supports, as indexes into the seven efforts from `none` to `max`.
 fn known_efforts(name: &str) -> &'static [usize] {
     let version = name.strip_prefix("gpt-").and_then(|rest| {
         let mut numbers = rest.split(['-', '.']).map(|word| word.parse::<u32>().ok());

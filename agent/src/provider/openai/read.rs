@@ -6,7 +6,8 @@ use crate::message::{Part, ProviderData};
 use crate::model::ToolChoice;
 use crate::provider::parts::JsonObject;
 
-/// Takes the content out of a message's fields; an empty content stays in place.
+/// Takes the content out of a message's fields. Empty content stays there, so that it is written back as it
+/// was.
 pub(super) fn take_content(fields: &mut JsonObject, key: &str) -> Option<Value> {
     let has_content = match fields.get(key) {
         Some(Value::Null) => false,
@@ -40,7 +41,7 @@ pub(super) fn rest_data(provider: &str, fields: JsonObject) -> Option<ProviderDa
         .then(|| ProviderData::new(provider, Map::from_iter([("message".to_owned(), fields.into())])))
 }
 
-/// Reads the tool choice; `named` finds the name in the choice of one tool.
+/// Reads the tool choice. `named` returns the name if the value chooses one tool.
 pub(super) fn read_tool_choice<'v>(
     choice: Option<&'v Value>,
     named: impl Fn(&'v Value) -> Option<&'v str>,

@@ -34,8 +34,9 @@ const fn local(
 
 /// All known servers.
 ///
-/// Source: the API pages of each, and recorded traffic for their responses. Differences in responses (thinking in other fields, lists
-/// for content, empty ids, usage in other places) are handled the same for all of them: see the decoder.
+/// Source: the API pages of each server, and recorded traffic for the responses. The decoder handles differences in responses
+/// (thinking in other fields, lists for content, empty ids, usage in other places) in the same way for every server, so they are not
+/// listed here.
 pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
         Compat::plain().with_thinking("reasoning").with_json_schema(true).with_web_search("plugins")
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!(ids[1], "aB3dE6gH9");
         assert_eq!(written["messages"][1]["tool_call_id"].as_str(), Some(&*ids[0]));
         assert_eq!(written["messages"][1]["name"], "f");
-        // The notes before the pictures have the same ids.
+        // The notes before the images mention the ids of the calls.
         for (at, id) in [0, 2].into_iter().zip(ids) {
             let note = &written["messages"][3]["content"][at]["text"];
             assert_eq!(note, &format!("What `f` (call {id}) shows:"));

@@ -34,13 +34,13 @@ mod tests;
 /// ```
 pub const MAX_EVENT: usize = 16 << 20;
 
-/// A parser of event streams, for chunks of any size, cut anywhere.
+/// A parser of event streams. The chunks may have any size and end anywhere.
 ///
 /// The work is linear in the number of bytes, whatever the chunks. An event in a single chunk with one `data` line is passed on
 /// without a copy; only events that are split or have several lines are copied.
 ///
-/// One rule is wider than the standard's: if the stream ends in an event without a blank line, [`finish`](Self::finish) passes it
-/// on, because servers omit the blank line after their last event.
+/// One rule differs from the standard: if the stream ends in an event without a blank line, [`finish`](Self::finish) passes it on,
+/// because servers omit the blank line after their last event.
 ///
 /// ```
 /// use agent::provider::sse::SseParser;
@@ -59,7 +59,7 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// ```
 #[derive(Debug)]
 pub struct SseParser {
-    /// The start of an unfinished line.
+    /// An unfinished line.
     line: Vec<u8>,
     /// The data lines so far of an event that is split or has several lines.
     data: Vec<u8>,
@@ -73,11 +73,11 @@ pub struct SseParser {
     /// Whether the last byte was a CR: an LF that follows belongs to it.
     after_cr: bool,
     max_event: usize,
-    /// JSON lines without `data:`, if they are kept.
+    /// Lines of JSON without `data:`; `None` if they are ignored.
     stray: Option<StrayJson>,
 }
 
-/// JSON without `data:`, with the depth of its brackets and quotes, so that it is parsed once, at its end.
+/// JSON without `data:`, with the depth of its brackets and quotes. The depth shows where the JSON ends, so that it is parsed only once.
 #[derive(Debug, Default)]
 struct StrayJson {
     text: Vec<u8>,
@@ -146,7 +146,7 @@ fn too_long(max: usize) -> ParseError {
     ParseError::new(format!("an event of the stream is longer than {max} bytes"))
 }
 
-/// The fields of the current event that are in the current chunk.
+/// Fields of the current event that borrow from the current chunk.
 #[derive(Default)]
 struct ChunkFields<'c> {
     data: Option<&'c [u8]>,
@@ -226,11 +226,11 @@ impl SseParser {
         self.keep_line(rest)
     }
 
-    /// Handles the end of the stream: passes on an event that the stream ended in. After that the parser is at the start of a new stream.
+    /// Handles the end of the stream: passes on an unfinished event. The parser can be used for a new stream afterwards.
     pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
         let mut fields = ChunkFields::default();
-        // The input was within the limit before, and only the end of the line is added.
+        // Reading this line cannot exceed the limit: its bytes were counted when they arrived.
         if line.is_empty() || self.read_line(&line, &mut fields, &mut on).is_ok() {
             self.dispatch(&mut fields, &mut on);
         }
@@ -321,7 +321,8 @@ impl SseParser {
         Ok(())
     }
 
-    /// Adds a JSON line without `data:`. The JSON that it completes is passed on as an event, after the event that surrounds it.
+    /// Adds a line of JSON without `data:`. If the line completes the JSON, passes it on as an event, after the event whose lines
+    /// surround it.
     fn keep_stray(&mut self, line: &[u8], fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
         stray.push(line);
@@ -351,7 +352,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// Copies the fields, which are lost with the chunk otherwise.
+    /// Copies the fields out of the chunk, which is gone when the next chunk arrives.
     fn copy_fields(&mut self, fields: &mut ChunkFields<'_>) -> Result<(), ParseError> {
         if let Some(data) = fields.data.take() {
             self.check_length(data.len())?;

@@ -67,7 +67,7 @@ fn line_ends_may_be_mixed_and_split() {
     for a in ends {
         for b in ends {
             for c in ends {
-                // The CR of one line and the LF of the next would be one line end.
+                // A CR before an LF is one line end, so such pairs are skipped.
                 let body = format!("data: 1{a}data: 2{b}{c}data: 3{a}{a}");
                 if format!("{b}{c}").contains("\r\n") && b != "\r\n" && c != "\r\n" {
                     continue;

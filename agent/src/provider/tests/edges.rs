@@ -1,5 +1,5 @@
-//! The edges of what providers take, by every protocol: how a conversation begins, failed results, media types, metadata, limits,
-//! examples of tools, and what one protocol of a provider may see of another's.
+//! Edges of what providers accept, tested with every protocol: how a conversation begins, failed results, media types, metadata,
+//! limits, examples of tools, and what one protocol of a provider may see of another protocol's messages.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn failed(content: Vec<Part>) -> ToolResultMessage {
     ToolResultMessage::new("c1", "look", OutcomeKind::Failed).with_content(content)
 }
 
-/// Two rounds of calls, and an answer.
+/// A conversation with two rounds of calls, and an answer.
 fn long() -> Vec<Message> {
     let calls = |ids: [&str; 2], said: &str| {
         let calls = ids.map(|id| Part::tool_call(id, "look", "{}"));
@@ -92,7 +92,7 @@ fn every_window_of_a_conversation_begins_as_the_protocol_requires() {
             } else {
                 assert!(!body.to_string().contains(OPENING), "{} takes any beginning", api.api());
             }
-            // No result lacks its call, and none is separated from it.
+            // Each result directly follows its call.
             let text = body.to_string();
             for (call, answers) in [("I look.", ["one", "two"]), ("I look again.", ["three", "four"])] {
                 let is_there = text.contains(call);
@@ -148,7 +148,7 @@ fn a_failed_result_is_marked_whatever_parts_it_has() {
                 "anthropic-messages" => {
                     let blocks = sent[2]["content"].as_array().unwrap();
                     assert_eq!(blocks[0]["is_error"], true);
-                    // It accepts only text in them; the rest follows all results, before what the user says.
+                    // Anthropic accepts only text in failed results. Media follow all results, before the user's text.
                     let inner = blocks[0]["content"].as_array().cloned().unwrap_or_default();
                     assert!(inner.iter().all(|block| block["type"] == "text"), "{blocks:?}");
                     let kinds: Vec<&str> =
@@ -180,7 +180,7 @@ fn media_of_a_type_that_a_protocol_does_not_take_are_refused_by_name() {
     let sound = |mime: &str| Part::audio(b"xyz", mime);
     let file = |mime: &str| Part::document(b"xyz", mime);
     let docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
-    // Chat Completions, Responses, Anthropic, Gemini.
+    // The last column says which protocols accept the part: Chat Completions, Responses, Anthropic, Gemini.
     for (part, mime, taken) in [
         (image("image/png"), "image/png", [true; 4]),
         (image("image/jpg"), "image/jpeg", [true; 4]),
@@ -216,7 +216,7 @@ fn media_of_a_type_that_a_protocol_does_not_take_are_refused_by_name() {
                         "{}: {mime} is lost in {text}",
                         api.api()
                     );
-                    // It has its own name or, as text, is text.
+                    // The media type is sent under its own name, or text is sent as text.
                     let is_text = text.contains("text/plain") || text.contains("xyz");
                     let format =
                         mime.strip_prefix("audio/").map(|word| if word == "mpeg" { "mp3" } else { word });
@@ -238,7 +238,7 @@ fn media_of_a_type_that_a_protocol_does_not_take_are_refused_by_name() {
     }
 }
 
-/// The application cannot change what a tool returned, and the conversation has it from then on.
+/// The application cannot change the result of a tool, so an error would fail every further request of the conversation.
 #[test]
 fn what_a_tool_returned_and_a_protocol_does_not_take_is_described() {
     let blob = Part::new(Content::Resource(Resource::data("file:///a.bin", vec![1, 2])));
@@ -368,12 +368,12 @@ fn what_was_read_from_a_request_goes_back_only_over_its_protocol() {
         }
         let own = handed(from).to_string();
         assert!(own.matches("STATE").count() >= 5, "its own state is lost in {own}");
-        // A stored conversation still knows whose state it has.
+        // The owner of each state survives storing and loading the conversation.
         let stored = serde_json::to_string(&conversation).unwrap();
         let read: Conversation = serde_json::from_str(&stored).unwrap();
         assert_eq!(read, conversation);
     }
-    // An id that only its own protocol takes at that length.
+    // Only the protocol that a long id comes from accepts it unchanged.
     let reply = |api: &str| {
         let mut reply = AssistantMessage::new([Part::tool_call(long, "f", "{}")]);
         (reply.provider, reply.api) = ("openai".into(), api.into());
@@ -474,7 +474,7 @@ fn examples_of_tools_are_sent_without_secrets_and_without_wrong_ones() {
             let options = options
                 .example(json!({"city": "Rome", "days": 3}))
                 .example(json!({"city": "Bern", "key": "hunter2"}));
-            // Neither is a call that would run as it is.
+            // Both of these examples are wrong: they are not valid arguments.
             options.example(json!({"town": "Oslo"})).example(json!({"city": "Kyiv", "days": "three"}))
         })
         .unwrap();
@@ -506,7 +506,8 @@ fn examples_of_tools_are_sent_without_secrets_and_without_wrong_ones() {
     }
 }
 
-/// The decision about texts: Chat Completions gets one text, because not every server takes lists; the others get their lists.
+/// A result with several texts is sent to Chat Completions as one text, because not every server accepts lists, and to the other
+/// protocols as a list.
 #[test]
 fn several_texts_are_lines_or_a_list() {
     let call = Message::assistant([Part::tool_call("c1", "look", "{}")]);
@@ -564,7 +565,7 @@ fn chat_streams_with_late_indexes_other_thinking_and_nothing() {
     let delta = |delta: Value| json!({"choices": [{"index": 0, "delta": delta}]});
     let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
 
-    // The first piece has no index, or neither index nor id.
+    // The first piece of a call has no index, or neither an index nor an id.
     for first in [
         json!({"id": "c1", "function": {"name": "f", "arguments": "{\"a\""}}),
         json!({"function": {"name": "f", "arguments": "{\"a\""}}),
@@ -588,7 +589,7 @@ fn chat_streams_with_late_indexes_other_thinking_and_nothing() {
         stream(&[delta(json!({"thinking": "Hm. "})), delta(json!({"content": "Yes."})), end]);
     assert!(error.is_none() && reply.thinking() == "Hm. " && reply.text() == "Yes.", "{reply:?}");
 
-    // A reply may say nothing, but it has to be there: an empty stream is a failure that can be tried again.
+    // A reply may be empty, but a stream without any reply is an error that may be retried.
     let stop = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
     let (reply, error) = stream(&[stop]);
     assert!(error.is_none() && reply.content.is_empty());

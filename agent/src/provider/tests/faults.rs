@@ -1,11 +1,12 @@
-//! Streams of every protocol, cut at each byte and spoilt at each byte.
+//! Streams of every protocol that end after any byte, or in which any byte is invalid.
 
 use super::support::{now, read};
 use crate::message::AssistantMessage;
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo, ModelStream, StepCx};
 use crate::provider::{Protocol, ReplyReader};
 
-/// Text, then a call, then the end; all but Responses tell counts with the first event.
+/// A stream of each protocol: text, a call, and the end. All protocols except Responses report token counts in
+/// the first event.
 fn streams() -> Vec<(Box<dyn Protocol>, String)> {
     vec![
         #[cfg(feature = "openai")]
@@ -69,7 +70,8 @@ fn streams() -> Vec<(Box<dyn Protocol>, String)> {
     ]
 }
 
-/// Returns the events of the beginning of a response, if the connection breaks after it for this reason, or ends.
+/// Reads the beginning of a response. After it the connection breaks for this reason, or ends regularly if there
+/// is none.
 fn handed_out(
     protocol: &dyn Protocol,
     bytes: &[u8],
@@ -89,7 +91,7 @@ fn handed_out(
     let (mut events, mut error) = (Vec::new(), None);
     while let Some(event) = now(stream.next()) {
         match event {
-            // Counts and state of earlier events come last.
+            // Usage and state are emitted at the end, so they are not compared.
             Ok(ModelEvent::Usage { .. } | ModelEvent::PartData { .. } | ModelEvent::MessageData { .. }) => {}
             Ok(event) => events.push(serde_json::to_string(&event).unwrap_or_default()),
             Err(failed) => error = Some(failed),
@@ -134,7 +136,7 @@ fn a_connection_that_breaks_at_any_byte_takes_nothing_that_came() {
                 }
             }
             if reason.is_connection() {
-                // It is what an end at this place hands out, too.
+                // A regular end at this byte gives the same events.
                 assert_eq!(handed_out(&*protocol, bytes, None).0, prefix, "{api} cut at {cut}");
             }
         }
@@ -204,7 +206,7 @@ fn a_cut_stream_gives_a_prefix_and_an_error_and_never_half_a_call() {
         for cut in 0..body.len() {
             let (partial, error) = read(&*protocol, "test", 200, &body.as_bytes()[..cut]);
             assert!("Hé".starts_with(&partial.text()), "{api} cut at {cut}: {:?}", partial.text());
-            // A call that was handed out before the end is whole, or the reply says that it broke off.
+            // Every call of the reply is complete, or the reply has an error.
             let is_whole = partial.tool_calls().all(|call| call.args.text() == r#"{"a":1}"#);
             match error {
                 Some(error) => {
@@ -231,7 +233,8 @@ fn bytes_that_are_no_text_are_errors_that_keep_what_came() {
             bytes[at] = 0xFF;
             let (partial, error) = read(&*protocol, "test", 200, &bytes);
             let Some(error) = error else {
-                // Between events, or in the name of a field: an event less, or a line that means nothing.
+                // An invalid byte between events or in the name of a field only removes an event, or makes a
+                // line that is ignored.
                 assert!("Hé".starts_with(&partial.text()), "{api} at {at}");
                 continue;
             };

@@ -1,10 +1,11 @@
-//! Frequent events: read without values, they give what the general reading gives, also where they are malformed.
+//! Frequent events are read without JSON values. Both ways of reading must give the same events, also for
+//! malformed input.
 
 use crate::model::{ModelEvent, ModelInfo};
 use crate::provider::frequent::GENERAL_ONLY;
 use crate::provider::{Protocol, ReplyReader, protocols};
 
-/// The events of a body, and its error.
+/// Returns the events of a body, and the error.
 fn read(protocol: &dyn Protocol, body: &[u8], chunk: usize) -> (Vec<ModelEvent>, Option<String>) {
     let info = ModelInfo::new("test", protocol.api(), "m");
     let (mut reader, mut events) = (ReplyReader::new(protocol, &info, 200, Vec::new()), Vec::new());
@@ -20,7 +21,7 @@ fn read_generally(protocol: &dyn Protocol, body: &[u8]) -> (Vec<ModelEvent>, Opt
     read
 }
 
-/// A beginning, and events of which each is frequent.
+/// Returns streams: the protocol, the first events, and frequent events.
 fn streams() -> [(&'static str, Vec<&'static str>, Vec<&'static str>); 4] {
     [
         (
@@ -95,7 +96,7 @@ fn frequent_events_are_read_as_others_are() {
     }
 }
 
-/// Each event, with a piece removed, doubled or replaced, at every place.
+/// Replaces parts of each event by other pieces of JSON, at many positions.
 #[test]
 fn malformed_frequent_events_fail_as_others_do() {
     let pieces = [
@@ -107,7 +108,7 @@ fn malformed_frequent_events_fail_as_others_do() {
         let Some(protocol) = crate::provider::protocol(api) else { continue };
         for event in frequent {
             for at in (0..event.len()).step_by(3).filter(|at| event.is_char_boundary(*at)) {
-                // The rest of the token, or nothing, is replaced.
+                // A piece is inserted, or replaces one byte or the rest of the token.
                 let token = event[at..].find([',', ':', '}', ']', '"']).unwrap_or(0);
                 for (piece, length) in
                     pieces.iter().flat_map(|piece| [(piece, 0), (piece, 1), (piece, token)])

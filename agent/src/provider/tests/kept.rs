@@ -1,5 +1,5 @@
-//! Requests that continue the text of the request before them, and the frequent cases that are written without values: both must give what
-//! the general encoding of the whole conversation gives, byte for byte.
+//! Tests of two shortcuts: requests that continue the text of the previous request, and frequent turns that are written without JSON
+//! values. Both must give the same bytes as the general encoding of the whole conversation.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::provider::Protocol;
 use crate::provider::turns::VALUES_ONLY;
 use crate::tool::definition::ToolDefinition;
 
-/// Random numbers, the same in each run.
+/// A generator of random numbers that are the same in each run of the test.
 struct Random(u64);
 
 impl Random {
@@ -58,7 +58,7 @@ impl Random {
         }
     }
 
-    /// Data of the provider, or of another one.
+    /// Returns data of the provider of the request, or of another provider.
     fn data(&mut self, data: serde_json::Value) -> ProviderData {
         ProviderData::new(self.of(&["test", "test", "other"]), data)
     }
@@ -200,7 +200,7 @@ fn targets() -> Vec<(Box<dyn Protocol>, ModelInfo)> {
     targets.into_iter().map(with_info).collect()
 }
 
-/// The body for these messages, or the error.
+/// Returns the body for these messages, or the error.
 fn encode(protocol: &dyn Protocol, info: &ModelInfo, messages: MessageList) -> Result<String, String> {
     let request = ModelRequest { messages, ..ModelRequest::default() };
     match protocol.encode(info, &request) {
@@ -267,7 +267,7 @@ fn a_kept_text_changes_nothing_whatever_happens_to_the_conversation() {
                 _ => {}
             }
             let (protocol, info) = &targets[target];
-            // Forks, and requests at the same time, have the same slot at times.
+            // Two slots alternate, and some requests use a fork, as in forked conversations and concurrent requests.
             let slot = if random.one_in(9) { slots[0].fork() } else { slots[random.below(2)].clone() };
             let list = MessageList::from(sent.clone()).with_slot(slot);
             let expected = general(&**protocol, info, &sent);
@@ -345,7 +345,7 @@ fn what_was_sent_is_not_written_again() {
         // Each segment is more than twice as long as those after it.
         assert!(1 << kept.segments.len() <= bytes, "{}: {} segments", info.api, kept.segments.len());
         list.slot().put(kept);
-        // Another model, and another provider, get their own text.
+        // A request to another provider does not use the kept text.
         let mut other = info.clone();
         other.provider = "other".to_owned();
         let fresh: MessageList = list.iter().cloned().collect();
@@ -372,7 +372,8 @@ fn a_media_part_of_a_result_is_written_once() {
     }
 }
 
-/// Each recorded request, sent message by message, also with a message that a hook changes and with one that a view leaves out.
+/// Sends each recorded request message by message, also with a message that a hook changes and without a message that a view leaves
+/// out.
 #[test]
 #[ignore = "recorded: needs AGENT_RECORDINGS"]
 fn recorded_requests_continue_to_the_text_of_a_whole_encoding() {

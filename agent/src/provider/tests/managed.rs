@@ -16,7 +16,8 @@ fn all() -> [ManagedTool; 4] {
     ]
 }
 
-/// Encodes each tool, or returns the error. A tool that a model is known to have is sent to it.
+/// Encodes each tool, or returns the error. A tool that a model is known to support must be encoded without an
+/// error.
 fn sent(protocol: &dyn Protocol, provider: &str, model: &str) -> [Result<Value, String>; 4] {
     let info = ModelInfo::new(provider, protocol.api(), model);
     all().map(|tool| {
@@ -106,7 +107,7 @@ fn anthropic() {
     assert_eq!(*ran, code("ls", "a.png\n", "!", Some(1), vec![crate::message::Media::file_id("file_1")]));
     let ManagedResult::WebSearch { error, .. } = failed else { panic!("{failed:?}") };
     assert_eq!(error.as_deref(), Some("max_uses_exceeded"));
-    // Asked for, and not answered yet: the turn was paused.
+    // The turn was paused, so this call has no result yet.
     assert_eq!(*open, code("1", "", "", None, Vec::new()));
 }
 
@@ -171,7 +172,7 @@ fn chat_completions() {
     }
     assert_eq!(known(&api, "gpt-4o-search-preview"), [true, false, false, false]);
     assert_eq!(known(&api, "gpt-5.2"), [false; 4]);
-    // Servers that have one ask for it in their own words, others refuse it.
+    // Servers with a web search have their own fields for it. For other servers it is refused.
     for (field, value) in [("plugins", json!([{"id": "web"}])), ("enable_search", json!(true))] {
         let api = OpenAiChat::default().with_compat(Compat::plain().with_web_search(field));
         assert_eq!(body(&api, "m", &web)[field], value);
@@ -211,7 +212,7 @@ fn gemini() {
     assert_eq!(picture["generationConfig"]["responseModalities"], json!(["TEXT", "IMAGE"]));
     assert!(picture.get("tools").is_none());
     assert_eq!(known(&api, "gemini-3.8-flash"), [true, true, true, false]);
-    // Either these or functions, never both.
+    // These models do not support Gemini's tools together with functions.
     assert_eq!(known(&api, "gemini-2.5-pro"), [false; 4]);
     assert_eq!(known(&api, "gemini-3-pro-image-preview"), [false, false, false, true]);
 
@@ -242,7 +243,7 @@ fn gemini() {
         matches!(unread, ManagedResult::WebFetch { error: Some(error), .. } if error == "URL_RETRIEVAL_STATUS_ERROR")
     );
     assert_eq!(image(drawn), Some(("image/png", &b"cat"[..])));
-    // From Gemini 3 on the search is a part, too.
+    // From Gemini 3 on, a search is also reported as parts.
     let answer = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
         {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["rust"]}, "id": "1"}, "thoughtSignature": "c2ln"},
         {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {}, "id": "1"}}, {"text": "Hi."}]}}]});

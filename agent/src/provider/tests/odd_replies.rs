@@ -16,7 +16,7 @@ fn sse(events: &[Value]) -> String {
     events.concat()
 }
 
-/// All calls: id, name, arguments.
+/// Returns the calls of a reply: id, name and arguments.
 fn calls(api: &dyn Protocol, text: &str) -> Vec<(String, String, String)> {
     let reply = reply(api, text);
     let call =
@@ -107,7 +107,7 @@ fn chat_calls_of_one_index_are_told_apart_by_name() {
     let found =
         calls(&api, &sse(&[piece("f", "{\"a\":1}"), piece("g", "{\"b\":"), piece("", "2}"), end.clone()]));
     assert_eq!(found, [call("call_1", "f", "{\"a\":1}"), call("call_2", "g", "{\"b\":2}")]);
-    // A name that is repeated, or told before the arguments, is the same call's.
+    // A name that is repeated, or that comes before the arguments, does not start a new call.
     let found = calls(&api, &sse(&[piece("f", ""), piece("f", "{\"a\""), piece("f", ":1}"), end]));
     assert_eq!(found, [call("call_1", "f", "{\"a\":1}")]);
 }
@@ -133,7 +133,7 @@ fn chat_pictures_beside_the_content_are_parts_and_go_back() {
     );
     let request = ModelRequest::new([Message::from(streamed)]);
     assert_eq!(body(&api, "m", &request)["messages"][0], message);
-    // To another server they are shown by the user.
+    // For another server, a user message shows the images.
     let other = api.encode(&ModelInfo::new("other", "openai-chat", "m"), &request).unwrap().json();
     assert_eq!(other["messages"][0], json!({"role": "assistant", "content": "Here."}));
     assert_eq!(other["messages"][1]["role"], "user");
@@ -283,7 +283,7 @@ fn responses_without_deltas_are_read_from_last_words() {
     let args = "{\"a\":1}";
     for events in [
         vec![item(""), last("function_call_arguments", "arguments", args)],
-        // Arguments at the beginning, and once more in deltas.
+        // The arguments come with the start of the call, and again in deltas.
         vec![item(args)],
         [vec![item(args)], pieces.to_vec()].concat(),
         [vec![item("")], pieces.to_vec(), vec![last("function_call_arguments", "arguments", args)]].concat(),
@@ -343,7 +343,7 @@ fn anthropic_deltas_of_the_future_and_inputs_of_null_are_nothing() {
 #[test]
 fn anthropic_gets_no_white_space() {
     let api = crate::provider::anthropic::AnthropicMessages::default();
-    // As Claude writes it before it calls.
+    // Claude writes such text before a call.
     let text = json!({"content": [{"type": "text", "text": "\n\n"}, {"type": "tool_use", "id": "c:1", "name": "f", "input": {}}],
         "stop_reason": "tool_use"});
     let called = reply(&api, &text.to_string());
@@ -384,7 +384,7 @@ fn gemini_empty_places_are_no_parts_and_a_continuation_is_kept() {
     assert_eq!((reply.usage.input, reply.usage.output), (10, 5));
     assert_eq!(reply.provider_data.unwrap().data["continuationToken"], "TOK");
     assert_eq!(reply.stop_reason, StopReason::Pause);
-    // Without a token there is nothing to continue with.
+    // Without a token, the reply cannot be continued.
     for token in [json!(""), json!(null), json!(7)] {
         let end = json!({"candidates": [{"finishReason": "CONTINUATION", "continuationToken": token}]});
         let reply = super::support::reply(&api, &sse(&[parts(json!([{"text": "i"}])), end]));

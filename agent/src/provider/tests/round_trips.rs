@@ -1,10 +1,10 @@
-//! Requests that providers take, in the forms that few write: read into neutral words and written again, each is the same.
+//! Requests in rare forms that providers accept: each is parsed into a neutral request and encoded again, unchanged.
 
 use serde_json::{Value, json};
 
 use super::support::assert_round_trip;
 
-/// A conversation in which a function `f` was called with the id `c1`, and what follows.
+/// Creates a request in which a function `f` was called with the id `c1`, followed by these messages.
 #[cfg(feature = "openai")]
 fn chat(answers: &[Value]) -> Value {
     let call = json!({"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}});
@@ -23,37 +23,37 @@ fn chat_completions() {
     let image = json!({"type": "image_url", "image_url": {"url": "https://a.example/i.png"}});
     let said = |messages: Value| json!({"model": "gpt-5", "messages": messages, "stream": true});
     for given in [
-        // Names of those who instruct.
+        // Messages with names.
         said(
             json!([{"role": "developer", "content": "S", "name": "bob"}, {"role": "user", "content": "a", "name": "ann"},
             {"role": "system", "content": [{"type": "text", "text": "T"}], "name": "carl"}]),
         ),
-        // Contents that say nothing.
+        // Empty contents.
         said(
             json!([{"role": "user", "content": "a"}, {"role": "assistant", "content": null}, {"role": "assistant", "content": []},
             {"role": "assistant", "content": ""}, {"role": "assistant"}, {"role": "user", "content": []}]),
         ),
         chat(&[json!({"role": "tool", "tool_call_id": "c1", "content": null})]),
         chat(&[json!({"role": "tool", "tool_call_id": "c1", "content": []})]),
-        // Servers that take pictures in results.
+        // Results with images, which some servers accept.
         chat(&[
             json!({"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "x"}, image]}),
         ]),
-        // Functions of old.
+        // The older form of calls and results.
         said(json!([{"role": "user", "content": "a"},
             {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}},
             {"role": "function", "name": "f", "content": "3"}, {"role": "function", "name": "f", "content": null}])),
-        // An id of the server itself that is longer than others may be.
+        // A long id of the server itself.
         said(
             json!([{"role": "assistant", "content": null, "tool_calls": [{"id": "chatcmpl-tool-0123456789abcdef0123456789abcdef",
                 "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
             {"role": "tool", "tool_call_id": "chatcmpl-tool-0123456789abcdef0123456789abcdef", "content": "3"}]),
         ),
-        // Pictures that the model drew.
+        // Images that the model generated.
         said(json!([{"role": "assistant", "content": "Here.", "images": [image]}])),
-        // Nulls where something is written otherwise.
+        // Null in fields that the encoder usually writes.
         json!({"model": "m", "messages": [], "stream": null, "stream_options": null, "stop": null, "tools": null, "temperature": null}),
-        // Settings that a reasoning model does not take are kept.
+        // Settings that a reasoning model refuses are kept.
         json!({"model": "gpt-5", "messages": [], "stop": ["x"], "temperature": 1, "stream": true}),
     ] {
         assert_round_trip(&api, &given);
@@ -70,19 +70,19 @@ fn responses() {
     let call = json!({"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"});
     let said = |input: Value| json!({"model": "gpt-5", "input": input, "store": true});
     for given in [
-        // The prompt is stored at the provider.
+        // A prompt that the provider stores.
         json!({"model": "gpt-5", "previous_response_id": "resp_1"}),
         json!({"model": "gpt-5", "input": null, "prompt": {"id": "pmpt_1", "variables": {"x": "y"}}, "stream": false}),
         json!({"model": "gpt-5", "input": "Hi", "store": null, "stream": null, "include": null, "tools": null}),
         json!({"model": "gpt-5", "input": [reasoning, call], "store": null}),
         json!({"model": "gpt-5", "input": [reasoning, call]}),
-        // Contents that say nothing.
+        // Empty contents.
         said(
             json!([{"role": "user", "content": []}, {"role": "assistant", "content": ""}, {"role": "user", "content": "b"}, call,
             {"type": "function_call_output", "call_id": "c1", "output": []}]),
         ),
         said(json!([call, {"type": "function_call_output", "call_id": "c1", "output": ""}])),
-        // Instructions with more to them.
+        // System messages with further fields.
         said(
             json!([{"role": "assistant", "content": "x"}, {"role": "developer", "type": "message", "content": "d", "id": "m"},
             {"role": "system", "content": [{"type": "input_text", "text": "s"}], "status": "completed"}]),
@@ -108,7 +108,7 @@ fn anthropic() {
     let both = json!([result("t1", json!({"content": "1"})), result("t2", json!({"content": "2"}))]);
     let [one, two] = [0, 1].map(|at| json!({"role": "user", "content": [both[at]]}));
     for given in [
-        // Results and what follows them, in messages of their own.
+        // Results and the messages after them, in separate messages.
         said(json!([asked, {"role": "user", "content": both}, {"role": "user", "content": "b"}])),
         said(
             json!([asked, {"role": "user", "content": both}, {"role": "user", "content": [{"type": "text", "text": "b"}]},
@@ -116,14 +116,14 @@ fn anthropic() {
         ),
         said(json!([asked, one, two])),
         said(json!([asked, one, {"role": "user", "content": [both[1], {"type": "text", "text": "b"}]}])),
-        // Results that say nothing.
+        // Empty results.
         said(
             json!([asked, {"role": "user", "content": [result("t1", json!({"content": ""})), result("t2", json!({"content": []}))]}]),
         ),
         said(
             json!([asked, {"role": "user", "content": [result("t1", json!({"content": " \n"})), result("t2", json!({}))]}]),
         ),
-        // A tool of the provider that answered nothing.
+        // A tool of the provider without a result's content.
         said(
             json!([{"role": "assistant", "content": [{"type": "mcp_tool_use", "id": "m", "name": "x", "server_name": "s", "input": {}},
             {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": false}]}, {"role": "user", "content": "go on"}]),
@@ -155,7 +155,7 @@ fn gemini() {
     let mut signed = answer(json!({}));
     signed["thoughtSignature"] = json!("U0lH");
     for given in [
-        // Fields of a result beside its answer.
+        // Fields of a result other than `name` and `response`.
         of_user(json!([answer(json!({"parts": [named, picture]}))])),
         of_user(json!([answer(json!({"parts": []}))])),
         of_user(json!([answer(
@@ -171,13 +171,13 @@ fn gemini() {
         of_user(json!([text, answer(json!({})), answer(json!({}))])),
         json!({"contents": [asked, {"role": "user", "parts": [answer(json!({})), text]}, {"role": "user", "parts": [answer(json!({}))]},
             {"role": "user", "parts": [answer(json!({}))]}, {"role": "user", "parts": [text]}]}),
-        // Roles of their own, and none.
+        // Unusual roles, and messages without a role.
         json!({"contents": [{"parts": [text]}, {"role": null, "parts": [text]}, asked, {"role": "function", "parts": [answer(json!({}))]},
             {"parts": [answer(json!({}))]}]}),
-        // More than role and parts, and nothing to say.
+        // Contents with further fields, and empty contents.
         json!({"contents": [{"role": "user", "parts": [text], "new": 1}, {"role": "model", "parts": [text], "new": 2},
             {"role": "model", "parts": []}, {"role": "user", "parts": []}]}),
-        // A cache has its own system prompt and tools.
+        // Cached content together with a system prompt.
         json!({"contents": [], "cachedContent": "cachedContents/1", "systemInstruction": {"parts": [text]}}),
         json!({"contents": [], "cachedContent": null, "generationConfig": {"temperature": null, "topP": 0.5}, "tools": null}),
     ] {

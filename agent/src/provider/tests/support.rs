@@ -1,4 +1,4 @@
-//! Reading a body as the transport does, without one.
+//! Helpers that read a body like the transport, without a network.
 
 use std::task::{Context, Poll, Waker};
 
@@ -10,7 +10,7 @@ use crate::model::{ModelError, ModelInfo, ModelRequest, ModelStream, StepCx};
 use crate::provider::{Protocol, ReplyReader};
 use crate::tool::definition::ToolDefinition;
 
-/// Reads a response; the result is the same in pieces of every size.
+/// Reads a response, and checks that the size of the pieces does not change the result.
 pub(in crate::provider) fn read(
     protocol: &dyn Protocol,
     provider: &str,
@@ -45,7 +45,7 @@ pub(in crate::provider) fn read(
     whole
 }
 
-/// A reply that must not fail.
+/// Reads a reply that must not fail.
 pub(in crate::provider) fn reply(protocol: &dyn Protocol, body: &str) -> AssistantMessage {
     let (message, error) = read(protocol, "test", 200, body.as_bytes());
     assert!(error.is_none(), "{error:?}");
@@ -57,7 +57,7 @@ pub(in crate::provider) fn body(protocol: &dyn Protocol, model: &str, request: &
     protocol.encode(&ModelInfo::new("test", protocol.api(), model), request).unwrap().json()
 }
 
-/// A request body, read and written again, is the same.
+/// Checks that a request body is unchanged after parsing and encoding it.
 pub(in crate::provider) fn assert_round_trip(protocol: &dyn Protocol, given: &Value) -> ModelRequest {
     let (model, request) = protocol.parse_request("test", given).unwrap();
     assert_eq!(body(protocol, &model, &request), *given);
@@ -70,7 +70,7 @@ pub(in crate::provider) fn tool(name: &str, schema: &Value) -> ToolDefinition {
     ToolDefinition::new(plan, "Does it.").unwrap()
 }
 
-/// Everything here is ready at once.
+/// Returns the output of a future that is ready at once.
 pub(in crate::provider) fn now<F: Future>(future: F) -> F::Output {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

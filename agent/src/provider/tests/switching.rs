@@ -1,4 +1,4 @@
-//! A conversation that goes from each provider to each other, in the middle of a tool loop.
+//! A conversation moves from each provider to every other one, in the middle of a tool loop.
 
 use serde_json::{Value, json};
 
@@ -10,16 +10,16 @@ use crate::message::{
 use crate::model::{ModelInfo, ModelRequest, Thinking};
 use crate::provider::Protocol;
 
-/// State that only its own provider may receive.
+/// A mark in provider data: only the provider that sent it may receive it again.
 const STATE: &str = "STATE";
 
 struct Side {
     name: &'static str,
     protocol: Box<dyn Protocol>,
-    /// A reply that thinks, speaks, asks for a tool, and lets its provider search where it can.
+    /// A reply with thinking, a text, a call, and, if the provider has it, a search.
     reply: Value,
     searches: bool,
-    /// The minimum number of times that its state is sent back to it.
+    /// The minimum number of marks ([`STATE`]) that are sent back to this provider.
     kept: usize,
 }
 
@@ -36,7 +36,7 @@ fn sides() -> Vec<Side> {
             searches: false,
             kept: 3,
         },
-        // A server that speaks like OpenAI, and has its own ideas of thinking and of ids.
+        // A server that is compatible with OpenAI, but differs in thinking and ids.
         #[cfg(feature = "openai")]
         Side {
             name: "mistral",
@@ -94,7 +94,7 @@ fn sides() -> Vec<Side> {
     ]
 }
 
-/// The reply as the transport hands it out: with who gave it.
+/// Reads the reply as the transport does, with the provider and the model that wrote it.
 fn reply(side: &Side) -> AssistantMessage {
     let (mut message, error) = read(&*side.protocol, side.name, 200, side.reply.to_string().as_bytes());
     assert!(error.is_none(), "{}: {error:?}", side.protocol.api());
@@ -102,7 +102,7 @@ fn reply(side: &Side) -> AssistantMessage {
     message
 }
 
-/// The body of the next request to a model of this side.
+/// Returns the body of the next request, sent to a model of this provider.
 fn sent(conversation: &Conversation, to: &Side, model: &str) -> Value {
     let recipient = Recipient::new(to.name, to.protocol.api(), model);
     let sent = HandOff::of(conversation, recipient);
@@ -114,7 +114,7 @@ fn sent(conversation: &Conversation, to: &Side, model: &str) -> Value {
     to.protocol.encode(&ModelInfo::new(to.name, to.protocol.api(), model), &request).unwrap().json()
 }
 
-/// A picture by the user, a reply that asks for a tool, and its answer with a picture: the model's turn.
+/// Creates a conversation in which the model is next: an image of the user, a reply with a call, and the call's result with an image.
 fn conversation(from: &Side) -> Conversation {
     let result = ToolResultMessage::new("call:1", "add", OutcomeKind::Completed)
         .with_content([Part::text("forty-two"), Part::image(b"result", "image/png")]);
@@ -158,8 +158,8 @@ fn nothing_foreign_is_sent_and_nothing_neutral_is_lost() {
     }
 }
 
-/// A program that ended within a turn: one of two calls has its result, and the text that the model had sent when it was cut off is not
-/// a reply. Every model continues from a sound conversation.
+/// A program ended within a turn: only one of two calls has a result, and the last reply was cut off. Every model must still get a
+/// valid conversation, without the cut reply.
 #[test]
 fn a_loop_that_was_left_half_finished_goes_on_with_anybody() {
     for from in sides() {
@@ -198,7 +198,7 @@ fn a_loop_that_was_left_half_finished_goes_on_with_anybody() {
 
 #[test]
 fn calls_and_results_stay_together_through_every_hand() {
-    // Each side answers once, each call is answered, and then each side gets the whole conversation.
+    // Each provider replies once with a call, each call gets its result, and then each provider gets the whole conversation.
     let mut messages = vec![Message::user("Go.")];
     for side in sides() {
         messages.push(reply(&side).into());
@@ -222,7 +222,7 @@ fn calls_and_results_stay_together_through_every_hand() {
     }
 }
 
-/// The ids of calls and of results, in their order, wherever a protocol has them; names where it has no ids.
+/// Returns the ids of the calls and of the results of a body, in order; for a protocol without ids, the names.
 fn ids(body: &Value) -> (Vec<String>, Vec<String>) {
     fn walk(value: &Value, calls: &mut Vec<String>, results: &mut Vec<String>) {
         let id = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

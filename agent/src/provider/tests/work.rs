@@ -1,4 +1,4 @@
-//! Long replies: the work for a reply grows with its length, and not with its square.
+//! The work for a long reply grows linearly with its length, not with the square.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::model::{ModelEvent, ModelInfo};
 use crate::provider::openai::OpenAiChat;
 use crate::provider::{Protocol as _, ReplyReader};
 
-/// If each of them was compared with all before it, this would take minutes.
+/// Comparing each call with all earlier ones would take minutes with this number.
 const CALLS: usize = 60_000;
 
 #[test]

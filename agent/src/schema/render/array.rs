@@ -1,4 +1,4 @@
-//! Arrays, tuples, sets.
+//! Renders arrays, tuples and sets.
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, Renderer, Result};
@@ -46,7 +46,8 @@ impl Renderer<'_> {
         }
     }
 
-    /// Describes the positions of a tuple where only one schema for all items can be written.
+    /// Renders a tuple in a dialect that has only one schema for all items. The positions are described in
+    /// words.
     fn tuple(&mut self, out: &mut SchemaDraft, array: &ArraySpec) -> Result<()> {
         let (mut forms, mut ids) = (Vec::new(), Vec::new());
         for id in array.prefix.iter().copied().chain(array.items) {
@@ -70,7 +71,7 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    /// Returns the schema of a node, only for inspection.
+    /// Returns the schema of a node without recording changes, to inspect or compare it.
     pub(super) fn render_for_inspection(&mut self, id: NodeId) -> Result<Value> {
         let before = self.changes.len();
         let schema = self.render_value(id)?;

@@ -1,16 +1,17 @@
-//! Assertions about a whole value: excluded values as a keyword, the others in words if these are short.
+//! Renders assertions about a whole value. Excluded values are written as a keyword, other assertions in
+//! words if the words are short.
 
 use super::written::{SchemaDraft, quote_list};
 use super::{ChangeKind, Renderer};
 use crate::args::{NodeCheck, NodeId, NodeKind, cut};
 use serde_json::{Value, json};
 
-/// Maximum length up to which names are listed.
+/// Maximum length of a list of names in words; longer lists are cut.
 const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
     pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[NodeCheck]) {
-        // A check by the schema as a whole is expressed by its own keywords.
+        // If the original schema as a whole checks values, its keywords express the check.
         if self.graph.whole.is_some() {
             return;
         }
@@ -49,7 +50,7 @@ impl Renderer<'_> {
     }
 }
 
-/// Returns the keyword of a check.
+/// Returns the JSON Schema keyword of a check.
 pub(super) fn keyword_of(check: &NodeCheck) -> &'static str {
     match check {
         NodeCheck::Also(_) => "allOf",

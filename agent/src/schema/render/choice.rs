@@ -1,4 +1,4 @@
-//! Alternatives below the root.
+//! Renders alternatives below the root.
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, Renderer, Result, strings};
@@ -57,7 +57,8 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// Returns whether an optional property has to be nullable to be absent.
+    /// Returns whether optional properties are required in this dialect, and null means that a property is
+    /// absent.
     pub(super) fn absent_is_null(&self) -> bool {
         self.can.optional == OptionalMarking::Null
     }

@@ -1,4 +1,5 @@
-//! Renders a plan as JSON Schema. The schema follows from the nodes, so that it cannot differ from the checks.
+//! Renders a plan as JSON Schema. The schema is made from the nodes that check arguments, so it cannot differ from the
+//! checks.
 
 mod array;
 mod checks;
@@ -22,9 +23,9 @@ use written::SchemaDraft;
 
 pub(super) use root::{can_be_null, variants};
 
-/// Maximum number of nodes. A definition that is used in several places is written out in each, which can multiply.
+/// Maximum number of rendered nodes. A definition is written out wherever it is used, so the number can multiply.
 const MAX_NODES: usize = 20_000;
-/// Maximum depth; deeper values are not read either.
+/// Maximum depth of the schema. Arguments that are nested deeper cannot be parsed either.
 const MAX_DEPTH: usize = 128;
 
 type Result<T> = std::result::Result<T, SchemaError>;
@@ -49,9 +50,9 @@ struct Renderer<'g> {
     graph: &'g Graph,
     can: &'static Abilities,
     cycles: Cycles,
-    /// Recursive definitions. Every cycle goes through one, or through the root.
+    /// Recursive definitions. Every cycle contains one of them, or the root.
     recursive: HashSet<NodeId>,
-    /// Definitions that are referred to.
+    /// Definitions that the rendered schema refers to.
     referenced: BTreeSet<NodeId>,
     /// The names of the definitions.
     names: HashMap<NodeId, String>,
@@ -200,7 +201,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Returns the schema of a node with its notes, ready to be inserted.
+    /// Returns the complete schema of a node, including its annotations.
     fn render_value(&mut self, id: NodeId) -> Result<Value> {
         let written = self.node(id)?;
         Ok(self.finish(written))
@@ -271,7 +272,7 @@ impl<'g> Renderer<'g> {
         out
     }
 
-    /// Returns the schema of a node, or null.
+    /// Returns a schema that accepts the values of a node, and null.
     fn nullable(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let kind = self.graph.kind(self.graph.unchecked(id));
         if matches!(kind, NodeKind::Nullable(_) | NodeKind::Null | NodeKind::Any)
@@ -328,7 +329,8 @@ fn strings<'w>(words: impl Iterator<Item = &'w str>) -> SchemaDraft {
     out
 }
 
-/// Returns a name for each definition. In a dialect the names are plain words, and two nodes of one definition share a name.
+/// Returns a name for each definition. The canonical schema keeps the original names (`as_given`). In other dialects the
+/// names are plain words, and two nodes of one definition share a name.
 fn definition_names(graph: &Graph, of: &HashSet<NodeId>, as_given: bool) -> HashMap<NodeId, String> {
     let mut ids: Vec<NodeId> = of.iter().copied().collect();
     ids.sort_unstable();

@@ -1,11 +1,11 @@
-//! Descriptions, defaults and examples: the annotations of a schema.
+//! Completes the annotations of a schema: descriptions, defaults and examples.
 
 use super::written::{SchemaDraft, quote_json, quote_list};
 use super::{ChangeKind, EXTENSIONS, ReferenceSupport, Renderer};
 use serde_json::{Map, Value};
 
 impl Renderer<'_> {
-    /// Completes a schema: annotations that the dialect does not have become words.
+    /// Completes a schema: annotations that the dialect lacks are described in words.
     pub(super) fn finish(&mut self, mut written: SchemaDraft) -> Value {
         for keyword in ["default", "examples", "deprecated"] {
             if self.can.has(keyword) {

@@ -1,4 +1,4 @@
-//! Objects: properties, which of them are required, and other keys.
+//! Renders objects: their properties, which properties are required, and the schemas of other keys.
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, ReferenceSupport, Renderer, RestKeyword, Result, UnknownKeys};
@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 pub(super) struct Field<'g> {
     pub(super) name: &'g str,
     pub(super) required: bool,
-    /// Whether null is not one of its values.
+    /// Whether null is not a value of the property, so that it can mean "absent".
     pub(super) null_absent: bool,
-    /// Whether its value can contain the object that it belongs to.
+    /// Whether the value of the property can contain the object that has the property.
     pub(super) in_cycle: bool,
     pub(super) form: FieldSchema<'g>,
     pub(super) notes: Map<String, Value>,
@@ -20,17 +20,17 @@ pub(super) struct Field<'g> {
 /// The schema of a property.
 pub(super) enum FieldSchema<'g> {
     PlanNode(NodeId),
-    /// The tags of all variants.
+    /// A closed set of the tags of all variants.
     Words(Vec<&'g str>),
-    /// Different schemas in the variants, each with the variant's annotations.
+    /// The different schemas that variants have for this property, with their annotations.
     Choice(Vec<(NodeId, Map<String, Value>)>),
 }
 
-/// The keys that an object accepts beside its properties.
+/// The keys that an object accepts in addition to its properties.
 pub(super) struct OtherKeys<'g> {
     pub(super) patterns: Vec<(&'g str, NodeId)>,
     pub(super) rest: Vec<NodeId>,
-    /// Whether unknown keys are kept because the schema does not exclude them.
+    /// Whether unknown keys are kept in the arguments, because the schema does not exclude them.
     pub(super) kept: bool,
     pub(super) min: u64,
     pub(super) max: u64,
@@ -98,7 +98,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Returns `None` for a property that can only be absent.
+    /// Returns the schema of a property and whether it is required, or `None` if the property can only be
+    /// absent.
     fn property(&mut self, field: Field<'g>) -> Result<Option<(Value, bool)>> {
         if let FieldSchema::PlanNode(id) = field.form
             && matches!(self.graph.kind(id), NodeKind::Never)

@@ -1,4 +1,4 @@
-//! The root: one plain object, even if the plan has alternatives.
+//! Renders the root as one plain object, even if the plan has alternatives.
 
 use super::checks::keyword_of;
 use super::object::{Field, FieldSchema, OtherKeys};
@@ -12,11 +12,11 @@ use std::fmt::Write;
 /// Maximum number of variants; more would not help a model.
 const MAX_VARIANTS: usize = 1_000;
 
-/// One alternative of the arguments.
+/// One alternative for the arguments as a whole.
 pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) id: NodeId,
     pub(in crate::schema) object: &'g ObjectSpec,
-    /// The tags that select it.
+    /// The tags that select the variant.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
     /// The enum whose variants are the properties, if exactly one of them must be given.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
@@ -29,7 +29,8 @@ type PropertyOwners<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
 /// The properties of one name in several variants.
 type Owners<'v, 'g> = Vec<(&'v RootVariant<'g>, &'g Prop)>;
 
-/// Returns the alternatives at the root, which is one for an object; `None` if there are too many.
+/// Returns the alternatives at the root: a single one if the root is an object. Returns `None` if there are more than
+/// [`MAX_VARIANTS`].
 pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>> {
     let mut out = Vec::new();
     let mut seen = HashSet::new();
@@ -39,7 +40,7 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>>
             return None;
         }
         match graph.kind(id) {
-            // An alternative within several unions is one alternative of the arguments.
+            // An alternative that is reached through several unions is counted once.
             _ if tags.is_empty() && !seen.insert(id) => {}
             NodeKind::Object(object) => out.push(RootVariant { id, object, tags, external: None, checks }),
             NodeKind::External(external) => {
@@ -95,7 +96,7 @@ impl<'g> Renderer<'g> {
             self.merged()?
         };
         self.open.clear();
-        // The description of the whole is written at the end, as for every schema.
+        // The description of the root is moved to the end, where every schema has its description.
         if let Some(description) = out.schema.shift_remove("description") {
             out.put("description", description);
         }
@@ -122,7 +123,7 @@ impl<'g> Renderer<'g> {
         }
         let mut others = self.merged_others(&variants);
         if matches!(variants[..], [RootVariant { external: Some(_), .. }]) && !self.can.has("minProperties") {
-            // The description of the sets contains these limits.
+            // The description of which properties belong together also says how many must be given.
             self.record_change("minProperties", ChangeKind::Described);
             self.record_change("maxProperties", ChangeKind::Described);
             (others.min, others.max) = (0, u64::MAX);
@@ -160,7 +161,7 @@ impl<'g> Renderer<'g> {
             Some(words) => FieldSchema::Words(words),
             None => self.merged_form(&given)?,
         };
-        // The alternatives have their own annotations.
+        // In a choice, each alternative has its own annotations.
         let notes = if matches!(form, FieldSchema::Choice(_)) { Map::new() } else { self.joined(&given) };
         Ok(Field { name, required, null_absent: !required && !can_be_null, in_cycle, form, notes })
     }
@@ -180,7 +181,7 @@ impl<'g> Renderer<'g> {
         let choice = forms.into_iter().map(|(_, id, owners)| {
             let mut notes = self.joined(&owners);
             let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
-            // A joined description has the label already.
+            // A joined description already contains the labels of the variants.
             let description = notes.get("description").and_then(Value::as_str).unwrap_or_default();
             if !labels.is_empty()
                 && !labels.iter().all(|label| description.contains(&format!("For {label}: ")))
@@ -194,7 +195,7 @@ impl<'g> Renderer<'g> {
         Ok(FieldSchema::Choice(choice.collect()))
     }
 
-    /// Returns the schema of a node without its annotations, only for comparison.
+    /// Returns the schema of a node without annotations, to compare it with other schemas.
     fn render_without_annotations(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let before = self.changes.len();
         let mut out = self.node(id)?;
@@ -205,7 +206,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Joins the descriptions of a property that is the same in all variants: once if they agree, or for each variant.
+    /// Joins the descriptions of a property that is the same in all variants: one description if all agree, or one for
+    /// each variant.
     fn joined(&self, given: &[(&RootVariant<'g>, &'g Prop)]) -> Map<String, Value> {
         let mut notes = Map::new();
         let mut texts: Vec<(String, Vec<String>)> = Vec::new();
@@ -300,13 +302,14 @@ impl<'g> Renderer<'g> {
     }
 }
 
-/// Returns the annotations of a property. The payload of an externally tagged variant has those of its variant.
+/// Returns the annotations of a property. For the payload of an externally tagged variant, returns the annotations of
+/// the variant.
 fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
     let external = variant.external.and_then(|external| external.variant(&prop.name));
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// Returns the tags of all variants, if the property is nothing but a tag in each.
+/// Returns the tags of all variants, if the property is only a tag in each of them.
 fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;

@@ -1,4 +1,4 @@
-//! Numbers, strings, closed sets.
+//! Renders numbers, strings and closed sets.
 
 use super::written::{SchemaDraft, between, plain, quote_list};
 use super::{ChangeKind, Renderer};
@@ -16,7 +16,7 @@ impl Renderer<'_> {
             bound.filter(|b| b.unsigned_abs() <= SAFE).and_then(|b| i64::try_from(b).ok()).map(Value::from)
         };
         let ends = [("minimum", spec.min), ("maximum", spec.max)].map(|(keyword, bound)| {
-            // The limits of a wide type do not guide a model, so they are not described.
+            // The limits of a wide integer type do not guide a model, so they are not described in words.
             if !self.can.has(keyword) && bound.is_some_and(is_type_limit) {
                 if safe(bound).is_some() {
                     self.record_change(keyword, ChangeKind::Dropped);

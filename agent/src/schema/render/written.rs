@@ -1,4 +1,4 @@
-//! A schema that is being written, with the sentences for its description.
+//! A draft of a schema, and sentences for the description of the schema.
 
 use crate::args::cut;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 /// Maximum length of quoted JSON in a sentence: a default or a set of values may be long.
 const MAX_QUOTED: usize = 300;
 
-/// A schema object, and the sentences to be appended to its description.
+/// A draft of a schema: the object, and the sentences that are appended to its description.
 #[derive(Default, PartialEq)]
 pub(super) struct SchemaDraft {
     pub(super) schema: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Events of AG-UI.
+//! Writes the events of AG-UI.
 
 use serde_json::{Value, json};
 
@@ -19,10 +19,11 @@ pub(in crate::ui) const VERSION: &str = "1.0";
 pub(super) struct AgUiFormat {
     thread: String,
     run_id: String,
-    /// The id that the client gave to this run of the protocol.
+    /// The id that the client gave to this part of the run. (AG-UI calls such a part a run.)
     run: String,
     parent_run: Option<String>,
-    /// Whether the client declared version 1.0. Older ones fail at what they do not know.
+    /// Whether the client declared version 1.0. Older clients fail at fields and events that they do not
+    /// know.
     is_current: bool,
     step: Option<String>,
     /// The id of the current reply.
@@ -57,7 +58,7 @@ impl AgUiFormat {
         }
     }
 
-    /// Names the sub-agent that an event is of.
+    /// Adds the run id of the sub-agent to one of its events.
     fn tagged(&self, mut event: Value, child: Option<&str>) -> Value {
         if let Some(child) = child.filter(|_| self.is_current) {
             event["subagentRunId"] = json!(child);
@@ -69,7 +70,8 @@ impl AgUiFormat {
         w.push(&json!({"type": "CUSTOM", "name": name, "value": value}));
     }
 
-    /// Closes what a run must not leave open.
+    /// Closes the message, the calls and the step that are open, as the protocol requires before the end of a
+    /// run.
     fn close_all(&mut self, w: &mut ChunkWriter<'_>) {
         self.close_message(w);
         for id in std::mem::take(&mut self.open_calls) {
@@ -316,7 +318,7 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // A client takes any call without a result for its own.
+        // A client takes every call without a result for a call that it has to run itself.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

@@ -1,4 +1,4 @@
-//! Chunks of the AI SDK's UI message stream.
+//! Writes the chunks of the AI SDK's UI message stream.
 
 use serde_json::{Value, json};
 
@@ -15,10 +15,10 @@ use crate::tool::question::Question;
 
 pub(super) struct AiSdkFormat {
     run_id: String,
-    /// The major version of npm `ai` that reads.
+    /// The major version of npm `ai` that reads the stream.
     version: u8,
     has_step: bool,
-    /// Whether the current or last step has calls that are not the provider's.
+    /// Whether the current or last step has calls other than those that the provider runs.
     has_calls: bool,
 }
 
@@ -180,7 +180,7 @@ impl WireFormat for AiSdkFormat {
     }
 
     fn approval(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, request_id: &str, is_automatic: bool) {
-        // Version 6 knows no responses, so that the request would stay open.
+        // Version 6 has no `tool-approval-response`, so an automatic request would stay open.
         if is_automatic && self.is_old() {
             return;
         }
@@ -204,7 +204,7 @@ impl WireFormat for AiSdkFormat {
         }
     }
 
-    /// The protocol knows one request for each call, so that all questions of the call are in it.
+    /// The protocol has one request for each call, which therefore contains all questions of the call.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]) {
         let Some(first) = questions.first() else { return };
         let asked: Vec<Value> = questions.iter().map(|question| shown_question(question)).collect();
@@ -225,7 +225,8 @@ impl WireFormat for AiSdkFormat {
         if !is_first || self.is_old() {
             return;
         }
-        // The call continues in any case. A client takes a result for invalid whose call was not approved.
+        // The call is approved even if the question was not answered: the call continues, and a client rejects the result
+        // of a call that was not approved.
         let mut chunk = json!({"type": "tool-approval-response", "approvalId": id, "approved": true});
         if !accepted {
             chunk["reason"] = json!("not answered");
@@ -249,7 +250,7 @@ impl WireFormat for AiSdkFormat {
                     Self::data_part(w, "agent-report", Some(id), &data, false);
                 }
             }
-            // The call never began: the page has no complete input.
+            // The call did not start, so the page has no complete input.
             ShownEnd::Error(text) if call.progress < CallProgress::Started => {
                 w.push(&json!({"type": "tool-input-error", "toolCallId": id, "toolName": call.tool, "input": input, "errorText": text}));
             }
@@ -298,11 +299,12 @@ impl WireFormat for AiSdkFormat {
         _by_model: Option<&Value>,
     ) {
         self.end_step(w);
-        // A page that sends results of its tools by itself takes a last step whose calls all have results for one to send.
+        // A page that sends results by itself would send them again if all calls of the last step have results. An empty
+        // step at the end prevents this.
         if std::mem::take(&mut self.has_calls) {
             w.push(&json!({"type": "start-step"}));
             w.push(&json!({"type": "finish-step"}));
-            // Its chat notices a new step only with the next part or metadata.
+            // The chat notices a new step only when the next part or metadata arrives.
             w.push(&json!({"type": "message-metadata", "messageMetadata": {}}));
         }
         let reason = match end.stop {
@@ -354,7 +356,7 @@ impl WireFormat for AiSdkFormat {
         Self::data_part(w, "agent-run-text", Some(id), &data, false);
     }
 
-    /// A call of the message would have to be answered by the page.
+    /// Sends the call as data: as a call of the message, the page would have to send a result for it.
     fn child_call_start(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -377,7 +379,7 @@ impl WireFormat for AiSdkFormat {
     ) {
         let facts = call_facts(child, &call.tool, &call.unique_id, input, Some(end));
         Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
-        // The page was asked about it.
+        // The page was asked about this call, so it has the call as a part of the message.
         if call.is_part {
             self.call_end(w, call, input, end);
         }

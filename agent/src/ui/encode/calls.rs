@@ -1,4 +1,4 @@
-//! The calls of a run, as a front end knows them.
+//! The state of the calls of a run, as it was sent to the front end.
 #![cfg_attr(
     not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
     allow(dead_code, reason = "each format reads its own part")
@@ -10,45 +10,47 @@ use super::super::view::{ShownEnd, cut};
 use crate::message::ToolArguments;
 use crate::tool::outcome::ToolResult;
 
-/// One call.
+/// One call, as it was sent to the front end.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct UiCall {
-    /// The id that the events have. It may repeat in a run.
+    /// The id of the call in events. Several calls of a run may have the same id.
     pub(super) id: String,
-    /// The id without repetitions.
+    /// The id of the call in chunks, which is unique in the run.
     pub(super) unique_id: String,
     pub(super) tool: String,
     /// The arguments as the model sent them, once they are complete.
     pub(super) args: Option<ToolArguments>,
     pub(super) progress: CallProgress,
-    /// The number of bytes of the arguments that were sent.
+    /// The number of bytes of the arguments that were sent so far.
     pub(super) streamed: usize,
-    /// The approval request that was sent.
+    /// The id of the approval request that was sent.
     pub(super) request: Option<String>,
-    /// The approval request that the run announced.
+    /// The id of the approval request that the run announced.
     pub(super) wanted_request: Option<String>,
-    /// The ids of the questions that the page was asked. The first of them is also `request`.
+    /// The ids of the questions that the page was asked. The first id is also in `request`.
     pub(super) questions: Vec<String>,
     pub(super) was_denied: bool,
     pub(super) was_edited: bool,
-    /// The end of a call with edited arguments: these are known from the result message, which follows.
+    /// The end of a call with edited arguments. It is held back until the result message, which contains
+    /// these arguments.
     pub(super) held_end: Option<Box<CallEnding>>,
     pub(super) is_provider: bool,
-    /// The call of the run within which a sub-agent makes this one.
+    /// For a call of a sub-agent: the run's own call within which the sub-agent runs.
     pub(super) within: Option<String>,
-    /// The run of the sub-agent that makes it, if that is announced.
+    /// For a call of a sub-agent: the id of the sub-agent's run, if the run was announced.
     pub(super) child: Option<String>,
-    /// Whether the page has it as a call of the protocol. Those of sub-agents may be data.
+    /// Whether the page has the call as a call of the protocol. Calls of sub-agents may be sent as data
+    /// instead.
     pub(super) is_part: bool,
     /// The id of the reply with the call; empty if it is not known.
     pub(super) message_id: String,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CallProgress {
-    /// The arguments grow.
+    /// The arguments are still arriving.
     Streaming,
     /// The arguments are complete.
     Complete,
@@ -66,7 +68,7 @@ pub(super) struct CallEnding {
 }
 
 impl CallEnding {
-    /// `None` if the call has not ended.
+    /// Returns how a call ended, or `None` if it has not ended.
     pub(super) fn new(shown: ShownEnd, result: &ToolResult) -> Option<Self> {
         let outcome = result.outcome.kind()?.as_str().to_owned();
         Some(Self { shown, outcome, code: result.outcome.code().map(|code| cut(code, 64)) })
@@ -79,7 +81,7 @@ pub(super) struct UiCalls {
     list: Vec<UiCall>,
     /// The number of uses of each id.
     used: HashMap<String, usize>,
-    /// Everything before this position has ended.
+    /// All calls before this position have ended.
     settled: usize,
 }
 
@@ -123,7 +125,7 @@ impl UiCalls {
             .filter(|&at| self.list.get(at).is_some_and(|call| call.progress < CallProgress::Started))
     }
 
-    /// Returns the call whose end waits for its result message.
+    /// Returns the call with this id whose end is held back until its result message.
     pub(super) fn held(&self, id: &str) -> Option<usize> {
         self.list.iter().rposition(|call| call.id == id && call.held_end.is_some())
     }
@@ -136,7 +138,7 @@ impl UiCalls {
         self.list.get_mut(at)
     }
 
-    /// Returns the positions of the calls of the page that have not ended.
+    /// Returns the positions of the open calls that the page has as calls of the protocol.
     pub(super) fn open_calls(&mut self) -> Vec<usize> {
         let is_over = |call: &UiCall| call.progress == CallProgress::Ended && call.held_end.is_none();
         while self.list.get(self.settled).is_some_and(is_over) {
@@ -147,7 +149,7 @@ impl UiCalls {
         rest.filter(|(_, call)| is_open(call)).map(|(at, _)| at).collect()
     }
 
-    /// Returns the positions of the calls whose end was not sent.
+    /// Returns the positions of the calls whose end is held back.
     pub(super) fn held_calls(&self) -> Vec<usize> {
         let all = self.list.iter().enumerate();
         all.filter(|(_, call)| call.held_end.is_some()).map(|(at, _)| at).collect()

@@ -1,4 +1,4 @@
-//! The run of a sub-agent, and what both formats say about it.
+//! The run of a sub-agent, and the facts about it that both formats send.
 #![cfg_attr(
     not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
     allow(dead_code, reason = "each format reads its own part")
@@ -13,26 +13,26 @@ use super::calls::CallEnding;
 #[derive(Clone)]
 pub(super) struct ChildRun {
     pub(super) run_id: String,
-    /// The tool that it is.
+    /// The name of the tool that the sub-agent is.
     pub(super) tool: String,
-    /// The id of the call that began it, without repetitions.
+    /// The unique id of the call that began the run.
     pub(super) call_id: String,
-    /// The run that made the call, if that is within another one.
+    /// The id of the run that made this call, if that is the run of a sub-agent, too.
     pub(super) parent: Option<String>,
-    /// The id of its current reply.
+    /// The id of the sub-agent's current reply.
     pub(super) message_id: String,
-    /// The position of the outermost call that it is in.
+    /// The position of the outermost call that contains the run.
     pub(super) outermost: usize,
-    /// Whether the response that began or continued it has ended.
+    /// Whether the run was reported as suspended, because the response ended.
     pub(super) is_suspended: bool,
 }
 
 /// How the run of a sub-agent ended.
 pub(super) enum ChildEnd<'a> {
     Completed,
-    /// It did not: the word for it.
+    /// The run ended in another way, which this word names.
     Stopped(&'a str),
-    /// It waits for what has these ids.
+    /// The run waits for the requests with these ids.
     Suspended(Vec<String>),
 }
 

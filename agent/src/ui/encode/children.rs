@@ -1,4 +1,4 @@
-//! Runs of sub-agents within a run: their calls and texts, each as a whole, and how they ended.
+//! Writes the runs of sub-agents within a run: their calls and texts, which are sent whole, and how the runs ended.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::message::{AssistantMessage, Content, ToolCall};
 use crate::run_path::{PathCall, RunPath};
 use crate::tool::outcome::ToolResult;
 
-/// Whether an encoder reads this event of a sub-agent. The others need not be kept.
+/// Returns whether an encoder reads this event of a sub-agent. Other events of sub-agents need not be kept.
 pub(in crate::ui) fn is_shown_of_child(kind: &EventKind) -> bool {
     match kind {
         EventKind::MessageEnd { message, .. } => message.as_assistant().is_some(),
@@ -33,7 +33,7 @@ pub(super) fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
 }
 
 impl UiEncoder {
-    /// Writes an event of a run within this one. Its chunks have the number of the event before it.
+    /// Writes an event of a sub-agent's run. Its chunks have the number of the last event of the run itself.
     pub(super) fn write_child(
         &mut self,
         event: &Event,
@@ -63,7 +63,7 @@ impl UiEncoder {
             EventKind::ApprovalResolved { call_id, allowed, .. } => {
                 let id = id_of(call_id);
                 if self.is_part(&id) {
-                    // The changed arguments are known from a message that is not read.
+                    // Changed arguments are not reported, because they are only in a result message, which is not read for sub-agents.
                     self.decided(&id, *allowed, false, w, format);
                 }
             }
@@ -88,12 +88,12 @@ impl UiEncoder {
         self.children.iter().position(|child| child.run_id == run_id)
     }
 
-    /// Whether a call has not ended that the page has as a part of its own.
+    /// Returns whether the call is open, and the page has it as a call of the protocol.
     fn is_part(&self, id: &str) -> bool {
         self.calls.open(id).and_then(|at| self.calls.get(at)).is_some_and(|call| call.is_part)
     }
 
-    /// Announces the run at the end of a path, unless it is announced.
+    /// Announces the run at the end of a path, unless it was announced before.
     fn child_start(&mut self, path: &[PathCall], w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         let [above @ .., call] = path else { return };
         if self.child_at(&call.run_id).is_some() {
@@ -109,7 +109,7 @@ impl UiEncoder {
         let outermost = parent.as_ref().and_then(|parent| self.child_at(parent));
         let outermost = outermost.and_then(|at| self.children.get(at)).map(|run| run.outermost);
         if let (false, Some(_), Some(call)) = (is_known, &parent, self.calls.get_mut(at)) {
-            // Its beginning is not kept any more.
+            // The events at the start of this call are no longer kept, so the page does not have it as a call of the protocol.
             call.is_part = false;
         }
         let call_id = self.calls.get(at).map_or_else(String::new, |call| call.unique_id.clone());
@@ -121,7 +121,7 @@ impl UiEncoder {
         self.children.push(child);
     }
 
-    /// A reply of a sub-agent. Its texts are a part of the result of its call, and are sent as that is.
+    /// Writes a reply of a sub-agent. Its texts are sent only if the results of calls are sent, because they are part of a result.
     fn child_reply(
         &mut self,
         at: usize,
@@ -178,7 +178,7 @@ impl UiEncoder {
     ) {
         let (Some(child), Some(call)) = (self.children.get(at), self.calls.open(id)) else { return };
         let Some(call) = self.calls.get_mut(call) else { return };
-        // The plan of the tool, which knows its issues, is the sub-agent's.
+        // Issues of the arguments cannot be reported, because only the sub-agent has the plan of the tool.
         let shown = self.view.end(result, ran, None, call.was_denied);
         let Some(end) = CallEnding::new(shown, result) else { return };
         let input = call.args.as_ref().map_or_else(|| json!({}), |args| self.view.input_of_child(args));
@@ -199,7 +199,7 @@ impl UiEncoder {
         }
     }
 
-    /// Ends the runs within a call that ends, the innermost first; `None` stands for all calls.
+    /// When a call ends, ends the runs of sub-agents within it, the innermost first. `None` means all calls.
     pub(super) fn end_children(
         &mut self,
         of: Option<&str>,
@@ -217,7 +217,7 @@ impl UiEncoder {
         }
     }
 
-    /// Tells that the runs within this one wait, the innermost first, because the response ends.
+    /// When the response ends, reports that the runs of sub-agents are suspended, the innermost first.
     pub(super) fn suspend_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in self.children.iter_mut().rev().filter(|child| !child.is_suspended) {
             let prefix = format!("{}/", child.run_id);
@@ -230,7 +230,8 @@ impl UiEncoder {
         }
     }
 
-    /// Announces the runs again that waited. A reader that sees all in one response does not need it, but the chunks keep their numbers.
+    /// Announces the suspended runs of sub-agents again. If the reader gets everything in one response, they are not announced again,
+    /// but the number of their chunk is skipped, so that chunks have the same numbers in both cases.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

@@ -1,4 +1,4 @@
-//! Ends: of calls, of responses, of runs.
+//! Writes the ends of calls, responses and runs.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ impl UiEncoder {
         call.progress = CallProgress::Ended;
     }
 
-    /// Ends a call whose arguments a person changed.
+    /// Writes the end of a call whose arguments a person changed, which was held back.
     pub(super) fn release_end(
         &mut self,
         at: usize,
@@ -66,7 +66,8 @@ impl UiEncoder {
         format.call_end(w, call, &input, &end);
     }
 
-    /// Ends the calls that the run will not end. `all`: also those of the provider, which may end in a later reply.
+    /// Ends the calls that the run will not end itself. `all` includes calls of the provider's tools, which could
+    /// still end in a later reply.
     pub(super) fn end_open_calls(&mut self, all: bool, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for at in self.calls.held_calls() {
             self.release_end(at, None, w, format);
@@ -89,7 +90,8 @@ impl UiEncoder {
         }
     }
 
-    /// Ends the calls of sub-agents within a call that ends. Their results are theirs.
+    /// When a call ends, ends the calls of sub-agents within it, without their results, which only the sub-agents
+    /// get.
     pub(super) fn end_calls_within(
         &mut self,
         call_id: &str,
@@ -100,7 +102,7 @@ impl UiEncoder {
         self.end_calls_of(w, format, |call| call.within.as_deref() == Some(call_id));
     }
 
-    /// Ends the calls for which a condition holds, without a result.
+    /// Ends the open calls for which `is_ended` holds, without a result.
     pub(super) fn end_calls_of(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -186,7 +188,8 @@ impl UiEncoder {
                 format.questions(w, call, &questions);
             }
         }
-        // A call that is held back by the decision on another one would stop the chat of the AI SDK.
+        // A started call that waits only for the decision on another call would stop the chat of the AI SDK, so
+        // it is marked as approved automatically.
         let asks_page = |one: &WaitingCall| matches!(one.wants, Wants::Approval { .. } | Wants::Question(_));
         if self.waiting.iter().any(asks_page) {
             let tells_held = self.protocol_has_held_calls();
@@ -201,7 +204,7 @@ impl UiEncoder {
                 }
                 let id = format!("held/{}", call.unique_id);
                 format.approval(w, call, &id, true);
-                // The format of AG-UI reports decisions, and none was made here.
+                // AG-UI would report the decision, although no decision was made.
                 if tells_held {
                     format.decision(w, call, Some(&id), true);
                 }
@@ -220,7 +223,7 @@ impl UiEncoder {
         }
     }
 
-    /// Returns what a person is asked about a call, and the schema of the answer.
+    /// Returns the text that asks a person for a decision on a call, and the schema of the answer.
     fn question(&self, tool: &str, args: Option<&ToolArguments>) -> (String, Value) {
         let shown = args.map(|args| self.view.input_to_decide(tool, args).to_string());
         let message = cut(&format!("{tool} {}", shown.unwrap_or_default()), MAX_MESSAGE);
@@ -260,7 +263,7 @@ impl UiEncoder {
         self.phase = ResponsePhase::Over;
     }
 
-    /// Ends the run with an error. The details are in the log of the application.
+    /// Ends the run with an error. The details of the error are only in the log of the application.
     pub(super) fn fail(&mut self, code: &str, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         self.close_texts(w, format);
         self.end_children(None, w, format);

@@ -1,4 +1,4 @@
-//! Events of a run to chunks.
+//! Encodes the events of a run as chunks.
 
 #[cfg(feature = "ui-ag-ui")]
 pub(super) mod ag_ui;
@@ -31,8 +31,8 @@ use crate::tool::registry::Registry;
 
 /// Writes the events of a run as chunks of a protocol.
 ///
-/// It is pure: the same events give the same chunks. One encoder serves one connection. A run that was suspended continues with the encoder
-/// that wrote its beginning, or with a new one; the former knows all calls.
+/// The encoder is pure: the same events give the same chunks. One encoder serves one connection. A suspended run may continue with the
+/// encoder that wrote its beginning, which knows all calls, or with a new one.
 ///
 /// A response ends with [`end`](Self::end). If the run resumes afterwards, the next event begins a new response.
 ///
@@ -67,38 +67,38 @@ pub struct UiEncoder {
     phase: ResponsePhase,
     turn: u32,
     calls: UiCalls,
-    /// The calls of the current reply by the index of their part.
+    /// The positions of the calls of the current reply, by the index of their part.
     call_parts: BTreeMap<usize, usize>,
     texts: BTreeMap<usize, OpenText>,
     /// The number of the reply in its turn.
     reply: u32,
     message_id: String,
-    /// Whether the current reply had updates. Without, its parts are read from the message.
+    /// Whether the current reply had updates. If not, its parts are read from the complete message.
     has_updates: bool,
     last_stop: Option<StopReason>,
     usage: Usage,
     /// The usage of this response by provider and model.
     by_model: Vec<(String, String, Usage)>,
     waiting: Vec<WaitingCall>,
-    /// The runs of sub-agents that have not ended, each after the one that it is within.
+    /// The runs of sub-agents that have not ended. A run comes after the run that contains it.
     children: Vec<ChildRun>,
     /// The kind of the error that ends the run, if it is known.
     error_code: Option<String>,
 }
 
-/// The number of the first chunk for events of sub-agents after an event. It does not depend on the chunks of that event, of which a response
-/// that continues a run has more.
+/// The number of the first chunk for events of sub-agents after an event. The number is fixed, because the number of chunks of the event
+/// itself differs between responses: a response that continues a run has more.
 const CHILD_CHUNKS: u32 = 1_000_000;
 
-/// Where the response is.
+/// The phase of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponsePhase {
     /// Nothing was written.
     New,
     Open,
-    /// The run waits; `end` closes the response.
+    /// The run is suspended, and `end` will close the response.
     Suspended,
-    /// The response is closed, and the run may resume.
+    /// The response was closed while the run was suspended; the run may resume.
     Closed,
     /// The run is over.
     Over,
@@ -139,7 +139,7 @@ impl UiEncoder {
             return;
         }
         if !event.is_own() {
-            // The stream begins with the run itself.
+            // The stream must begin with an event of the run itself, so earlier events of sub-agents are skipped.
             if self.format.is_some() && is_shown_of_child(&event.kind) {
                 let own = std::mem::replace(&mut self.next_chunk, self.next_child_chunk);
                 self.with_writer(chunks, |this, w, format| {
@@ -162,7 +162,7 @@ impl UiEncoder {
         });
     }
 
-    /// Closes what is open, and ends the response. A run that is neither over nor suspended ends with an error.
+    /// Closes all open parts, and ends the response. A run that is neither over nor suspended ends with an error.
     pub fn end(&mut self, chunks: &mut Vec<UiChunk>) {
         self.with_writer(chunks, |this, w, format| match this.phase {
             ResponsePhase::Open | ResponsePhase::New => {
@@ -182,7 +182,7 @@ impl UiEncoder {
         });
     }
 
-    /// Sets the kind of error for the end of the run, which the event does not have.
+    /// Sets the kind of error for the end of the run, because the event of the end does not contain it.
     #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "the server sets it"))]
     pub(super) fn set_error_code(&mut self, code: impl Into<String>) {
         self.error_code = Some(code.into());
@@ -197,7 +197,7 @@ impl UiEncoder {
         let run_id = std::mem::take(&mut self.run_id);
         let mut next = self.next_chunk;
         let mut writer = ChunkWriter { chunks, run_id: &run_id, seq: self.seq, next: &mut next };
-        // The id is also part of other ids.
+        // The encoder itself needs the run id while it writes, because other ids contain it.
         self.run_id.clone_from(&run_id);
         write(self, &mut writer, &mut *format);
         self.next_chunk = next;
@@ -296,7 +296,7 @@ impl UiEncoder {
             EventKind::AgentEnd { stop, detail, usage, .. } => {
                 self.finish(*stop, detail.as_deref(), usage, w, format);
             }
-            // What concerns the context is shown as data, if at all.
+            // These events are not shown, unless the application sends data for them.
             EventKind::AgentStart
             | EventKind::QuestionAsked { .. }
             | EventKind::ContextNear { .. }
@@ -310,7 +310,7 @@ impl UiEncoder {
         }
     }
 
-    /// Adds the application's parts.
+    /// Adds the parts with data of the application for an event.
     fn write_data(&self, event: &Event, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         // Updates are not repeated for a client that reconnects.
         if self.phase != ResponsePhase::Open || matches!(event.kind, EventKind::MessageUpdate { .. }) {
@@ -323,7 +323,7 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the position of a call that has not ended. One that is not known began in an earlier response.
+    /// Returns the position of a call that has not ended. An unknown call was started in an earlier response, so it is added.
     fn known_call(&mut self, id: &str, tool: &str) -> usize {
         if let Some(at) = self.calls.open(id) {
             return at;
@@ -335,7 +335,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a call that a run within the call `outermost` waits for.
+    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call, so the call
+    /// becomes one of the protocol.
     fn child_call(
         &mut self,
         id: &str,
@@ -378,7 +379,7 @@ impl UiEncoder {
         format.input(w, known, &input);
     }
 
-    /// Notes the arguments of a call, once.
+    /// Records the arguments of a call, and writes that they are complete, unless that was written before.
     fn complete_call(
         &mut self,
         at: usize,
@@ -404,9 +405,9 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         let known = self.calls.open(call_id);
-        // The tool of a call of an earlier response is not known; its end names it.
+        // If the call was started in an earlier response, its tool is unknown here; the end of the call will name the tool.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
-        // Decided within the run: the page was not asked.
+        // If the page was not asked, the decision was made automatically, within the run.
         let automatic = self
             .calls
             .get(at)
@@ -417,7 +418,7 @@ impl UiEncoder {
         }
         let answered = self.request.answers.iter().find(|answer| answer.call_id() == Some(call_id));
         let Some(call) = self.calls.get_mut(at) else { return };
-        // Version 6 gets no decisions that were made without the page, and refuses a denied call without one.
+        // Version 6 gets no automatic decisions, and refuses a denied call without a decision.
         let is_told = automatic.is_none() || self.view.options.ai_sdk_version >= 7;
         (call.was_denied, call.was_edited) = (!is_allowed && is_told, is_edited);
         let request_id = call.request.take().or_else(|| answered.map(|answer| answer.id().to_owned()));
@@ -425,7 +426,8 @@ impl UiEncoder {
         format.decision(w, call, request_id.as_deref(), is_allowed);
     }
 
-    /// Tells a page that a question which it was asked has its input. One that was answered in place it does not know.
+    /// Reports to the page that a question was answered, if the page was asked. A question that a function of the application answered
+    /// is unknown to the page.
     fn question_end(
         &mut self,
         id: &str,
@@ -463,7 +465,7 @@ impl UiEncoder {
     ) {
         let Some(call) = self.calls.get_mut(at) else { return };
         call.request = Some(request_id.to_owned());
-        // A person decides by the arguments, also where others are hidden.
+        // The arguments are shown even if arguments are hidden otherwise, because a person needs them for the decision.
         if let Some(args) = call.args.as_ref().filter(|_| !self.view.options.args) {
             let input = self.view.input_to_decide(&call.tool, args);
             format.input(w, call, &input);

@@ -1,4 +1,4 @@
-//! The parts of a reply, as they arrive or as a whole.
+//! Writes the parts of a reply, as they arrive or as a whole.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::model::ModelEvent;
 pub(super) struct OpenText {
     id: String,
     kind: TextKind,
-    /// The number of bytes that were sent; the first announces the part.
+    /// The number of bytes that were sent. The part is announced with its first bytes.
     sent: usize,
     is_closed: bool,
 }
@@ -30,7 +30,8 @@ impl UiEncoder {
         format.reply_start(w, &self.message_id);
     }
 
-    /// Returns the turn, and the number of the reply if the turn has several.
+    /// Returns the name of the current reply: the number of the turn, with the number of the reply if the
+    /// turn has several.
     fn reply_name(&self) -> String {
         match self.reply {
             0 | 1 => self.turn.to_string(),
@@ -160,7 +161,7 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) {
-        // A call without an id gets one at the end of the reply.
+        // A call without an id is not announced yet, because it gets an id only at the end of the reply.
         if id.is_empty() || self.call_parts.contains_key(&index) {
             return;
         }
@@ -191,7 +192,7 @@ impl UiEncoder {
         call.streamed += delta.len();
     }
 
-    /// Writes a complete part, or what is missing of it.
+    /// Writes a complete part, or the rest of a part that was written in pieces.
     fn part(&mut self, index: usize, part: &Part, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         let kind = match &part.content {
             Content::Thinking { redacted: true, .. } => return,
@@ -257,7 +258,7 @@ impl UiEncoder {
         self.complete_call(at, call, w, format);
     }
 
-    /// A tool that the provider ran: its input, then its output, at once or in two parts.
+    /// Writes a tool that the provider ran. Its input and its output may be one part or two.
     fn provider_tool(
         &mut self,
         index: usize,

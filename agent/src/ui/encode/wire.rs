@@ -1,4 +1,4 @@
-//! The interface of both formats.
+//! The interface that both formats implement.
 #![cfg_attr(
     not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
     allow(dead_code, reason = "each format reads its own part")
@@ -45,7 +45,7 @@ pub(super) struct WaitingCall {
 }
 
 impl WaitingCall {
-    /// Returns the id under which an interrupt is answered.
+    /// Returns the id that an answer to this interrupt has to contain.
     pub(super) fn interrupt_id(&self) -> String {
         match &self.wants {
             Wants::Approval { request_id, .. } => request_id.clone(),
@@ -55,7 +55,7 @@ impl WaitingCall {
     }
 }
 
-/// The thing that a call waits for.
+/// The reason why a call waits.
 pub(super) enum Wants {
     Approval {
         request_id: String,
@@ -66,7 +66,7 @@ pub(super) enum Wants {
     Question(Box<Question>),
     /// A result from the browser.
     Browser,
-    /// A result from elsewhere.
+    /// A result that the application delivers.
     Result,
 }
 
@@ -80,9 +80,9 @@ pub(super) struct RunEnding<'a> {
     pub(super) error: Option<(&'a str, String)>,
 }
 
-/// Writes the chunks of one protocol. It is called in an order that both allow.
+/// Writes the chunks of one protocol. The encoder calls the methods in an order that both protocols allow.
 pub(super) trait WireFormat: Send + Sync {
-    /// A response begins.
+    /// Begins a response.
     fn begin(&mut self, w: &mut ChunkWriter<'_>);
     fn turn_start(&mut self, w: &mut ChunkWriter<'_>, turn: u32);
     fn reply_start(&mut self, w: &mut ChunkWriter<'_>, message_id: &str);
@@ -96,7 +96,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn part(&mut self, w: &mut ChunkWriter<'_>, id: &str, part: &UiPart<'_>);
     fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall);
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
-    /// The arguments are complete; `input` as they are shown.
+    /// The arguments are complete. `input` is the form in which they are shown.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     /// The run accepted the call, or a person changed its arguments.
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
@@ -118,7 +118,8 @@ pub(super) trait WireFormat: Send + Sync {
     );
     /// A call waits for the inputs to these questions.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]);
-    /// A question that the page was asked has its input. `is_first`: it is the first of its call.
+    /// A question that the page was asked has been answered. `is_first` says whether it is the first question
+    /// of its call.
     fn question_end(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -128,7 +129,7 @@ pub(super) trait WireFormat: Send + Sync {
         accepted: bool,
     );
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding);
-    /// A call waits for a result from elsewhere, or from the browser.
+    /// A call waits for a result of the application, or of the browser.
     fn waiting(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, is_browser: bool);
     /// `usage`: the token counts of the run so far.
     fn turn_end(&mut self, w: &mut ChunkWriter<'_>, usage: Option<&Value>);
@@ -149,11 +150,11 @@ pub(super) trait WireFormat: Send + Sync {
         by_model: Option<&Value>,
     );
     fn data(&mut self, w: &mut ChunkWriter<'_>, data: &UiData);
-    /// The run of a sub-agent begins, or continues in this response. One chunk.
+    /// The run of a sub-agent begins, or continues in this response. Must write exactly one chunk.
     fn child_start(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun);
-    /// A text of its reply, as a whole.
+    /// A complete text of the sub-agent's reply.
     fn child_text(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun, kind: TextKind, id: &str, text: &str);
-    /// It makes a call. Returns whether that is a call of the protocol.
+    /// The sub-agent makes a call. Returns whether the call is written as a call of the protocol.
     fn child_call_start(
         &mut self,
         w: &mut ChunkWriter<'_>,

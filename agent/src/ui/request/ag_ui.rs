@@ -7,7 +7,7 @@ use super::{UiAnswer, UiRequest, UiRequestError, content, id, list, optional, to
 use crate::message::{Media, Part, UserMessage};
 use crate::tool::question::QuestionInput;
 
-/// Limit of the facts of a page, in bytes.
+/// Maximum length of the facts that a page sends with a prompt, in bytes.
 const MAX_CONTEXT: usize = 32 << 10;
 
 pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiRequestError> {
@@ -133,7 +133,7 @@ fn content_part(part: &Value, field: &str) -> Result<Part, UiRequestError> {
                     }
                     Ok(part)
                 }
-                // Files of the provider belong to the application.
+                // File ids are refused, because files at the provider belong to the application.
                 _ => Err(UiRequestError::invalid(field, "data or an address")),
             }
         }
@@ -141,7 +141,7 @@ fn content_part(part: &Value, field: &str) -> Result<Part, UiRequestError> {
     }
 }
 
-/// Returns media without a media type as the kind that the page names.
+/// Converts media without a media type to the kind that the page names.
 fn typed(part: Part, kind: &str) -> Part {
     use crate::message::Content;
     match part.content {
@@ -168,7 +168,7 @@ fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError>
     Ok(UiAnswer::Output { call_id, output: output.into() })
 }
 
-/// Reads an answer. Whether it is one to a question is known with the run that waits.
+/// Reads an answer. Whether it answers a question is only known when the suspended run is at hand.
 fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<UiAnswer, UiRequestError> {
     let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
     let is_cancelled = match entry.get("status").and_then(Value::as_str) {
@@ -189,7 +189,7 @@ fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<U
     Ok(decided.unwrap_or_else(|| UiAnswer::Input { id, call_id: None, input: payload.clone() }))
 }
 
-/// Returns the decision in a payload, if it is one.
+/// Returns the decision in a payload, if the payload is a decision.
 fn decision(payload: &Value, id: &str) -> Option<UiAnswer> {
     let (id, call_id) = (id.to_owned(), None);
     let reason = payload.get("reason").filter(|reason| !reason.is_null());

@@ -38,7 +38,7 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
             return Err(UiRequestError::invalid(format!("{field}/role"), "a role of the protocol"));
         }
     }
-    // Not a part of the protocol: assistant-ui sends tools so.
+    // Tools are not part of the protocol. This is the form in which assistant-ui sends them.
     if let Some(Value::Object(tools)) = body.shift_remove("tools") {
         let named: Vec<Value> = tools.keys().map(|name| Value::String(name.clone())).collect();
         let tools = tools.iter().zip(&named);
@@ -73,7 +73,7 @@ fn prompt(parts: &[Value], field: &str) -> Result<UserMessage, UiRequestError> {
                     &format!("{field}/url"),
                 )?);
             }
-            // Parts for the page alone.
+            // Other parts are only for the page, and are ignored.
             Some(_) => {}
             None => return Err(UiRequestError::invalid(format!("{field}/type"), "a text")),
         }
@@ -84,7 +84,7 @@ fn prompt(parts: &[Value], field: &str) -> Result<UserMessage, UiRequestError> {
     Ok(UserMessage::new(content))
 }
 
-/// Returns the answers in the last step of a message of the assistant: calls that wait are in no other.
+/// Returns the answers in the last step of a message of the assistant. Only this step can have calls that wait.
 fn answers(
     parts: &[Value],
     edits: Option<&Map<String, Value>>,
@@ -126,7 +126,8 @@ fn answers(
     Ok(answers)
 }
 
-/// Returns what the request says to questions. Those of one call have one request, which a person approves or declines.
+/// Returns the inputs to questions in the request. All questions of a call share one approval request, which a person
+/// approves or declines.
 fn question_inputs(
     answers: &[UiAnswer],
     inputs: Option<&Map<String, Value>>,

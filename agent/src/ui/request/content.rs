@@ -1,4 +1,4 @@
-//! Content of messages of users.
+//! Reads the content of users' messages.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Answers of a front end as decisions on a suspended run.
+//! Converts the answers of a front end to decisions on a suspended run.
 
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ use crate::tool::output::ToolOutput;
 use crate::tool::question::{Question, QuestionInput};
 
 impl UiRequest {
-    /// Returns the decisions, inputs and results in this request that the suspended run waits for. The arguments of allowed calls are those of the
-    /// run, whatever the request has.
+    /// Returns the decisions, inputs and results in this request that the suspended run waits for. Allowed calls run with the arguments of
+    /// the suspended run; arguments in the request are ignored unless they are an explicit change.
     ///
     /// Results count only for tools that the front end runs: see [`with_browser_tools`](Self::with_browser_tools).
     ///
@@ -41,8 +41,8 @@ impl UiRequest {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if a call that waits for a decision or an input has none, if one is answered twice, if an input does not fit its question
-    /// ([`InputRefused`](UiRequestError::InputRefused)), or if nothing in the request is waited for.
+    /// Returns an error if a call that waits for a decision or an input gets none, if a call is answered twice, if an input does not fit
+    /// its question ([`InputRefused`](UiRequestError::InputRefused)), or if the run waits for nothing that is in the request.
     pub fn decisions(&self, suspended: &SuspendedRun) -> Result<Decisions, UiRequestError> {
         let mut decisions = Decisions::new();
         let mut unanswered = Vec::new();
@@ -102,7 +102,7 @@ impl UiRequest {
         }
     }
 
-    /// Returns the answer to the request with this id, which is that of an approval or of a question.
+    /// Returns the answer to the approval request or the question with this id.
     fn answer_to(&self, request_id: &str) -> Result<Option<&UiAnswer>, UiRequestError> {
         let mut answers = self.answers.iter().filter(|answer| {
             let is_result = matches!(
@@ -118,8 +118,8 @@ impl UiRequest {
         }
     }
 
-    /// Returns what the request says to a question. An answer to the first question of a call is one to all of them, because the AI SDK has
-    /// one request for each call; AG-UI has an answer to each.
+    /// Returns the input to a question that the request contains. The AI SDK has one approval request for each call, with the id of the
+    /// call's first question: declining that request declines all questions of the call. AG-UI has an answer for each question.
     fn input_to(
         &self,
         question: &Question,
@@ -135,7 +135,7 @@ impl UiRequest {
     }
 }
 
-/// Whether the id of a front end names this call: alone, numbered, or behind the id of the run.
+/// Returns whether an id that a front end sent belongs to this call. The id may have a number after it, or the id of the run before it.
 fn is_call(sent: &str, run_id: &str, call_id: &str) -> bool {
     let sent = sent.strip_prefix(run_id).and_then(|rest| rest.strip_prefix('/')).unwrap_or(sent);
     match sent.strip_prefix(call_id) {
@@ -147,7 +147,7 @@ fn is_call(sent: &str, run_id: &str, call_id: &str) -> bool {
     }
 }
 
-/// Returns the result that an answer delivers.
+/// Returns the outcome of a call that an answer delivers.
 fn outcome(answer: &UiAnswer, is_browser: bool) -> Option<ToolOutcome> {
     match answer {
         UiAnswer::Output { output, .. } if is_browser => Some(match output {

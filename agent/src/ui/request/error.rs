@@ -1,11 +1,11 @@
-//! Why a request is rejected.
+//! The reasons why a request of a front end is rejected.
 
 use serde_json::{Value, json};
 
 #[cfg(feature = "runtime")]
 use crate::tool::question::AskError;
 
-/// Why a request of a front end is rejected. Nothing has run, and a run that waits still waits.
+/// The reason why a request of a front end is rejected. Nothing was run, and a suspended run is still suspended.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiRequest};
@@ -33,7 +33,7 @@ pub enum UiRequestError {
     Invalid {
         /// The path of the field.
         field: String,
-        /// The thing that the protocol has there.
+        /// The value that the protocol expects.
         expected: &'static str,
     },
     /// The last message has a role that a front end may not use.
@@ -50,10 +50,10 @@ pub enum UiRequestError {
         /// The path of the field.
         field: String,
     },
-    /// The request neither begins a run nor answers one.
+    /// The request neither begins a run nor answers a suspended one.
     #[error("the request has no message, decision or result")]
     Empty,
-    /// Calls wait, and the request has no answer to them.
+    /// Calls wait for answers, and the request contains none for them.
     #[error("these calls have no answer: {}", ids.join(", "))]
     #[non_exhaustive]
     Unanswered {
@@ -69,10 +69,10 @@ pub enum UiRequestError {
         /// The issues, without secrets.
         report: String,
     },
-    /// The request answers nothing that waits: the decision was made before, or its id is not known.
+    /// No call waits for the answers in the request: the decision was made before, or its id is unknown.
     #[error("nothing waits for this answer")]
     NotPending,
-    /// One decision is in the request twice.
+    /// The request contains two answers to the same call or request.
     #[error("`{id}` is answered twice")]
     #[non_exhaustive]
     AnsweredTwice {
@@ -148,7 +148,8 @@ impl UiRequestError {
         }
     }
 
-    /// Returns the body of the HTTP response: `{"error": {"code", "message"}}`. If an input is refused, also its `id` and `report`.
+    /// Returns the body of the HTTP response: `{"error": {"code", "message"}}`. If an input is refused, the error also has its `id`
+    /// and `report`.
     pub fn to_json(&self) -> Value {
         let mut error = json!({"code": self.code(), "message": self.to_string()});
         if let Self::InputRefused { id, report } = self {

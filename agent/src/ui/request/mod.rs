@@ -30,7 +30,7 @@ const MAX_PARTS: usize = 256;
 
 /// A request of a front end.
 ///
-/// Of the conversation only the last message counts: the server has its own.
+/// Only the last message of the conversation in the request is read, because the server has the conversation itself.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiRequest};
@@ -58,11 +58,11 @@ pub struct UiRequest {
     pub prompt: Option<UserMessage>,
     /// Facts of the page for the model, which precede the prompt.
     pub context: Option<UserMessage>,
-    /// Decisions, inputs and results for a run that waits.
+    /// Decisions, inputs and results for a suspended run.
     pub(super) answers: Vec<UiAnswer>,
     /// Tools that the front end declares.
     pub(super) tools: Vec<BrowserTool>,
-    /// Whether the front end wants another reply in the place of the last one.
+    /// Whether the front end wants the last reply to be replaced by another one.
     pub regenerates: bool,
     /// Everything else in the request, for the application only.
     pub extra: Map<String, Value>,
@@ -73,7 +73,7 @@ pub struct UiRequest {
     pub(super) is_current: bool,
     /// Tools whose results the front end may deliver.
     pub(super) browser: BTreeSet<String>,
-    /// Inputs by the id of their question. Whether an id is that of a question is not known yet.
+    /// Inputs by the id of their question. Only the suspended run shows whether an id is really that of a question.
     inputs: BTreeMap<String, QuestionInput>,
 }
 
@@ -108,7 +108,7 @@ pub(super) enum UiAnswer {
         /// The reason, which the model reads.
         reason: String,
     },
-    /// An input to a question of a tool. The question is not known before [`decisions`](UiRequest::decisions).
+    /// An input to a question of a tool. The question itself is only known in [`decisions`](UiRequest::decisions).
     Input {
         /// The id of the question.
         id: String,
@@ -131,7 +131,8 @@ pub(super) enum UiAnswer {
         /// The error.
         message: String,
     },
-    /// A call that waits for a result from elsewhere: whether the user gave up, or asked for its state.
+    /// A message about a call that waits for a result of the application: the user gave up, or asks for the state of the
+    /// call.
     Waiting {
         /// The id of the call.
         call_id: String,
@@ -195,7 +196,7 @@ pub(super) struct BrowserTool {
 }
 
 impl UiRequest {
-    /// Creates a request without content, for an encoder that no request began.
+    /// Creates a request without content, for an encoder of a run that no front end requested.
     pub fn new(thread: impl Into<String>) -> Self {
         Self { thread: thread.into(), is_current: true, ..Self::default() }
     }
@@ -218,7 +219,7 @@ impl UiRequest {
         }
     }
 
-    /// Returns whether the request has decisions, inputs or results for a run that waits.
+    /// Returns whether the request has decisions, inputs or results for a suspended run.
     pub fn has_answers(&self) -> bool {
         !self.answers.is_empty()
     }
@@ -255,7 +256,7 @@ fn optional<'v, T>(
     }
 }
 
-/// Returns a list, at most as long as messages and answers may be.
+/// Returns a list, or an error if it has more than [`MAX_PARTS`] entries.
 fn list<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], UiRequestError> {
     let list = optional(value, field, "a list", Value::as_array)?.map_or(&[][..], Vec::as_slice);
     if list.len() > MAX_PARTS {

@@ -1,4 +1,4 @@
-//! Tools that a page declares.
+//! The tools that a page declares in a request.
 
 use std::collections::BTreeSet;
 use std::future::ready;
@@ -12,13 +12,13 @@ use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::set::ToolSet;
 
-/// Limits of the tools of a request.
+/// Limits on the declared tools of a request: their number, and their bytes.
 const MAX_TOOLS: usize = 64;
 const MAX_TOOL_BYTES: usize = 32 << 10;
 
 impl UiRequest {
-    /// Returns the tools that the front end declares, for a run beside those of the application: their calls are deferred until the front end
-    /// [delivers](Self::with_browser_tools) the results.
+    /// Returns the tools that the front end declares, to be added to the application's tools in a run. Their calls are deferred until the
+    /// front end [delivers](Self::with_browser_tools) the results.
     ///
     /// ```
     /// use agent::Registry;
@@ -32,7 +32,7 @@ impl UiRequest {
     /// ```
     ///
     /// # Errors
-    /// A name is one of the application's, or a schema is not supported.
+    /// Returns an error if a tool of the application has the same name, or if a schema is not supported.
     pub fn declared_tools(&self, application: &Registry) -> Result<ToolSet, UiRequestError> {
         let mut tools = ToolSet::new();
         for BrowserTool { name, description, parameters } in &self.tools {
@@ -43,7 +43,7 @@ impl UiRequest {
                     "a name that no tool of the application has",
                 ));
             }
-            // After a restart it waits again.
+            // The tool is idempotent, because after a restart its call only waits for the front end again.
             let tool = ToolBuilder::new(&**name)
                 .description(&**description)
                 .schema(parameters.clone())
@@ -59,7 +59,7 @@ impl UiRequest {
     }
 }
 
-/// Reads tools: the key of each in the request, its name, and the rest.
+/// Reads the declared tools. Each item has the tool's key in the request, its name, and the whole declaration.
 pub(super) fn declared<'v>(
     tools: impl Iterator<Item = (String, Option<&'v Value>, &'v Value)>,
 ) -> Result<Vec<BrowserTool>, UiRequestError> {

@@ -1,4 +1,4 @@
-//! Readers that come while a run is active, waits, or has just ended.
+//! Readers that connect while a run is active, is suspended, or has just ended.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ impl UiServer {
         let mut encoder = UiEncoder::new(protocol, &registry, &options, request);
         let (sender, live) = mpsc::channel(QUEUE);
         let is_cut = Arc::new(AtomicBool::new(false));
-        // The log is read and the reader added under one lock: nothing is missing, and nothing comes twice. Chunks are made without it,
-        // because an encoder calls functions of the application.
+        // The log is read and the reader added under one lock, so that no event is lost or sent twice. The lock is released before chunks
+        // are made, because an encoder calls functions of the application.
         let (events, reply_at, after, messages, id) = {
             let mut state = thread.lock();
             if !state.is_readable() {
@@ -75,8 +75,8 @@ impl UiServer {
     }
 }
 
-/// Encodes the events that arrived while others were encoded, until the reader follows the run. Returns false if the response was ended
-/// meanwhile.
+/// Encodes the events that arrived while earlier ones were encoded, until the reader is up to date and follows the run. Returns `false` if
+/// the response was ended meanwhile.
 fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec<UiChunk>) -> bool {
     loop {
         match thread.go_live(id, encoder) {
@@ -102,7 +102,7 @@ fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec
     }
 }
 
-/// Returns the whole run so far, and the position of the reply that grows now.
+/// Returns the chunks of the run so far, and the position among them at which the current reply begins.
 fn replay(
     events: &[Arc<Event>],
     reply_at: Option<usize>,
@@ -124,10 +124,10 @@ fn replay(
     (chunks, from)
 }
 
-/// The number of an event, and that of its chunk.
+/// The number of an event, and the number of a chunk of this event.
 type ChunkPosition = (u64, u32);
 
-/// Returns the position after which a client wants the rest, if it can get that alone.
+/// Returns the position after which a client asks for chunks, or `None` if the client has to get the whole run.
 fn position(state: &ThreadState, after: &str) -> Option<ChunkPosition> {
     let (run_id, position) = after.rsplit_once(':')?;
     let (seq, chunk) = position_of(position)?;
@@ -157,25 +157,25 @@ fn rest(events: &[Arc<Event>], encoder: &mut UiEncoder, after: ChunkPosition, is
     chunks
 }
 
-/// Returns the sub-agent whose event this is.
+/// Returns the run id of the sub-agent that the chunk belongs to, if any.
 #[cfg(feature = "ui-ag-ui")]
 fn child_of(json: &str) -> Option<String> {
-    // Most chunks have none.
+    // Most chunks belong to no sub-agent, which is found without parsing.
     if !json.contains("\"subagentRunId\":") {
         return None;
     }
     serde_json::from_str::<serde_json::Value>(json).ok()?["subagentRunId"].as_str().map(str::to_owned)
 }
 
-/// Returns a run of AG-UI as its start, the messages so far, and everything from `from` on: events that were sent before would be added to
-/// messages that the client has.
+/// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. The chunks before `from` are
+/// left out, because a client would append them to the messages that it has.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;
 
     let (before, rest) = chunks.split_at(from.min(chunks.len()));
     let is = |chunk: &UiChunk, kind: &str| chunk.json.starts_with(&format!("{{\"type\":\"{kind}\""));
-    // A run that is over ends with its last event, and that is among those before.
+    // The end of a finished run is among the chunks before `from`, but must be sent, too.
     let end = before.last().filter(|chunk| is(chunk, "RUN_FINISHED") || is(chunk, "RUN_ERROR"));
     let mut step: Option<&UiChunk> = None;
     for chunk in before {
@@ -190,7 +190,7 @@ fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec
     all.extend(step.filter(|_| end.is_none()).cloned());
     let messages = json!({"type": "MESSAGES_SNAPSHOT", "messages": history});
     all.push(UiChunk { id: start.id.clone(), json: messages.to_string() });
-    // Results become messages when all calls of a reply have ended.
+    // Results become messages only when all calls of a reply have ended, so some results are not yet in the history.
     let known = |chunk: &UiChunk| {
         let result: serde_json::Value = serde_json::from_str(&chunk.json).unwrap_or_default();
         history.as_array().is_some_and(|list| list.iter().any(|message| message["id"] == result["messageId"]))
@@ -199,7 +199,7 @@ fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec
         before.iter().partition(|chunk| child_of(&chunk.json).is_some());
     let results = own.into_iter().filter(|chunk| is(chunk, "TOOL_CALL_RESULT"));
     all.extend(results.filter(|chunk| !known(chunk)).cloned());
-    // Runs of sub-agents are in no history. Those that have not ended are repeated.
+    // The history has no runs of sub-agents. The chunks of those that have not ended are repeated.
     let has_ended = |child: &Option<String>| {
         let ends = |chunk: &&&UiChunk| is(chunk, "SUBAGENT_FINISHED") || is(chunk, "SUBAGENT_ERROR");
         of_children.iter().filter(ends).any(|chunk| child_of(&chunk.json) == *child)

@@ -1,4 +1,4 @@
-//! Tools that a page declares and runs, as tools of a run.
+//! The tools that a page declares and runs itself, as tools of a run.
 
 use crate::tool::registry::Registry;
 use crate::tool::set::ToolSet;
@@ -7,7 +7,7 @@ use crate::ui::{UiRequest, UiRequestError};
 /// The tools that the page of a run declared.
 #[derive(Clone)]
 pub(super) struct ClientTools {
-    /// The tools of the application, and these.
+    /// The tools of the application and the declared tools together.
     pub(super) registry: Registry,
     pub(super) tools: ToolSet,
     pub(super) names: Vec<String>,
@@ -17,7 +17,7 @@ impl ClientTools {
     /// Returns the tools that a page declares, or `None` if it declares none.
     ///
     /// # Errors
-    /// A name is one of the application's, or a schema is not supported.
+    /// Returns an error if a tool of the application has the same name, or if a schema is not supported.
     pub(super) fn of(request: &UiRequest, application: &Registry) -> Result<Option<Self>, UiRequestError> {
         let tools = request.declared_tools(application)?;
         if tools.is_empty() {

@@ -1,4 +1,4 @@
-//! Drives a run whether or not its readers keep up.
+//! Drives a run, independently of its readers: a run waits only briefly for slow readers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use super::thread::{KEPT, Reservation, UiThread};
 use crate::loop_core::{Event, EventKind};
 use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
-/// Maximum number of pieces that wait for a reader.
+/// Maximum number of pieces of a response that wait for a reader.
 pub(super) const QUEUE: usize = 256;
-/// The wait of a run for a reader that is far behind: turns of the scheduler, then short pauses.
+/// The wait of a run for a slow reader: at most [`YIELDS`] turns of the scheduler, and after them at most [`PAUSES`] pauses.
 const YIELDS: usize = 64;
 const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -41,7 +41,8 @@ impl UiServer {
         let (sender, live) = mpsc::channel(QUEUE);
         let is_cut = Arc::new(AtomicBool::new(false));
         if is_resumed {
-            // The encoder knows the calls of the earlier part, which the client has. Nothing is added to the log: the thread is reserved.
+            // The encoder reads the earlier part of the run, to know its calls; the client already has these chunks. No event is added to
+            // the log meanwhile, because the thread is reserved.
             let ((events, _), mut known) = (thread.lock().log.events(), Vec::new());
             for event in &events {
                 encoder.encode(event, &mut known);
@@ -71,7 +72,7 @@ impl UiServer {
         Ok(response::stream(protocol, body))
     }
 
-    /// Continues the run that an earlier process left in the session of a thread, if the application wants that.
+    /// Continues the run that an earlier process left in the session of a thread, if [`continue_runs`](Self::continue_runs) is set.
     pub(super) async fn continue_unfinished(
         &self,
         scope: &Arc<str>,
@@ -81,11 +82,11 @@ impl UiServer {
         if !self.shared.continues_runs || thread.assistant.unfinished_run().is_none() {
             return Ok(());
         }
-        // Without the tools that its page declared, calls of them would end as those of unknown tools.
+        // Without the tools that the page declared, calls of these tools would end as calls of unknown tools, so the run has to wait.
         if tools.is_none() && self.shared.options.client_tools && thread.needs_client_tools() {
             return Ok(());
         }
-        // Another request is continuing it.
+        // If the thread is reserved, another request is already continuing the run.
         let Ok(reserved) = thread.reserve() else { return Ok(()) };
         self.shared.check_runs(scope)?;
         let prompt = thread.assistant.continue_run();
@@ -120,7 +121,7 @@ impl UiServer {
     }
 }
 
-/// Drives a run in a task of its own. The returned future waits until it has begun.
+/// Drives a run in a separate task. The returned future completes when the run has begun, or failed to begin.
 fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), UiRequestError>> {
     let (begun, has_begun) = oneshot::channel();
     tokio::spawn(drive(reserved.thread().clone(), run, begun));
@@ -133,7 +134,7 @@ fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), Ui
     }
 }
 
-/// Removes a reader. The application chose whether a run without readers continues.
+/// Removes a reader. If it was the last one, the run is cancelled after `reconnect_time`, unless a reader returns.
 fn leave(thread: &Arc<UiThread>, id: u64, reconnect_time: Duration) {
     let (gone, handle, attendance) = {
         let mut state = thread.lock();
@@ -161,7 +162,7 @@ fn leave(thread: &Arc<UiThread>, id: u64, reconnect_time: Duration) {
     });
 }
 
-/// Makes a thread idle again, also if the task that drives its run ends early.
+/// A guard that makes a thread idle again, even if the task that drives its run ends early.
 struct SettleOnDrop(Option<Arc<UiThread>>);
 
 impl Drop for SettleOnDrop {
@@ -172,7 +173,7 @@ impl Drop for SettleOnDrop {
     }
 }
 
-/// Drives a run to its end. `begun` learns whether it begins.
+/// Drives a run to its end. `begun` receives whether the run began.
 async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Result<(), RunError>>) {
     let mut unsettled = SettleOnDrop(Some(thread.clone()));
     let Some(first) = run.next().await else {
@@ -188,7 +189,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     let mut last = None;
     while let Some(event) = next {
         if event.is_own() && matches!(event.kind, EventKind::AgentEnd { .. }) {
-            // The kind of an error is known when the run returned.
+            // The last event is sent later, because the kind of an error is only known when the run has returned.
             last = Some(event);
         } else {
             publish(&thread, &event).await;
@@ -212,7 +213,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     if let Some(event) = last {
         publish(&thread, &event).await;
     }
-    // Another run may begin as soon as the thread is settled.
+    // The guard is no longer needed. Another run may begin as soon as the thread is settled.
     unsettled.0 = None;
     thread.settle(suspended);
     let thread = Arc::downgrade(&thread);
@@ -222,7 +223,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     }
 }
 
-/// Sends an event to the readers, and gives those that are far behind a moment. A run does not wait longer.
+/// Sends an event to the readers. If a reader is close to its limit, waits briefly, but never longer than the pauses above.
 async fn publish(thread: &UiThread, event: &Arc<Event>) {
     if !thread.publish(event) {
         return;
@@ -247,7 +248,7 @@ fn code_of(error: &RunError) -> &'static str {
     }
 }
 
-/// Returns why a run does not begin. Details are in the log.
+/// Returns the reason why a run does not begin. The details are only in the log.
 fn rejected(error: &RunError) -> UiRequestError {
     match error {
         RunError::Resume(ResumeError::InputRefused { request_id, error }) => {

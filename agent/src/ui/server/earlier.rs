@@ -1,4 +1,4 @@
-//! Events of a run from its messages, where the events themselves are not kept: the earlier part of a long run, and the part of a run that
+//! Makes events of a run from its messages, for parts of a run whose events are not kept: the earlier part of a long run, and a part that
 //! another process drove.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResult
 use crate::tool::outcome::{OutcomeCode, ToolResult};
 use crate::tool::output::Control;
 
-/// A message of a run.
+/// A message of a run, with its turn.
 #[derive(Clone)]
 pub(super) struct EarlierMessage {
     pub(super) turn: u32,
@@ -16,7 +16,7 @@ pub(super) struct EarlierMessage {
     pub(super) queued_id: Option<String>,
 }
 
-/// Returns the messages that a run has added, with their turns. The first is its prompt.
+/// Returns the messages of a run with their turns. The first message is the prompt of the run.
 pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
     let mut replies = 0;
     let with_turn = messages.iter().enumerate().map(|(at, message)| {
@@ -26,7 +26,7 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
                 (replies, None)
             }
             Message::ToolResult(_) => (replies, None),
-            // Messages that were queued have an id.
+            // A message of the user after the prompt was queued, and has an id.
             Message::User(user) => (replies + 1, user.id.clone().filter(|_| at > 0)),
             _ => (replies + 1, None),
         };
@@ -35,7 +35,7 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
     with_turn.collect()
 }
 
-/// Returns the events of these messages. All have the number 0: no event that was sent has it.
+/// Returns the events of these messages. All of them have the number 0, which no sent event has.
 pub(super) fn events_of(run_id: &Arc<str>, messages: &[EarlierMessage]) -> Vec<Arc<Event>> {
     let (calls, usage, list) = (Vec::new(), Usage::default(), Vec::new());
     let mut events = EarlierEvents { run_id, turn: 0, reply: None, calls, usage, list };
@@ -49,9 +49,9 @@ pub(super) fn events_of(run_id: &Arc<str>, messages: &[EarlierMessage]) -> Vec<A
 struct EarlierEvents<'a> {
     run_id: &'a Arc<str>,
     turn: u32,
-    /// The reply of the turn.
+    /// The stop reason of the turn's reply.
     reply: Option<StopReason>,
-    /// Its calls without a result. They may not have started.
+    /// The calls of the reply that have no result yet. They may not have started.
     calls: Vec<ToolCall>,
     usage: Usage,
     list: Vec<Arc<Event>>,
@@ -97,7 +97,7 @@ impl EarlierEvents<'_> {
         let code = message.code.as_deref().unwrap_or_default();
         let was_denied = code == OutcomeCode::DENIED.as_str();
         if was_denied || message.edited_args.is_some() {
-            // The id of the request is lost, and has no further effect.
+            // The original id of the approval request is not stored. Any id will do, because the request is already decided.
             let args = message.edited_args.clone().unwrap_or_default();
             let request_id = format!("decided/{call_id}");
             self.push(EventKind::ApprovalRequired {

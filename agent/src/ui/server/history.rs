@@ -1,4 +1,4 @@
-//! The conversation of a thread, as the messages of a protocol.
+//! Converts the conversation of a thread to the messages of a protocol.
 #![cfg_attr(
     not(all(feature = "ui-ag-ui", feature = "ui-ai-sdk")),
     allow(unused_imports, reason = "each protocol needs its own part")
@@ -17,15 +17,17 @@ use crate::loop_core::outcome_of;
 use crate::message::{Content, Message, Part, ToolArguments, ToolCall, ToolResultMessage};
 use crate::tool::outcome::ToolResult;
 
-/// A message, and where it is from.
+/// A message, and the run and turn that it comes from, if they are known.
 pub(super) type LabelledMessage = (Arc<Message>, Option<MessageLabel>);
 
-/// Returns the conversation as the events so far have it: a message whose event is still to come is left out.
+/// Returns the messages of the conversation whose events have been sent. A message whose event is still to come
+/// is left out.
 pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMessage> {
     let messages = thread.assistant.messages();
     let mut list: Vec<LabelledMessage> =
         messages.shared().iter().map(|message| (message.clone(), state.label(message))).collect();
-    // An unfinished run has open calls, to which the opened session has added results.
+    // An unfinished run has open calls. When the session was opened, results were added for them, which no event
+    // has.
     if (state.is_active() || thread.assistant.unfinished_run().is_some())
         && let Some(last) = list.iter().rposition(|(_, label)| label.is_some())
     {
@@ -68,7 +70,7 @@ impl UiServer {
 struct HistoryRun {
     id: String,
     is_user: bool,
-    /// The messages with their turns.
+    /// The messages, each with its turn.
     messages: Vec<(u32, Arc<Message>)>,
 }
 
@@ -80,7 +82,8 @@ fn add_message(runs: &mut Vec<HistoryRun>, at: usize, message: &Arc<Message>, la
         return;
     }
     if let Some(run) = runs.last_mut().filter(|run| !run.is_user) {
-        // Without a label the run is not known; a message of the user then begins another one.
+        // Without a label, the run of the message is unknown. A message of the user is assumed to begin another
+        // run.
         let is_same = run_id.as_ref().map_or(!is_user, |id| *id == run.id);
         if is_same {
             return run.messages.push((turn, message.clone()));
@@ -102,7 +105,8 @@ struct HistoryCall<'m> {
 }
 
 impl HistoryRun {
-    /// Returns the calls of each message of the assistant. A result answers the last call with its id before it.
+    /// Returns the calls of each message of the assistant. A result answers the nearest earlier call with its
+    /// id.
     fn calls(&self, view: &View) -> Vec<Vec<HistoryCall<'_>>> {
         let mut used: HashMap<&str, usize> = HashMap::new();
         let mut all: Vec<Vec<HistoryCall<'_>>> = Vec::new();
@@ -269,7 +273,7 @@ fn tool_part(view: &View, call: &HistoryCall<'_>) -> Value {
     part
 }
 
-/// Returns how a call ended, as it was shown while it ran.
+/// Returns how a call ended, in the form that was shown during the run.
 fn shown_end(view: &View, message: &ToolResultMessage, sent: &ToolArguments) -> ShownEnd {
     let result = ToolResult::new(&*message.call_id, &*message.tool, outcome_of(message));
     view.end(&result, true, Some(sent), true)

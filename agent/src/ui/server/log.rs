@@ -8,29 +8,29 @@ use crate::loop_core::{Event, EventKind};
 use crate::message::{Content, MediaSource, Message, Part};
 use crate::model::ModelEvent;
 
-/// Updates of one reply, and progress of calls, beyond this many bytes are merged.
+/// If the updates of a reply, or the progress of calls, have more bytes than this, they are merged.
 const MAX_UPDATES: usize = 1 << 20;
-/// The bytes of an event without its texts.
+/// The estimated size of an event without its texts, in bytes.
 const PER_EVENT: usize = 128;
 
-/// The events of a run. Updates of a reply that is complete are left out, because its message has everything. Of the oldest part only the
-/// messages are kept if there is too much: they belong to the conversation, and its events are made from them again.
+/// The events of a run. The updates of a complete reply are left out, because its message has everything. If the log is too large, the
+/// oldest events are dropped: their messages stay, as part of the conversation, and events are made from these messages on demand.
 pub(super) struct ReplayLog {
     max_bytes: usize,
     run_id: Option<Arc<str>>,
-    /// The messages of the part whose events are not kept.
+    /// The messages of the oldest part, whose events are not kept.
     earlier: Vec<EarlierMessage>,
-    /// The number of the last event of that part.
+    /// The number of the last event that was dropped with the oldest part.
     earlier_until: u64,
     events: Vec<Arc<Event>>,
-    /// Where the reply that grows now begins.
+    /// The position in `events` at which the current reply begins.
     reply_from: Option<usize>,
     bytes: usize,
     /// The bytes of updates and progress since they were last merged.
     update_bytes: usize,
     /// The bytes of events of sub-agents.
     child_bytes: usize,
-    /// The numbers of events of which some were left out, from the first to the last.
+    /// Ranges of event numbers within which some events were left out.
     compacted: Vec<(u64, u64)>,
 }
 
@@ -50,7 +50,7 @@ impl ReplayLog {
         }
     }
 
-    /// Returns the log of a run whose events another process had. They have other numbers than those that follow.
+    /// Creates the log of a run that another process began. Its events had other numbers, so no client can continue from them.
     pub(super) fn of_messages(max_bytes: usize, run_id: Arc<str>, earlier: Vec<EarlierMessage>) -> Self {
         Self { run_id: Some(run_id), earlier, earlier_until: u64::MAX, ..Self::new(max_bytes) }
     }
@@ -59,7 +59,7 @@ impl ReplayLog {
         self.earlier.is_empty() && self.events.is_empty()
     }
 
-    /// Returns the events so far, and the position of the reply that grows now.
+    /// Returns the events so far, and the position among them at which the current reply begins.
     pub(super) fn events(&self) -> (Vec<Arc<Event>>, Option<usize>) {
         let mut all = match &self.run_id {
             Some(run_id) if !self.earlier.is_empty() => events_of(run_id, &self.earlier),
@@ -91,7 +91,7 @@ impl ReplayLog {
                 self.update_bytes += bytes;
             }
             EventKind::MessageEnd { message, .. } => {
-                // A reply that broke off may have begun more than its message has.
+                // The updates of a reply that broke off are kept, because they may have begun parts that the message lacks.
                 let is_whole = message.as_assistant().is_some_and(|reply| !reply.stop_reason.is_failure());
                 if let Some(from) = self.reply_from.take()
                     && is_whole
@@ -129,7 +129,7 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Joins neighbouring deltas of one part.
+    /// Joins adjacent deltas of the same part.
     fn merge_updates(&mut self, from: usize) {
         let updates = self.events.split_off((from + 1).min(self.events.len()));
         let mut last_seq = 0;
@@ -151,7 +151,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Leaves out the older half of the events of sub-agents. A call of one may last for long, and its messages are in no conversation here.
+    /// Drops the older half of the events of sub-agents. A sub-agent may run for long, and its messages are in no conversation of this
+    /// thread that could replace the events.
     fn forget_children(&mut self) {
         let mut surplus = self.child_bytes / 2;
         let (mut last_own, mut until) = (0, 0);
@@ -166,14 +167,14 @@ impl ReplayLog {
             until = last_own + 1;
             false
         });
-        // No earlier reader can get the rest alone.
+        // A reader that has only events before this point has to get the whole run.
         self.compacted.push((0, until));
         self.count();
     }
 
-    /// Leaves out all progress of a call but the last, which replaces what was before it.
+    /// Keeps only the last progress of each call, because each progress replaces the earlier one.
     fn keep_last_progress(&mut self) {
-        // The chunks of sub-agents have the number of the event before them.
+        // Only numbers of the run's own events count: the chunks of sub-agents have the number of the run's event before them.
         let numbers = |event: &Arc<Event>| {
             matches!(event.kind, EventKind::ToolExecutionUpdate { .. }).then_some(event.seq)
         };
@@ -196,8 +197,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Keeps only the messages of everything before the last moment at which no call was open. A segment with open calls stays: the
-    /// application bounds the results of its calls.
+    /// Drops the events before the last moment at which no call was open, and keeps their messages. Events from then on stay, because
+    /// calls are open: their size is bounded only by the results of the application's tools.
     fn shorten(&mut self) {
         let (mut open, mut waiting, mut end) = (0_usize, 0_usize, None);
         for (at, event) in self.events.iter().enumerate().filter(|(_, event)| event.is_own()) {
@@ -239,14 +240,16 @@ impl ReplayLog {
         self.update_bytes = 0;
     }
 
-    /// Whether a client that saw the event with this number can get the rest without a repetition.
+    /// Returns whether all events after the event with this number are kept, so that a client that saw this event can continue after
+    /// it.
     pub(super) fn has_all_after(&self, seq: u64) -> bool {
         let is_kept = self.earlier.is_empty() || seq >= self.earlier_until;
         is_kept && !self.compacted.iter().any(|(from, to)| (*from..*to).contains(&seq))
     }
 }
 
-/// Returns the bytes that an event alone holds. Messages of the run belong to the conversation, those of sub-agents do not.
+/// Returns the bytes that only the log holds. The messages of the run are not counted, because the conversation holds them, too;
+/// messages of sub-agents are counted.
 fn event_bytes(event: &Event) -> usize {
     let message = match &event.kind {
         EventKind::MessageEnd { message, .. } if !event.is_own() => {
@@ -267,7 +270,7 @@ fn text_bytes(kind: &EventKind) -> usize {
         }
         EventKind::ToolExecutionEnd { result, .. } => result.outcome.output().map_or_else(
             || result.outcome.text().len(),
-            // A structured value is about as long as the text that says the same.
+            // A structured value is about as long as the text with the same content.
             |output| {
                 let content: usize = output.content.iter().map(part_bytes).sum();
                 if output.structured.is_some() { content * 2 } else { content }
@@ -295,7 +298,7 @@ fn update_bytes(update: &ModelEvent) -> usize {
     update.delta().map_or(64, str::len)
 }
 
-/// Returns one event for two deltas of one part.
+/// Joins two deltas of the same part to one event. Returns `None` for other events.
 fn joined(one: &Event, other: &Event) -> Option<Event> {
     let (EventKind::MessageUpdate { update }, EventKind::MessageUpdate { update: more }) =
         (&one.kind, &other.kind)

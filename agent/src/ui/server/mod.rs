@@ -1,4 +1,4 @@
-//! Runs of threads behind HTTP.
+//! Serves the runs of threads over HTTP.
 
 mod attach;
 mod client_tools;
@@ -78,10 +78,10 @@ pub struct UiServer {
     scope: Option<Arc<str>>,
 }
 
-/// The time that a run of an earlier process has to come to its question, before the answer is rejected.
+/// The time in which a continued run of an earlier process has to ask its question again, before the answer to the question is rejected.
 const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 
-/// The prefix of named callers, so that an empty name is not the single user of a server.
+/// The prefix of named callers, so that an empty name differs from the single user of a server.
 const CALLER: &str = "caller ";
 
 /// Threads by scope and id.
@@ -101,7 +101,7 @@ struct ServerShared {
 
 impl ServerShared {
     fn threads(&self) -> MutexGuard<'_, Threads> {
-        // Nothing that can panic runs under it.
+        // Poisoning is ignored, because no code that can panic runs under this lock.
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +110,7 @@ impl ServerShared {
         cell.get().cloned()
     }
 
-    /// Returns a thread, and opens it if it is not known.
+    /// Returns a thread. Opens the thread if it is not in memory.
     async fn thread(&self, scope: &Arc<str>, thread: &str) -> Result<Arc<UiThread>, UiRequestError> {
         let (cell, forgotten) = {
             let mut threads = self.threads();
@@ -119,7 +119,7 @@ impl ServerShared {
                 if threads.contains_key(&key) { None } else { self.make_room(scope, &mut threads) };
             (threads.entry(key).or_default().clone(), forgotten)
         };
-        // Its assistant may run code of the application when it is dropped.
+        // Dropped without the lock, because dropping the assistant of a thread may run code of the application.
         drop(forgotten);
         let open = || async {
             let assistant = match &self.open {
@@ -138,7 +138,8 @@ impl ServerShared {
         cell.get_or_try_init(open).await.cloned()
     }
 
-    /// Forgets the thread that was used least recently, if there are too many: one of the same scope, if that has more than its share.
+    /// Forgets the least recently used idle thread, if there are too many threads. If this scope has more than a tenth of all threads, one
+    /// of its threads is forgotten.
     fn make_room(&self, scope: &Arc<str>, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
         let max = self.limits.threads.max(1);
         if threads.len() < max {
@@ -152,7 +153,7 @@ impl ServerShared {
         threads.remove(&key)
     }
 
-    /// Refuses another run of a scope that has too many; the thread of the new one is already reserved.
+    /// Returns an error if the scope has too many runs. The thread of the new run is already reserved, so it counts.
     fn check_runs(&self, scope: &Arc<str>) -> Result<(), UiRequestError> {
         let max = self.limits.runs;
         if self.active_runs(scope) > max { Err(UiRequestError::TooManyRuns { max }) } else { Ok(()) }
@@ -189,7 +190,7 @@ impl UiServer {
         Self { shared: self.shared.clone(), scope: Some(format!("{CALLER}{caller}").into()) }
     }
 
-    /// Answers a request: begins a run, or continues one that waits.
+    /// Answers a request: begins a run, or resumes a suspended one.
     pub async fn post(&self, protocol: UiProtocol, body: &[u8]) -> Response<UiBody> {
         match self.try_post(protocol, body).await {
             Ok(response) => response,
@@ -217,14 +218,14 @@ impl UiServer {
             None
         };
         if request.prompt.is_none() && thread.assistant.unfinished_run().is_some() {
-            // An answer to a run of an earlier process: the run has to ask again first.
+            // The request may answer a run of an earlier process, which first has to continue until it asks again.
             self.continue_unfinished(scope, &thread, declared.clone()).await?;
             thread.until_settled(CONTINUE_WAIT).await;
         }
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
-        // A page that asks for a result from elsewhere is shown how the run waits.
+        // A page that only asks whether a result has been delivered gets the run as it waits.
         let asks = |answer: &UiAnswer| matches!(answer, UiAnswer::Waiting { is_abandoned: false, .. });
         if request.prompt.is_none() && thread.suspended().is_some() && request.answers.iter().all(asks) {
             return self.attach_to(&thread, protocol, &request, None);
@@ -232,7 +233,7 @@ impl UiServer {
         let reserved = thread.reserve()?;
         self.shared.check_runs(scope)?;
         let assistant = &thread.assistant;
-        // A run that resumes has the tools with which it began.
+        // A run resumes with the declared tools with which it began.
         let tools = if request.prompt.is_some() { declared } else { thread.client_tools().or(declared) };
         let names = tools.iter().flat_map(|tools| &tools.names);
         let names: Vec<String> = self.shared.options.browser.iter().chain(names).cloned().collect();
@@ -256,7 +257,7 @@ impl UiServer {
         self.begin(reserved, protocol, &request, run, is_resumed, tools).await
     }
 
-    /// Returns the tools and options of what is shown of a thread's run.
+    /// Returns the tools and the options that decide how a thread's run is shown.
     fn shown_by(&self, thread: &UiThread) -> (Registry, UiOptions) {
         let options = self.shared.options.clone();
         match thread.client_tools() {
@@ -265,7 +266,7 @@ impl UiServer {
         }
     }
 
-    /// Adds a message to the run that is active, if the options say so.
+    /// If a run is active, adds the message to it, or rejects the request, as the options say. Returns `None` if no run is active.
     fn queue(
         &self,
         thread: &Arc<UiThread>,
@@ -283,10 +284,11 @@ impl UiServer {
         self.attach_to(thread, protocol, request, None).map(Some)
     }
 
-    /// Lets a reader follow the run of a thread: everything so far, then what follows. The status is 204 if nothing runs or waits.
+    /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if no run
+    /// is active or suspended.
     ///
-    /// `after`: the id of the last chunk that the client saw; it then gets only what follows, without a start. A client that needs events
-    /// which are no longer kept gets the whole run, with a start.
+    /// `after` is the id of the last chunk that the client saw: the client gets only later chunks, without a start. If events after this
+    /// chunk are no longer kept, the client gets the whole run, with a start.
     pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> Response<UiBody> {
         self.try_attach(protocol, thread, after).await.unwrap_or_else(UiRequestError::into_response)
     }
@@ -301,7 +303,7 @@ impl UiServer {
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
             self.continue_unfinished(scope, &opened, None).await?;
-            // It waits for a request with the tools of its page.
+            // The run cannot continue yet: it waits for a request that declares the tools of its page.
             if opened.assistant.unfinished_run().is_some() && !opened.is_busy() {
                 return Ok(response::empty());
             }
@@ -311,7 +313,7 @@ impl UiServer {
             known
         };
         let mut request = UiRequest::new(thread);
-        // A page that comes back is most likely the one that began.
+        // The page that reconnects is most likely the one that began the run, so it speaks the same version.
         request.is_current = known.is_current();
         self.attach_to(&known, protocol, &request, after)
     }
@@ -322,7 +324,7 @@ impl UiServer {
     /// Returns an error if the server has no scope, or if the thread cannot be opened.
     pub async fn messages(&self, protocol: UiProtocol, thread: &str) -> Result<Value, UiRequestError> {
         let scope = self.scope()?;
-        // Without a store, a thread that is not known has no messages; reading must not create it.
+        // Without a store, a thread that is not in memory has no messages. Reading must not create the thread.
         if self.shared.open.is_none() && self.shared.known(scope, thread).is_none() {
             return Ok(Value::Array(Vec::new()));
         }
@@ -335,7 +337,7 @@ impl UiServer {
         self.shared.known(self.scope.as_ref()?, thread)?.active_run()
     }
 
-    /// Ends the responses of all readers, for a server that stops. Clients may reconnect to another one.
+    /// Ends the responses of all readers, for a server that stops. Clients may reconnect to another server.
     pub fn disconnect(&self) {
         let threads: Vec<_> = self.shared.threads().values().filter_map(|cell| cell.get().cloned()).collect();
         for thread in threads {

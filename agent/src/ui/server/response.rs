@@ -1,4 +1,4 @@
-//! Responses, whose bodies are read as the run continues.
+//! Responses of the server. Their bodies are read while the run continues.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -76,12 +76,12 @@ pub struct UiBody {
     /// Set if the reader was too slow.
     is_cut: Arc<AtomicBool>,
     protocol: Option<UiProtocol>,
-    /// The time after which an idle stream gets a comment, and the wait for it.
+    /// The time after which an idle stream gets a comment, and the timer of the next comment.
     keep_alive: Option<(Duration, KeepAliveWait)>,
     on_drop: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
-/// The wait for a comment. The mutex is never locked: it makes the body `Sync`.
+/// The timer of the next comment. The mutex is never locked, and only makes the body `Sync`.
 type KeepAliveWait = Mutex<Option<BoxFuture<'static, ()>>>;
 
 impl UiBody {
@@ -98,12 +98,12 @@ impl UiBody {
         Self { ready, live, is_cut, protocol: Some(protocol), keep_alive, on_drop }
     }
 
-    /// Waits for the next bytes; `None` is the end.
+    /// Waits for the next bytes. Returns `None` at the end.
     pub async fn next(&mut self) -> Option<Bytes> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns a comment if the stream was idle for long.
+    /// Returns a comment if the stream was idle for the time of `keep_alive`.
     fn poll_keep_alive(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
         let Some((after, wait)) = &mut self.keep_alive else { return Poll::Pending };
         let wait = wait.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -139,7 +139,8 @@ impl Stream for UiBody {
             }
             Poll::Ready(None) => {
                 self.live = None;
-                // A stream that only ends would look complete.
+                // A reader that was cut off gets an error, because a stream that just ends would look
+                // complete.
                 let cut = self.is_cut.swap(false, Ordering::AcqRel);
                 Poll::Ready(self.protocol.filter(|_| cut).map(cut_chunk))
             }

@@ -11,15 +11,15 @@ use crate::ui::{UiOptions, UiRequestError};
 /// Limits of a server.
 #[derive(Clone, Copy)]
 pub(super) struct UiLimits {
-    /// Bytes of a body.
+    /// Maximum size of a request's body, in bytes.
     pub(super) body: usize,
-    /// Active runs of one scope.
+    /// Maximum number of active runs of one scope.
     pub(super) runs: usize,
-    /// Readers of one run.
+    /// Maximum number of readers of one run.
     pub(super) readers: usize,
-    /// Threads that are kept in memory without a run.
+    /// Maximum number of threads in memory, except that threads with an active run are never forgotten.
     pub(super) threads: usize,
-    /// Bytes of the events of a thread.
+    /// Maximum size of the kept events of a thread, in bytes.
     pub(super) log: usize,
     /// The time after which an idle stream gets a comment.
     pub(super) keep_alive: Option<Duration>,
@@ -32,7 +32,7 @@ impl Default for UiLimits {
     }
 }
 
-/// Settings. A setter changes this value and later clones of it, not earlier ones; all of them share their threads.
+/// Settings. A setter changes this value and clones that are made of it later, but not earlier clones. All clones share their threads.
 ///
 /// ```
 /// use agent::ui::{UiOptions, UiServer};
@@ -59,20 +59,22 @@ impl UiServer {
         self
     }
 
-    /// Sets what front ends get to see.
+    /// Sets which parts of runs front ends receive.
     pub fn options(self, options: UiOptions) -> Self {
         self.set(|shared| shared.options = options)
     }
 
-    /// Sets how long a run continues without a reader, so that one may come back; then it is cancelled. By default it is cancelled at
-    /// once: a page that is closed, one that loses its connection and one whose user stops the reply look the same.
+    /// Sets how long a run continues without a reader, before it is cancelled, so that a reader can reconnect. By default a run is
+    /// cancelled at once, because the server cannot tell a page that loses its connection from one that is closed or whose user stops the
+    /// reply.
     pub fn reconnect_time(self, time: Duration) -> Self {
         self.set(|shared| shared.reconnect_time = time)
     }
 
-    /// Sets where the assistant of a thread comes from: the function gets the scope and the thread. By default it is a
-    /// [fork](Assistant::fork), whose conversation is lost with the process; open a [session](crate::AssistantBuilder::session) here to keep
-    /// it. The assistant should have the tools of the one that the server was given.
+    /// Sets the function that creates the assistant of a thread from the scope and the id of the thread. By default the assistant is a
+    /// [fork](Assistant::fork), whose conversation is lost when the process ends; to keep conversations, open a
+    /// [session](crate::AssistantBuilder::session) in this function. The assistant should have the tools of the assistant that the server
+    /// was created with.
     ///
     /// An error is logged, and the request is rejected.
     ///
@@ -103,10 +105,10 @@ impl UiServer {
     }
 
     /// Continues runs of sessions that an earlier process of this server left: when a page comes back ([`attach`](Self::attach)), or
-    /// sends a decision or result. The assistants of [`threads`](Self::threads) need a [session](crate::AssistantBuilder::session). A run that
-    /// waits asks again, under the same ids; one that was killed [continues](crate::store#after-a-crash).
+    /// sends a decision or result. The assistants of [`threads`](Self::threads) need a [session](crate::AssistantBuilder::session). A
+    /// suspended run asks again, under the same ids; a run that was killed [continues](crate::store#after-a-crash).
     ///
-    /// Only for servers that send all requests of a thread to one process: another one would take over a run that is active.
+    /// Use this only if all requests of a thread are sent to one process: another process would take over an active run.
     ///
     /// ```
     /// use agent::store::MemoryStore;
@@ -149,15 +151,15 @@ impl UiServer {
         self.set(|shared| shared.limits.readers = readers)
     }
 
-    /// Sets how many threads are kept in memory, 1000 by default. Beyond that, the one that was used least recently is forgotten, unless it
-    /// has an active run.
+    /// Sets how many threads are kept in memory, 1000 by default. Beyond this number, the least recently used thread without an active run
+    /// is forgotten.
     pub fn max_threads(self, threads: usize) -> Self {
         self.set(|shared| shared.limits.threads = threads)
     }
 
-    /// Sets how many bytes of the events of a thread's run are kept for readers that come back, 4 MiB by default. Of older parts the
-    /// messages are kept, from which the run can still be shown, but not the progress, coercions and times of its calls. Calls that are
-    /// active count, and are kept whole.
+    /// Sets how many bytes of the events of a thread's run are kept for readers that reconnect, 4 MiB by default. Of older parts of the
+    /// run, only the messages are kept, so these parts are shown without the progress, coercions and times of calls. The events of active
+    /// calls count towards this limit, but are always kept.
     pub fn max_log(self, bytes: usize) -> Self {
         self.set(|shared| shared.limits.log = bytes)
     }

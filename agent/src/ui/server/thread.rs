@@ -19,7 +19,7 @@ use crate::message::{AssistantMessage, Message};
 use crate::runtime::{Assistant, RunHandle, SuspendedRun};
 use crate::tool::outcome::OutcomeCode;
 
-/// The time during which a run that is over can be read again.
+/// The time for which a run can still be read after its end.
 pub(super) const KEPT: Duration = Duration::from_secs(60);
 
 pub(super) struct UiThread {
@@ -27,12 +27,12 @@ pub(super) struct UiThread {
     state: Mutex<ThreadState>,
     /// Notified when a run has settled.
     settled: Notify,
-    /// The bytes of events that are kept.
+    /// Maximum size of the kept events, in bytes.
     max_log: usize,
 }
 
 pub(super) struct ThreadState {
-    /// Whether a run begins or is active.
+    /// Whether a run is active, or about to begin.
     is_busy: bool,
     pub(super) handle: Option<RunHandle>,
     pub(super) log: ReplayLog,
@@ -42,26 +42,29 @@ pub(super) struct ThreadState {
     /// The tools that the page declared for the run.
     pub(super) client_tools: Option<ClientTools>,
     pub(super) suspended: Option<SuspendedRun>,
-    /// How the run ended, for the last event.
+    /// The kind of the error that ended the run, which the last event does not contain.
     pub(super) error_code: Option<String>,
     readers: Vec<LiveReader>,
-    /// Readers that were disconnected while they attached.
+    /// Readers that were disconnected while the events so far were encoded for them.
     ended: Vec<LiveReader>,
-    /// The readers that are connected, also while they are sent an event.
+    /// The ids of all connected readers, including those that are not in `readers` because an event is being
+    /// sent to them.
     connected: BTreeSet<u64>,
     next_reader: u64,
-    /// Raised when readers come, so that a timer for a run without readers knows.
+    /// Increased when a reader connects, so that the timer that cancels a run without readers notices.
     pub(super) attendance: u64,
-    /// The run and turn of messages, by their address.
+    /// The run and turn of messages, by the address of the message.
     labels: HashMap<usize, MessageLabel>,
-    /// Readers that left while they were sent an event.
+    /// Readers that disconnected while an event was being sent to them.
     left: Vec<u64>,
-    /// The reason to disconnect readers that were sent an event at that moment.
+    /// Set if readers were to be disconnected while an event was being sent to them: the reason to disconnect
+    /// them afterwards.
     closing: Option<String>,
     last_used: Instant,
 }
 
-/// Where a message is from. It keeps the message alive, so that its address stays its own.
+/// The run and turn that a message comes from. The label keeps the message alive, so that no other message can
+/// get its address.
 #[derive(Clone)]
 pub(super) struct MessageLabel {
     pub(super) run_id: Arc<str>,
@@ -69,20 +72,20 @@ pub(super) struct MessageLabel {
     message: Arc<Message>,
 }
 
-/// A reader that is connected.
+/// A connected reader.
 pub(super) struct LiveReader {
     pub(super) id: u64,
     pub(super) protocol: UiProtocol,
-    /// The encoder; `None` while the events so far are encoded.
+    /// The encoder; `None` while the events so far are being encoded elsewhere.
     encoder: Option<UiEncoder>,
-    /// The events that arrived meanwhile.
+    /// The events that arrived while `encoder` was `None`.
     backlog: Vec<Arc<Event>>,
     pub(super) sender: Sender<Bytes>,
     pub(super) is_cut: Arc<AtomicBool>,
 }
 
 impl LiveReader {
-    /// Sends chunks; false if the reader is gone or too slow.
+    /// Sends chunks. Returns `false` if the reader has disconnected or is too slow.
     fn send(&self, chunks: &[UiChunk], end_mark: &str) -> bool {
         let mut text: String = chunks.iter().map(UiChunk::to_sse).collect();
         text.push_str(end_mark);
@@ -101,7 +104,7 @@ impl LiveReader {
 }
 
 impl LiveReader {
-    /// Closes what is open, and ends the response.
+    /// Closes all open parts, and ends the response.
     fn finish(mut self, code: &str) {
         let mut chunks = Vec::new();
         if let Some(encoder) = &mut self.encoder {
@@ -112,7 +115,7 @@ impl LiveReader {
     }
 }
 
-/// The next step of a reader at the end of the log.
+/// The next step for a reader whose encoder has read the log to its end.
 pub(super) enum AttachStep {
     Live,
     /// More events arrived.
@@ -122,7 +125,7 @@ pub(super) enum AttachStep {
 }
 
 impl UiThread {
-    /// Creates a thread. Messages of other processes have the ids that they had there.
+    /// Creates a thread. Messages from other processes keep the ids that they had there.
     pub(super) fn new(assistant: Assistant, max_log: usize) -> Self {
         let (mut log, mut labels, mut run_id) = (ReplayLog::new(max_log), HashMap::new(), None);
         for (message, run_id, turn) in assistant.stored_messages() {
@@ -162,7 +165,7 @@ impl UiThread {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, ThreadState> {
-        // A function of the application that panics under it is caught by the encoder.
+        // Poisoning is ignored: the encoder catches panics of the application's functions.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -179,13 +182,13 @@ impl UiThread {
         state.handle.clone().filter(|_| state.is_busy)
     }
 
-    /// Returns since when nothing runs here; `None` while something does.
+    /// Returns the time since which the thread is idle; `None` while it has a run or a reader.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
-    /// Whether the run that another process left has called tools that its page declared.
+    /// Returns whether the run that another process left has calls of tools that the page declared.
     pub(super) fn needs_client_tools(&self) -> bool {
         let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
         let was_unknown = |call_id: &str| {
@@ -210,7 +213,7 @@ impl UiThread {
         self.lock().suspended.clone()
     }
 
-    /// Makes the thread busy, until the reservation is dropped or becomes a run.
+    /// Marks the thread as busy, until the reservation is dropped or handed to a run.
     pub(super) fn reserve(self: &Arc<Self>) -> Result<Reservation, UiRequestError> {
         let mut state = self.lock();
         if std::mem::replace(&mut state.is_busy, true) {
@@ -248,7 +251,7 @@ impl UiThread {
         state.closing = None;
         drop(state);
 
-        // Without the lock: an encoder calls functions of the application.
+        // The lock is released here, because an encoder calls functions of the application.
         let mut is_close = false;
         let mut cut = Vec::new();
         live.retain_mut(|reader| {
@@ -283,7 +286,7 @@ impl UiThread {
         is_close
     }
 
-    /// Whether a reader is close to its limit.
+    /// Returns whether the queue of a reader is more than half full.
     pub(super) fn has_late_reader(&self) -> bool {
         let state = self.lock();
         state.readers.iter().any(|reader| reader.sender.capacity() * 2 < reader.sender.max_capacity())
@@ -297,7 +300,7 @@ impl UiThread {
             return;
         }
         let log = std::mem::replace(&mut state.log, ReplayLog::new(self.max_log));
-        // Of messages that left the conversation nothing else is kept.
+        // Labels of messages that are no longer in the conversation are removed, too.
         let labels = &mut state.labels;
         let gone: HashMap<_, _> =
             labels.extract_if(|_, label| Arc::strong_count(&label.message) == 1).collect();
@@ -312,7 +315,7 @@ impl UiThread {
         let readers = std::mem::take(&mut state.readers);
         let (attaching, live): (Vec<_>, Vec<_>) =
             readers.into_iter().partition(|reader| reader.encoder.is_none());
-        // Readers that attach find out when they have read the events so far.
+        // Readers whose encoder is still reading earlier events notice the end when it has read them.
         state.ended.extend(attaching);
         drop(state);
         for reader in live {
@@ -320,7 +323,8 @@ impl UiThread {
         }
     }
 
-    /// Adds the encoder of a reader that has read everything so far; otherwise returns what arrived meanwhile.
+    /// Lets a reader follow the run, if its encoder has read all events. Otherwise, returns the encoder with
+    /// the events that arrived meanwhile.
     pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {
@@ -348,7 +352,7 @@ impl UiThread {
         self.disconnect("incomplete");
     }
 
-    /// Takes the log of the last run, for a run that begins.
+    /// Takes the log of the last run, to make room for a new run.
     pub(super) fn take_log(&self) -> ReplayLog {
         std::mem::replace(&mut self.lock().log, ReplayLog::new(self.max_log))
     }
@@ -386,7 +390,7 @@ impl ThreadState {
         id
     }
 
-    /// Removes a reader, and returns it unless it is sent an event at this moment.
+    /// Removes a reader. Returns the reader, unless an event is being sent to it at the moment.
     pub(super) fn remove_reader(&mut self, id: u64) -> Option<LiveReader> {
         self.connected.remove(&id);
         let at = self.readers.iter().position(|reader| reader.id == id);
@@ -409,7 +413,7 @@ impl ThreadState {
         self.is_busy
     }
 
-    /// Whether the run can still be read.
+    /// Returns whether the run can still be read.
     pub(super) fn is_readable(&self) -> bool {
         let is_recent = self.last_used.elapsed() < KEPT;
         !self.log.is_empty() && (self.is_busy || self.suspended.is_some() || is_recent)
@@ -420,7 +424,7 @@ impl ThreadState {
     }
 }
 
-/// A thread that is about to run.
+/// A thread that is reserved for a run that is about to begin.
 pub(super) struct Reservation {
     thread: Arc<UiThread>,
     is_kept: bool,
@@ -431,7 +435,7 @@ impl Reservation {
         &self.thread
     }
 
-    /// Hands the thread to its run, which settles it.
+    /// Hands the thread over to its run, whose driver settles it.
     pub(super) fn keep(mut self) {
         self.is_kept = true;
     }

@@ -1,5 +1,5 @@
-//! Calls in the usual form, which are answered without `rmcp`: it reads each message several times, and runs each
-//! request as a connection of its own. It answers every other message, and reports what is wrong with it.
+//! Answers calls in the usual form without `rmcp`, which reads each message several times and runs each request as a
+//! connection of its own. `rmcp` answers every other message, and reports the faults of malformed ones.
 
 use super::super::catalogue::ToolCatalogue;
 use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval};
 use tracing::{Instrument as _, Span};
 
-/// Maximum number of progress messages that wait to be sent; the call keeps the newest of the others.
+/// Maximum number of progress messages that wait in the stream. Of further messages, the call keeps only the newest.
 const MAX_EVENTS: usize = 16;
 /// The time without an event after which a comment is sent, so that proxies keep the connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -48,7 +48,7 @@ pub(super) fn call(
     let call = envelope.call().filter(|_| takes_and_sends_json(headers))?;
     let version = version(headers)?;
     let is_usual = if version == ProtocolVersion::V_2026_07_28 {
-        // A name may also be sent in Base64, which begins with this.
+        // `=?` begins a name that is sent in Base64.
         let is_plain = call.tool.is_ascii() && !call.tool.starts_with("=?");
         is_plain
             && is_only(headers, "mcp-method", "tools/call")
@@ -62,7 +62,8 @@ pub(super) fn call(
     is_usual.then_some(DirectCall { call, version })
 }
 
-/// Returns the version that the header names, if it is known. Without a header, it is the first version with this transport.
+/// Returns the protocol version in the header, or `None` if the version is unknown. A request without the header has the
+/// first version with this transport.
 fn version(headers: &HeaderMap) -> Option<ProtocolVersion> {
     if !headers.contains_key(VERSION_HEADER) {
         return Some(ProtocolVersion::V_2025_03_26);
@@ -83,7 +84,8 @@ fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
     values.next().filter(|_| values.next().is_none())
 }
 
-/// Returns whether the client sends JSON, and accepts both forms of an answer, which have no parameters.
+/// Returns whether the client sends JSON and accepts both forms of an answer, JSON and an event stream, without
+/// parameters such as `q`.
 fn takes_and_sends_json(headers: &HeaderMap) -> bool {
     let text = |name| only(headers, name).and_then(|value| value.to_str().ok());
     let (Some(sent), Some(accepted)) = (text(CONTENT_TYPE), text(ACCEPT)) else { return false };
@@ -94,7 +96,7 @@ fn takes_and_sends_json(headers: &HeaderMap) -> bool {
         && accepts("text/event-stream")
 }
 
-/// Cancels the token when the request is dropped, because its client is gone.
+/// A guard of a request: dropping it cancels the token, because a request is dropped when its client disconnects.
 struct GoneClient(CancelToken);
 
 impl Drop for GoneClient {
@@ -104,7 +106,7 @@ impl Drop for GoneClient {
 }
 
 impl HttpService {
-    /// Answers a call: with one message, or with a stream of events if there is progress before it.
+    /// Answers a call: with one message, or, if progress is reported before the call ends, with a stream of events.
     pub(super) async fn answer_directly(
         &self,
         call: DirectCall,
@@ -125,7 +127,7 @@ impl HttpService {
             let info = Arc::new(RequestInfo::of(RequestOrigin::Direct(request)));
             answer_to(id, &version, handler.answer(&tool, info, None).await)
         };
-        // In a separate task, because a call whose client is gone ends by itself.
+        // The call runs in a separate task, so that it can end by itself when its client has disconnected.
         let mut answer = tokio::spawn(answer.instrument(Span::current()));
         let ended = match events {
             None => answer.await,
@@ -142,7 +144,7 @@ impl HttpService {
     }
 }
 
-/// Returns the answer in the form of the version.
+/// Returns the HTTP status and the answer, in the form of the protocol version.
 fn answer_to(
     id: RequestId,
     version: &ProtocolVersion,
@@ -190,10 +192,10 @@ fn event(message: &ServerJsonRpcMessage) -> Bytes {
 
 /// The events of a call: its progress, and at the end its answer.
 struct CallEvents {
-    /// The first event, and later the last one.
+    /// The next event to send: first the first progress, at the end the answer.
     next: Option<Bytes>,
     events: mpsc::Receiver<ServerJsonRpcMessage>,
-    /// `None` once the call has ended.
+    /// The task of the call; `None` once the call has ended.
     answer: Option<JoinHandle<(StatusCode, ServerJsonRpcMessage)>>,
     keep_alive: Interval,
     _client: GoneClient,
@@ -248,7 +250,7 @@ mod tests {
         ("mcp-name", "x"),
     ];
 
-    /// Whether the server answers the call itself.
+    /// Returns whether a request is answered without `rmcp`.
     fn is_direct(body: &str, headers: &[(&str, &str)]) -> bool {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -278,7 +280,7 @@ mod tests {
         ] {
             assert!(!is_direct(&BODY.replacen(from, to, 1), &HEADERS), "{from} {to}");
         }
-        // Without a version in the header, there is none in the message.
+        // A request without a version in the header must not have one in the message.
         assert!(!is_direct(BODY, &HEADERS[..2]));
     }
 
@@ -314,7 +316,7 @@ mod tests {
                 "{version}"
             );
         }
-        // In Base64, or what looks like it.
+        // A name in Base64, and a name with characters beyond ASCII.
         for name in ["=?base64?eA==?=", "é"] {
             let mut headers = HEADERS.to_vec();
             headers[4].1 = name;

@@ -18,7 +18,7 @@ use tower_layer::Layer;
 /// Maximum time to send the last responses when a server ends.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// Binds the address, and returns the URL for clients, and what serves them.
+/// Binds the address. Returns the URL for clients, and the future that serves them.
 pub(crate) async fn bind(
     layer: HttpLayer,
     address: SocketAddr,
@@ -36,7 +36,8 @@ async fn run(listener: TcpListener, layer: HttpLayer, url: String) {
     let serving = |stream| serve(stream, layer.clone(), handle.clone());
     let open = accept(listener, connections, handle.reached(ShutdownPhase::Draining), serving).await;
     handle.reached(ShutdownPhase::Stopped).await;
-    // Limited, because a client that does not read its last response would keep the connection open.
+    // The wait is limited, because a client that does not read its last response would keep the connection
+    // open.
     open.finish(LAST_RESPONSES).await;
 }
 
@@ -53,7 +54,7 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     drive(connection, http1::Connection::graceful_shutdown, ending).await;
 }
 
-/// The application around the built-in listener. It responds with 404 to every path.
+/// The application around the built-in listener. It responds with 404 to every request.
 #[derive(Clone, Copy)]
 struct NotFoundService;
 

@@ -1,4 +1,4 @@
-//! Messages before `rmcp` receives them, and responses.
+//! Reads messages before `rmcp` receives them, and makes responses.
 
 use super::super::built::SentAnswers;
 use super::super::call::is_deeper;
@@ -144,7 +144,7 @@ pub(crate) struct UsualCall {
 }
 
 impl From<UsualCall> for ClientJsonRpcMessage {
-    /// The message for `rmcp`, without arguments.
+    /// Creates the message for `rmcp`, without arguments.
     fn from(call: UsualCall) -> Self {
         let mut request = CallToolRequest::new(CallToolRequestParams::new(call.tool));
         request.extensions.insert(call.meta);
@@ -180,7 +180,7 @@ impl<'a> Envelope<'a> {
         self.params.as_ref().filter(|_| self.is_call())?.arguments.map(RawValue::get)
     }
 
-    /// Returns what a client sends with a call that it repeats because its tool asked.
+    /// Returns the answers and the state that a client sends when it repeats a call whose tool asked.
     ///
     /// # Errors
     /// Fails if the answers are not an object, or the state is not a text.
@@ -199,7 +199,7 @@ impl<'a> Envelope<'a> {
         }))
     }
 
-    /// Returns the call, if the message is one in its usual form. Other messages, and malformed calls, are read by `rmcp`.
+    /// Returns the call, if the message is a call in the usual form. `rmcp` reads all other messages, malformed calls included.
     pub(crate) fn call(&self) -> Option<UsualCall> {
         let params = self.params.as_ref().filter(|_| self.is_call())?;
         let is_usual = self.jsonrpc?.get() == "\"2.0\""
@@ -231,8 +231,8 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the message without the arguments of a call, because `rmcp` writes whole messages to its log. Returns `None` if the message
-    /// has no arguments. A message with an unknown method may be a misspelled call, so its arguments are removed too. `kept` receives the
-    /// name of the tool and the arguments, and returns those that `rmcp` compares with headers.
+    /// cannot contain arguments. A message with an unknown method may be a misspelled call, so its arguments are removed too. `kept`
+    /// receives the name of the tool and the arguments, and returns the arguments that `rmcp` has to compare with headers.
     pub(crate) fn without_arguments(&self, kept: impl FnOnce(&str, &str) -> Option<Value>) -> Option<String> {
         let method = self.method.as_deref()?;
         let is_known = |known: &&str| {
@@ -251,7 +251,7 @@ impl<'a> Envelope<'a> {
             push_member(&mut out, "_meta", sent.meta.map(RawValue::get));
             let name = sent.name.map(RawValue::get).filter(|name| self.is_call() && name.starts_with('"'));
             if let (Some(name), Some(arguments)) = (name, self.arguments()) {
-                // `rmcp` reports arguments that are not an object, so a list takes their place.
+                // Arguments that are not an object are replaced by a list, so that `rmcp` still reports them.
                 let shown = match arguments.as_bytes().first() {
                     Some(b'{') => {
                         let name = serde_json::from_str::<Cow<'_, str>>(name).unwrap_or_default();
@@ -292,7 +292,7 @@ fn push_member(out: &mut String, key: &str, json: Option<&str>) {
 const CALL: &str = "tools/call";
 const QUOTED_CALL: &str = "\"tools/call\"";
 
-/// The methods of the protocol that do not call a tool. Those with a slash at the end are prefixes.
+/// The methods of the protocol that do not call a tool. Entries with a slash at the end are prefixes of methods.
 const KNOWN: [&str; 11] = [
     "completion/complete",
     "initialize",
@@ -335,7 +335,7 @@ mod tests {
             (r#"{"id":1,"method":"a","method":"b"}"#, -32600),
             (r#"{"id":1,"method":"tools/call","params":{"name":"x"}}"#, 0),
             (r#"{"id":1,"method":"tools/call","params":"x"}"#, -32600),
-            // With duplicate arguments, it is unknown which are meant.
+            // Of duplicate arguments, it is unknown which ones are meant, so the message is malformed.
             (
                 r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{},"arguments":{"a":1}}}"#,
                 -32600,

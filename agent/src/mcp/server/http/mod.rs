@@ -66,12 +66,12 @@ impl HttpService {
         Self { shared, protocol: Arc::new(protocol) }
     }
 
-    /// Responds to a request, also after a panic.
+    /// Responds to a request, even if code that handles it panics.
     async fn respond<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
     {
-        // The body is polled here, and may be code of the application.
+        // Panics are caught, because reading the body may run code of the application.
         let response = catch_future(|| Box::pin(self.clone().check_and_dispatch(request))).await;
         response.unwrap_or_else(|panic| {
             self.failure_response(&ServiceFailure::Panicked(format!(
@@ -207,7 +207,7 @@ impl HttpService {
         Some(response)
     }
 
-    /// Answers a call in its usual form. Passes any other message to `rmcp`, with the tools of its caller.
+    /// Answers a call in the usual form directly. Passes any other message to `rmcp`, with the tools of the caller.
     async fn dispatch(&self, mut admitted: AdmittedRequest, head: Parts, body: Bytes) -> ServerResponse {
         let session = SessionId::of(&head.headers);
         let (rest, id, is_initialize) = match Envelope::read(&body) {
@@ -228,7 +228,8 @@ impl HttpService {
                 if let (Some(session), Some(request)) = (&session, envelope.cancelled_request()) {
                     self.shared.running.cancel(&admitted.caller, session, &request);
                 }
-                // In the newer versions, a client cancels a call by ending its request.
+                // Only clients of the older versions cancel a call in a session. In the newer versions, a client cancels a call by
+                // ending the request.
                 admitted.session = session.filter(|_| envelope.version().is_none());
                 if let Some(call) = direct::call(&envelope, &head.headers, &admitted.catalogue) {
                     return self.answer_directly(call, admitted).await;
@@ -268,14 +269,14 @@ fn forbidden(text: &str) -> ServerResponse {
     rpc_error(StatusCode::FORBIDDEN, None, ErrorCode::Forbidden, text, None)
 }
 
-/// Returns the error for a request that names an older version in its body. Only requests of 2026-07-28 and later name their version
-/// there, so `rmcp` would mistake it for a request of the older form.
+/// Returns the error for a request that names an older version in its body. Only requests of 2026-07-28 and later have a version in
+/// the body, so `rmcp` would mistake such a request for one of the older form.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {
         return None;
     }
-    // A difference between header and body is another error, which `rmcp` reports.
+    // If the versions in the header and the body differ, `rmcp` reports that error.
     let version = envelope.version().filter(|version| *in_header == **version)?;
     let supported: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let data = json!({"supported": supported, "requested": version});

@@ -33,7 +33,7 @@ pub(super) struct ChatDecoder {
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<OpenCall>,
-    /// The last call of each id and of each index.
+    /// The position in `calls` of the last call with an id (`by_id`) and with an index (`by_index`).
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
     parts: usize,
@@ -51,9 +51,9 @@ pub(super) struct ChatDecoder {
 struct OpenCall {
     id: String,
     name: String,
-    /// Its index, once it is known: some servers leave it out of the first piece.
+    /// The server's index of the call, once it is known: some servers leave it out of the first piece.
     index: Option<u64>,
-    /// The index of its part, once its name is known and its start was emitted.
+    /// The index of the call's part, once the name is known and the start of the call was emitted.
     content_index: Option<usize>,
     /// Arguments that arrived before the name.
     early: String,
@@ -62,7 +62,7 @@ struct OpenCall {
 }
 
 impl ChatDecoder {
-    /// Decodes a frequent event. Returns `false`, and changes nothing, if it is another one.
+    /// Decodes a frequent event. Returns `false`, and changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
         let begins = !self.is_started && (has_text(chunk.id.as_ref()) || has_text(chunk.model.as_ref()));
@@ -74,7 +74,7 @@ impl ChatDecoder {
         let call = match tool_calls {
             None => None,
             Some([Object(CallPiece { index, function: Object(function) })]) => {
-                // A piece of a call that began, without an id and a name.
+                // A piece of a call that has already started; it has neither an id nor a name.
                 let call = self.by_index.get(&index).and_then(|at| self.calls.get_mut(*at));
                 let Some(call) = call.filter(|call| call.content_index.is_some()) else { return false };
                 Some((call, function.arguments))
@@ -117,7 +117,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a chunk of a stream, or a whole body; they differ in `delta` and `message`.
+    /// Decodes a chunk of a stream, which has a `delta`, or a whole body, which has a `message`.
     fn chunk(&mut self, chunk: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let owned = |key| some_text(chunk, key).map(str::to_owned);
         let (response_id, model) = (owned("id"), owned("model"));
@@ -126,7 +126,7 @@ impl ChatDecoder {
             out.push(ModelEvent::ReplyStart { response_id, model });
         }
         let choices = chunk.get("choices").and_then(Value::as_array);
-        // Only one choice was requested.
+        // Only one choice was requested, so choices with another index are ignored.
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         let numbered = choices.and_then(|choices| choices.iter().find(first));
         // The only choice of a body is the reply, whatever its index.
@@ -243,7 +243,8 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes an image that the model generated: `OpenRouter` sends images beside the content. Their other fields are sent back.
+    /// Decodes an image that the model generated: `OpenRouter` sends images in a field of their own, not in the content. The other fields
+    /// of an image are sent back.
     fn image(&mut self, image: &Value, out: &mut Vec<ModelEvent>) {
         let mut rest = image.clone();
         let url = rest.get_mut("image_url").and_then(Value::as_object_mut);
@@ -255,7 +256,7 @@ impl ChatDecoder {
                 let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "image": rest }));
                 Part::new(Content::Image(media)).with_provider_data(data)
             }
-            // The image was not in a list of the content.
+            // Empty provider data records that the image was not in the content's list.
             None => Part::opaque(self.provider.as_str(), rest)
                 .with_provider_data(ProviderData::new(self.provider.as_str(), Map::new())),
         };
@@ -347,12 +348,12 @@ impl ChatDecoder {
         }
     }
 
-    /// Returns the index of the call that a piece belongs to; a new one if the piece starts a call.
+    /// Returns the index of the call that a piece belongs to. If the piece starts a call, the call is added.
     fn find_call(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let by_id = self.by_id.get(id).copied();
         let by_index = index.and_then(|index| self.by_index.get(&index).copied());
-        // Some servers give every call of a reply the index 0. Then a name with a different id starts a call; or, without ids, a
-        // different name after arguments.
+        // Some servers give every call of a reply the index 0. For these servers, a name with a different id starts a new call; without
+        // ids, a different name after arguments does.
         let is_other = |at: &usize| {
             let Some(known) = self.calls.get(*at).filter(|_| !name.is_empty()) else { return false };
             let is_next = known.has_arguments && !known.name.is_empty() && known.name != name;
@@ -364,7 +365,7 @@ impl ChatDecoder {
             // A piece without an index, an id and a name continues the last call.
             None if index.is_none() && name.is_empty() && id.is_empty() => self.calls.len().checked_sub(1),
             None if index.is_none() => by_id,
-            // The call may have begun without an index.
+            // The call may have started with a piece without an index.
             None => {
                 let unnumbered = |at: &usize| self.calls.get(*at).is_some_and(|call| call.index.is_none());
                 let last = || self.calls.len().checked_sub(1).filter(|_| name.is_empty() && id.is_empty());
@@ -425,7 +426,7 @@ impl Decoder for ChatDecoder {
             return Ok(());
         }
         let chunk = match failure::parse_event(event) {
-            // Only usage may follow. Keep-alive events have other names and may contain anything.
+            // After the finish reason only usage may follow. Keep-alive events have other names and may contain anything.
             Err(_) if self.finish.is_some() || !matches!(event.event, "message" | "error") => return Ok(()),
             chunk => chunk?,
         };
@@ -549,8 +550,8 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Converts token counts. Cached input is part of the input here. Reasoning is part of the output, except for servers (xAI) that include it
-/// only in the total: then the three counts add up to the total.
+/// Converts token counts. Cached input is part of the input here. Reasoning is part of the output. Some servers (xAI) count reasoning
+/// separately: there, input, output and reasoning add up to the total, so reasoning is added to the output.
 fn usage(raw: Value) -> Usage {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count_at(&raw, path)).unwrap_or_default();
     let input = first(&[&["prompt_tokens"], &["input_tokens"]]);

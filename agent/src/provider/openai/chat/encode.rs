@@ -132,8 +132,8 @@ impl Encoder<'_> {
         }
         let tags = metadata::tags(request)?;
         if !tags.is_empty() {
-            // Source: OpenAI's error for other requests, `The 'metadata' parameter is only allowed when 'store' is enabled`
-            // (https://github.com/tmc/langchaingo/issues/1484).
+            // Source: OpenAI's error for metadata of replies that are not stored, `The 'metadata' parameter is only allowed when
+            // 'store' is enabled` (https://github.com/tmc/langchaingo/issues/1484).
             let is_stored = options.is_some_and(|options| options.get("store") == Some(&Value::Bool(true)));
             if compat.openai_limits && !is_stored {
                 return Err(metadata::refusal(
@@ -205,7 +205,7 @@ impl Encoder<'_> {
         let mut managed = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             match tool {
-                // Requested by a field beside the tools.
+                // A web search is requested by a field of its own, not in the list of tools.
                 ManagedTool::WebSearch { .. } => {}
                 ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                     managed.push(definition.clone());
@@ -219,7 +219,8 @@ impl Encoder<'_> {
     fn messages(&self) -> Result<Vec<TextSegment>, ModelError> {
         let (messages, model) = (&self.request.messages, self.model);
         let stable = match self.compat.echo_thinking {
-            // Thoughts are sent until the user's next message.
+            // Thoughts are sent only until the user's next message, so the text of messages after the user's last one is not
+            // stable.
             EchoThinking::WithinTurn => last_user(messages).unwrap_or_default(),
             EchoThinking::Always | EchoThinking::Never => messages.len(),
         };
@@ -274,7 +275,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Writes a turn of texts and calls, which is the frequent case. Returns `false` for all others.
+    /// Writes a turn that has only texts and calls, the frequent case. Returns `false` for any other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         match &turn.content {
@@ -335,7 +336,8 @@ impl Encoder<'_> {
         true
     }
 
-    /// Writes texts as one text, a line each, because not every server accepts a list. A list that was read from a request stays one.
+    /// Writes texts as one text, a line each, because not every server accepts a list. A list that was read from a request stays a
+    /// list.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let content = content::content(parts, provider, &RULES, |part| write(part, provider, self.compat))?;
@@ -368,7 +370,7 @@ impl Encoder<'_> {
             let rest = part.provider_data_of(provider);
             match &part.content {
                 Content::Text(_) => spoken.push(part.clone()),
-                // A refusal from a list is sent back in a list.
+                // A refusal that was received in a content list is sent back in the list.
                 Content::Refusal(_) if rest.is_some() => spoken.push(part.clone()),
                 Content::Refusal(text) => refusal.push_str(text),
                 Content::ToolCall(call) => {
@@ -380,7 +382,7 @@ impl Encoder<'_> {
                     add_rest(&mut wire, rest);
                     calls.push(Value::Object(wire));
                 }
-                // Thinking is sent only to its own provider, in the field in which it arrived.
+                // Thinking is sent only to the provider that it came from, in the field in which it arrived.
                 Content::Thinking { text, .. } => {
                     let field = rest.and_then(|rest| rest.get("field")).and_then(Value::as_str);
                     if let Some(field) = field.filter(|_| echoes) {
@@ -419,7 +421,7 @@ impl Encoder<'_> {
             wire.insert("images".into(), images.into());
         }
         if wire["content"].is_null() && calls.is_empty() && wire.len() == 2 && data.is_none() {
-            // A message that is only thinking has nothing for another model.
+            // A message is empty here if it had only thinking of another model.
             return Ok(None);
         }
         if !calls.is_empty() {
@@ -459,7 +461,7 @@ impl Encoder<'_> {
         }
         wire.insert("content".into(), content);
         let rest = data.and_then(|data| data.get("message"));
-        // Results had this form before calls had ids.
+        // In the older form, results have the role `function` and no id of a call.
         if rest.and_then(|rest| text(rest, "role")) == Some("function") {
             wire.shift_remove("tool_call_id");
         }
@@ -468,7 +470,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Returns whether the server accepts the id of a call: whether [`call_id`] returns it.
+/// Returns whether the server accepts the id of a call, so that [`call_id`] returns it unchanged.
 fn has_fine_id(compat: &Compat, id: &str, is_own: bool) -> bool {
     match compat.call_id_length {
         Some(length) => id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
@@ -476,7 +478,7 @@ fn has_fine_id(compat: &Compat, id: &str, is_own: bool) -> bool {
     }
 }
 
-/// Returns the id of a call in a form that the server accepts; a different one for each number.
+/// Returns the id of a call in a form that the server accepts. Each `number` gives a different id.
 fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     if let Some(length) = compat.call_id_length {
         let is_fine = has_fine_id(compat, id, is_own);
@@ -487,7 +489,7 @@ fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     match max {
         None if number == 0 => id.to_owned(),
         max => {
-            // Keeps as much of the id as fits, so that it is recognizable.
+            // Keeps as much of the original id as fits, so that people can recognize it.
             let room = max.unwrap_or(length + DIGEST + 1).saturating_sub(DIGEST + 1);
             let head: String = id.chars().take(room).collect();
             format!("{head}_{}", digest(id, number, DIGEST))
@@ -506,7 +508,8 @@ const RULES: WireRules = WireRules {
     foreign_media: ForeignMedia::AfterResults,
 };
 
-/// Returns whether a result cannot have a part, because it takes only texts. Fields of a result of this server are sent back in place.
+/// Returns whether a part is media that must follow its result, because results contain only texts. Media with data of this server
+/// stay in the result.
 fn is_media(part: &Part, provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_))
         && part.provider_data_of(provider).is_none()

@@ -70,7 +70,7 @@ pub struct Compat {
     /// The role of the system prompt; `user` suits models that support neither `system` nor `developer`. `None` means `developer` for
     /// reasoning models, and `system` for others.
     pub system_role: Option<Cow<'static, str>>,
-    /// Whether usage in a stream has to be requested, and can be.
+    /// Whether the server reports usage in a stream on request (`stream_options`).
     pub stream_usage: bool,
     /// Whether the server supports `parallel_tool_calls`.
     pub parallel_tool_calls: bool,
@@ -86,16 +86,16 @@ pub struct Compat {
     pub json_schema: bool,
     /// When the model's thinking is sent back to it.
     pub(super) echo_thinking: EchoThinking,
-    /// The exact length of call ids, in letters and digits. Other ids are mapped, and the same id always to the same one.
+    /// The exact length of call ids, in letters and digits. Other ids are replaced, and the same id always by the same one.
     pub call_id_length: Option<usize>,
-    /// The maximum length of call ids, in characters. Longer ids of other providers are mapped, and the same id always to the same one.
+    /// The maximum length of call ids, in characters. Longer ids of other providers are replaced, and the same id always by the same one.
     pub max_call_id: Option<usize>,
     /// The field that requests a web search: `web_search_options`, which OpenAI accepts only for its search models, `plugins`
     /// (`[{"id": "web"}]`), or a field that is set to `true`, such as `enable_search`. If `None`, a request for a search is refused.
     pub web_search: Option<Cow<'static, str>>,
     /// Whether the server has OpenAI's limits: images as JPEG, PNG, GIF or WebP, documents as PDF, audio as WAV or MP3, four stop
-    /// sequences, metadata only for stored replies. A request beyond them is refused before it is sent; of other servers the
-    /// limits are not known, and they decide themselves.
+    /// sequences, metadata only for stored replies. A request beyond these limits is refused before it is sent. The limits of other servers
+    /// are unknown, so they get every request.
     pub openai_limits: bool,
 }
 
@@ -105,7 +105,7 @@ pub(in crate::provider) enum EchoThinking {
     /// With each of its messages.
     #[default]
     Always,
-    /// While its calls are answered: since the user's last message.
+    /// Only while the model's calls are answered: in messages after the user's last one.
     WithinTurn,
     /// Never.
     Never,
@@ -132,8 +132,8 @@ impl Default for Compat {
 }
 
 impl Compat {
-    /// Returns the settings for a server of which only compatibility with OpenAI is known: `max_tokens`, the role `system`, no
-    /// strict schemas, no schema for the reply, no web search.
+    /// Returns the settings for a server that is compatible with OpenAI, if nothing else is known about it: `max_tokens`, the role
+    /// `system`, no strict schemas, no schema for the reply, no web search.
     pub fn plain() -> Self {
         Self {
             max_tokens_field: Cow::Borrowed("max_tokens"),
@@ -211,8 +211,8 @@ impl Compat {
         self
     }
 
-    /// Sends the model's thinking back only while its calls are answered: since the user's last message. By default it is sent back with each
-    /// of its messages, in the field in which it arrived.
+    /// Sends the model's thinking back only while its calls are answered: in messages after the user's last one. By default it is sent back
+    /// with each of its messages, in the field in which it arrived.
     ///
     /// ```
     /// use agent::message::{Message, Part, ProviderData};
@@ -244,19 +244,19 @@ impl Compat {
         self
     }
 
-    /// Sets whether the server supports a schema for the reply. If not, a request with one is refused before it is sent.
+    /// Sets whether the server supports a schema for the reply. If not, a request with such a schema is refused before it is sent.
     pub fn with_json_schema(mut self, known: bool) -> Self {
         self.json_schema = known;
         self
     }
 
-    /// Sets whether usage in a stream has to be requested, and can be.
+    /// Sets whether the server reports usage in a stream on request (`stream_options`).
     pub fn with_stream_usage(mut self, known: bool) -> Self {
         self.stream_usage = known;
         self
     }
 
-    /// Sets whether the server supports `parallel_tool_calls`. If not, it is left out.
+    /// Sets whether the server supports `parallel_tool_calls`. If not, the field is left out.
     pub fn with_parallel_tool_calls(mut self, known: bool) -> Self {
         self.parallel_tool_calls = known;
         self
@@ -268,7 +268,7 @@ impl Compat {
         self
     }
 
-    /// Sets the exact length of call ids, in letters and digits. Other ids are mapped, and the same id always to the same one.
+    /// Sets the exact length of call ids, in letters and digits. Other ids are replaced, and the same id always by the same one.
     pub fn with_call_id_length(mut self, length: usize) -> Self {
         self.call_id_length = Some(length);
         self
@@ -298,7 +298,7 @@ impl OpenAiChat {
     /// The name of the protocol.
     pub const API: &str = "openai-chat";
 
-    /// Sets how the server differs from OpenAI. By default it does not.
+    /// Sets how the server differs from OpenAI. By default, the server is OpenAI.
     pub fn with_compat(mut self, compat: Compat) -> Self {
         self.compat = compat;
         self

@@ -117,7 +117,8 @@ impl Reader<'_> {
                 custom.provider_data = self.rest(fields, JsonObject::new()).map(Box::new);
                 self.messages.push(custom.into());
             }
-            // Before calls had ids, results had the name of their function.
+            // In the older form, a result has the role `function` and the name of its function instead of an
+            // id.
             "tool" | "function" => {
                 let id = take_text(&mut fields, "tool_call_id").unwrap_or_default();
                 let name = text(message, "name").map(str::to_owned);
@@ -155,7 +156,7 @@ impl Reader<'_> {
         if !fields.contains_key("content") {
             data.insert("no_content".to_owned(), true.into());
         }
-        // Null is the default beside calls, so it is not kept.
+        // A message with calls has null content by default, so the null is not kept.
         if fields.get("content").is_some_and(Value::is_null) && fields.contains_key("tool_calls") {
             fields.shift_remove("content");
         }
@@ -178,7 +179,7 @@ impl Reader<'_> {
         message
     }
 
-    /// Parses a call, or returns `None` if it is of another kind.
+    /// Parses the call of a function. Returns `None` for calls of another kind.
     fn call(&self, call: &Value) -> Option<Part> {
         let Value::Object(mut fields) = call.clone() else { return None };
         let function = fields.shift_remove("function")?;

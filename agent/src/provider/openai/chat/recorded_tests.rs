@@ -1,5 +1,5 @@
-//! Recorded behaviour of another adapter for Chat Completions: `AGENT_VECTORS` (or `shared/vectors` beside the repository) has
-//! `openai/chat.json` and `openai/sse.json` in it.
+//! Recorded behaviour of another adapter for Chat Completions: the files `openai/chat.json` and `openai/sse.json` in the
+//! folder `AGENT_VECTORS` (by default `shared/vectors`, next to the repository).
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn recorded_streams_decode_to_the_recorded_events() {
     for vector in list(&vectors, "streams") {
         let id = vector["id"].as_str().unwrap();
         if vector.get("cancelled_before_start").is_some() {
-            // Cancellation belongs to the stream, and `agent::model` tests it.
+            // Cancellation is a matter of the stream, and the tests of `agent::model` cover it.
             continue;
         }
         let status = vector["http_status"].as_u64().map_or(200, |status| u16::try_from(status).unwrap());

@@ -79,7 +79,7 @@ fn streams_and_bodies_decode_to_one_message() {
     };
     assert_eq!(counts(&whole.usage), [10, 5, 4, 2, 3, 15]);
 
-    // Thinking is sent back to its own provider only, in the field in which it arrived.
+    // Thinking is sent back only to the provider that it came from, in the field in which it arrived.
     let request = ModelRequest::new([Message::user("Hi"), whole.into()]);
     let own = body(&api(), "gpt-x", &request);
     assert_eq!(
@@ -118,7 +118,7 @@ fn calls_of_compatible_servers_are_understood() {
         finish("tool_calls"),
     ]);
     assert_eq!(calls(&late), [call("x", "f", r#"{"a":1}"#)]);
-    // The predecessor of tool calls.
+    // `function_call` is the predecessor of `tool_calls`.
     let old = done(&[
         delta(json!({"function_call": {"name": "f", "arguments": "{\"a\""}})),
         delta(json!({"function_call": {"arguments": ":1}"}})),
@@ -153,7 +153,7 @@ fn text_and_thinking_are_found_where_servers_put_them() {
     ] {
         assert_eq!(reply(&api(), &done(&[delta(delta_of_thinking), finish("stop")])).thinking(), "Hm");
     }
-    // State is sent back unchanged, its pieces in order.
+    // State is sent back unchanged, with its pieces in order.
     let detail = |text: &str| json!({"type": "reasoning.encrypted", "data": text, "index": 0});
     let stated = done(&[
         delta(json!({"reasoning_details": [detail("a")]})),
@@ -181,7 +181,7 @@ fn endings_are_read() {
         let ended = reply(&api(), &done(&[delta(json!({"content": "x"})), finish(word)]));
         assert_eq!((ended.stop_reason, ended.provider_stop_reason.as_deref()), (reason, Some(word)));
     }
-    // Either of the two marks ends a reply.
+    // A reply is complete with a finish reason, or with `[DONE]`.
     assert_eq!(reply(&api(), &stream(&[delta(json!({"content": "x"})), finish("stop")])).text(), "x");
     assert_eq!(reply(&api(), &done(&[delta(json!({"content": "x"}))])).stop_reason, StopReason::Stop);
     let (partial, error) = read(&api(), "test", 200, stream(&[delta(json!({"content": "x"}))]).as_bytes());
@@ -215,7 +215,7 @@ fn usage_is_found_in_any_field() {
         read(json!({"choices": [], "usage": {"input_tokens": 3, "output_tokens": 4}})),
         [3, 4, 0, 0, 7]
     );
-    // The total shows that reasoning is counted beside the completion.
+    // The total shows that reasoning is not part of the completion's count.
     let apart = json!({"prompt_tokens": 9, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 5}, "total_tokens": 16});
     assert_eq!(read(json!({"choices": [], "usage": apart})), [9, 7, 0, 5, 16]);
     assert_eq!(
@@ -253,7 +253,8 @@ fn errors_are_distinguished_in_all_their_forms() {
         assert_eq!((error.kind(), error.code(), error.status()), (kind, code, Some(400)), "{body}");
         assert!(error.message().contains('m'), "{error}");
     }
-    // Errors with status 200: an event, beside a choice, and a body. Their number is the status.
+    // Errors with status 200: in an event, next to a choice, and as a body. The number in such an error is
+    // the status.
     let said = delta(json!({"content": "x"}));
     let event = format!(
         "event: error\ndata: {}\n\n",

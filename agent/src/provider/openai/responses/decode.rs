@@ -21,7 +21,7 @@ pub(super) struct ResponsesDecoder {
     items: Vec<OpenItem>,
     parts: usize,
     is_refused: bool,
-    /// Unfinished refusals, by item and by index in it.
+    /// Unfinished refusals, by the item and the index of the content in the item.
     refusals: Vec<((usize, u64), String)>,
     is_started: bool,
     end: Option<ResponseEnd>,
@@ -32,11 +32,12 @@ struct OpenItem {
     output_index: Option<u64>,
     id: String,
     kind: String,
-    /// Its parts, with what was emitted of them.
+    /// The parts of the item, each with the text that was emitted.
     parts: Vec<EmittedPart>,
     /// Arguments that were sent with the start of a call: some servers repeat them in deltas.
     early: String,
-    /// Whether the item was announced; others start with the first event about them.
+    /// Whether an event announced the item (`output_item.added`). Without that event, the item starts with the first event
+    /// about it.
     is_added: bool,
     is_done: bool,
 }
@@ -55,7 +56,7 @@ struct ResponseEnd {
     usage: Option<Usage>,
 }
 
-/// The list of an item that a part belongs to, and the field with its index there.
+/// The list of an item that a part belongs to, and the event's field with the part's index in this list.
 const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
 const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
@@ -63,7 +64,7 @@ const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
-    /// Decodes a frequent event. Returns `None`, and changes nothing, if it is another one.
+    /// Decodes a frequent event. Returns `None`, and changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
         let event: ItemDelta<'_> = frequent::read(event)?;
         let position = match event.kind.as_str() {
@@ -98,8 +99,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Finds the item of an event: by `output_index`, because ids may differ between events. Some servers leave the index out:
-    /// then by id, or the item of this kind that was announced and is not done.
+    /// Finds the item of an event: by `output_index`, because ids may differ between events. If a server leaves the index out,
+    /// the item is found by its id, or as the announced and unfinished item of this kind.
     fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
@@ -151,7 +152,7 @@ impl ResponsesDecoder {
                 });
             }
             "message" => {}
-            // A tool that the provider runs is shown from its start.
+            // A tool that the provider runs is emitted as soon as it starts.
             _ => {
                 let part = items::read(&self.provider, item.clone(), JsonSource::Reply).into_iter().next();
                 if let Some(part) = part.filter(|part| matches!(part.content, Content::ProviderTool(_))) {
@@ -226,7 +227,7 @@ impl ResponsesDecoder {
         self.emit_delta(at, number, delta, out);
     }
 
-    /// Handles a completed part: emits what its deltas left out, or all of it if there were none.
+    /// Handles the completed text of a part: emits the end that the deltas left out, or the whole text if there were no deltas.
     fn complete_text(
         &mut self,
         event: &Value,
@@ -265,7 +266,8 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Records a refusal, which is emitted whole: when its item is done, or as far as it was received.
+    /// Records a refusal. Refusals are emitted whole: when the item is done, or as far as they were received when the response
+    /// ends.
     fn record_refusal(&mut self, event: &Value, words: &str, is_whole: bool) {
         let at = self.find_or_start_item(event, "message");
         let index = event.get("content_index").and_then(Value::as_u64).unwrap_or_default();
@@ -313,7 +315,7 @@ impl ResponsesDecoder {
             out.extend(items::missing_delta(&mut part, &emitted, content_index));
             out.push(ModelEvent::Part { content_index, part: Box::new(part) });
         }
-        // Parts that the completed item does not have stay as they were emitted.
+        // Emitted parts that are missing in the completed item are not revoked.
         let refused = |value: &Value| some_text(value, "refusal").is_some();
         let content = value.get("content").and_then(Value::as_array);
         self.is_refused |= content.is_some_and(|content| content.iter().any(refused));
@@ -325,7 +327,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Handles the items of a completed response: items that no event mentioned, and late state.
+    /// Handles the items of a completed response: emits the items that no event mentioned, and state that only this event has.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
         // Without indexes and with different ids, only the order identifies the items.
         let is_whole = self.items.len() == output.len();
@@ -352,7 +354,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Emits encrypted reasoning that is sent only in the last event.
+    /// Emits encrypted reasoning that was received only in the last event.
     fn emit_late_state(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
         let first = self.items.get(at).and_then(|item| item.parts.first());
         if let (Some(part), Some(_), Some("reasoning")) =
@@ -374,7 +376,8 @@ impl ResponsesDecoder {
 
     /// Handles the end of a reply, or its failure.
     ///
-    /// `event` contains the response, or is the response itself; its type tells how it ended if the response does not.
+    /// `event` contains the response, or is the response itself. If the response has no status, the event's type says how it
+    /// ended.
     fn finish_response(
         &mut self,
         event: &Value,
@@ -475,7 +478,7 @@ impl Decoder for ResponsesDecoder {
                     self.emit_delta(at, 0, delta, out);
                 }
             }
-            // Servers without deltas send the whole text here.
+            // Servers that send no deltas send the whole text in this event.
             "response.output_text.done" => {
                 self.complete_text(&value, "message", CONTENT, text(&value, "text"), out);
             }

@@ -139,7 +139,7 @@ impl Encoder<'_> {
             write_text(&mut tool, &tools::description(definition, request));
             tool.push_str(r#","parameters":"#);
             write_json(&mut tool, &rendered.schema);
-            // Always sent: without it the server may try to be strict.
+            // `strict` is always sent, because without the field the server may apply strict mode.
             tool.push_str(r#","strict":"#);
             tool.push_str(if rendered.dialect.is_strict() { "true}" } else { "false}" });
             tool
@@ -151,7 +151,8 @@ impl Encoder<'_> {
         Ok((!texts.is_empty() || !managed_tools.is_empty()).then(|| tool_list(&texts, &managed_tools)))
     }
 
-    /// Returns the text of a conversation that was read from a request with a single text: it stays one.
+    /// If the conversation was read from a request whose `input` is a single text, returns this text, so that it is
+    /// written back as a text.
     fn single_text(&self) -> Option<String> {
         let [message] = &*self.request.messages else { return None };
         let Message::User(user) = &**message else { return None };
@@ -218,7 +219,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Writes a turn of texts and calls, which is the frequent case. Returns `false` for all others.
+/// Writes a turn that has only texts and calls, the frequent case. Returns `false` for any other turn.
 fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> bool {
     match &turn.content {
         TurnContent::Input { role, parts } => {
@@ -234,7 +235,7 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
         }
         TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
             let mut texts = message.content.iter().filter(|part| part.as_text().is_some());
-            // Further texts may belong to the same item.
+            // Several texts may belong to one item, which only the general encoding handles.
             if texts.next().is_some() && texts.next().is_some() {
                 return false;
             }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::provider::frequent::{Nothing, Text};
 
-/// A delta of an item's part, the frequent event.
+/// A delta of an item's part: the most frequent event of a stream.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ItemDelta<'a> {

@@ -3,7 +3,8 @@
 //! A part keeps the fields of its item without a neutral form as provider data, and the item is written back from both:
 //!
 //! * `reasoning`, and tools that the provider runs: the whole item, on the first of several parts;
-//! * `message`: the item's own fields as `item` on its first part, `more` on the others, and the fields of the text as `part`;
+//! * `message`: on the first part, the item's own fields as `item`; on each further part, the mark `more`; on every part, the
+//!   fields of its text as `part`;
 //! * `function_call`: its further fields.
 
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::message::{Content, Part, ProviderData, ProviderTool, ToolArguments, T
 use crate::model::ModelEvent;
 use crate::provider::parts::{JsonObject, JsonSource, add_rest, some_text, take_text, text, with_rest};
 
-/// Reads the parts of an item that the model wrote; at least one.
+/// Reads the parts of an item that the model wrote. Returns at least one part.
 pub(super) fn read(provider: &str, item: Value, source: JsonSource) -> Vec<Part> {
     let parts = match text(&item, "type") {
         Some("reasoning") => Some(reasoning(provider, &item)),
@@ -48,7 +49,7 @@ fn call(provider: &str, item: &Value, source: JsonSource) -> Option<Part> {
         None | Some(Value::Null) => ToolArguments::default(),
         Some(value) => ToolArguments::from(value),
     };
-    // The arguments of a call that was cut before they began are incomplete, not empty.
+    // If a call was cut before its arguments began, the arguments are incomplete, not empty.
     let is_cut = source == JsonSource::Reply && text(item, "status") == Some("incomplete");
     let arguments = if is_cut && arguments.text() == "{}" { ToolArguments::from("{") } else { arguments };
     if source == JsonSource::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
@@ -108,7 +109,7 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
             continue;
         };
         if source == JsonSource::Reply {
-            // Fields without content are dropped, except the annotations, which the API's types require.
+            // Null fields and empty lists are dropped, except the annotations, which the API's types require.
             rest.retain(|key, value| {
                 key == "annotations"
                     || !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
@@ -160,7 +161,7 @@ fn has_content(part: &Value) -> bool {
     !part.is_null() && !is_no_refusal
 }
 
-/// Returns the positions of an item's parts: the list of each part, and its index there.
+/// Returns the positions of an item's parts: the list that has the part, and the index in that list.
 pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     let is_reasoning = text(item, "type") == Some("reasoning");
     let of = |list: PartList, key: &str| -> Vec<(PartList, u64)> {
@@ -203,9 +204,10 @@ fn provider_tool(item: &Value) -> Option<Content> {
 
 /// Writes the parts of an assistant message as items.
 ///
-/// Reasoning is sent back with the item that followed it, because the API refuses it alone. `stored` says whether the provider
-/// may have kept reasoning without an encrypted form, and `is_own` whether the same model wrote it. Reasoning of another model is
-/// not sent, so its calls are sent without their item's id, which would require the reasoning.
+/// Reasoning is sent back together with the item that followed it, because the API refuses reasoning alone. `stored` says whether
+/// the provider may have stored reasoning that has no encrypted form, and `is_own` whether the same model wrote the message.
+/// Reasoning of another model is not sent. Calls of another model are sent without their item's id, because the id would require
+/// the reasoning.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     // Whether the last item is a message that accepts plain text of other providers.
@@ -273,7 +275,8 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     items
 }
 
-/// Returns whether the provider can use the reasoning: it is readable, and the item that followed it is sent, too.
+/// Returns whether an item is reasoning that the provider can use: encrypted reasoning whose following item is sent, too, or
+/// other reasoning that the provider stored or that shows its text.
 fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
     if text(item, "type") != Some("reasoning") {
         return false;
@@ -328,7 +331,8 @@ pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
     }
 }
 
-/// Returns what the deltas of a part left out as one more event. An empty completed part does not revoke what was emitted.
+/// Returns the end of a completed part that the deltas left out, as one more delta. An empty completed part does not revoke the
+/// text that was emitted.
 pub(super) fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
     let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {

@@ -57,7 +57,7 @@ pub struct OpenAiResponses {
     /// Whether encrypted reasoning is requested from models that reason. It is required if nothing is stored.
     pub encrypted_reasoning: bool,
     /// Whether the model summarizes its reasoning. OpenAI provides summaries only to verified organisations, and refuses the
-    /// requests of others, so the default is none.
+    /// requests of others, so the default is `None`.
     pub summary: Option<Cow<'static, str>>,
     /// Whether the server supports strict schemas.
     pub strict: bool,
@@ -73,7 +73,7 @@ impl OpenAiResponses {
     /// The name of the protocol.
     pub const API: &str = "openai-responses";
 
-    /// Lets the provider store replies. Encrypted reasoning is not requested then.
+    /// Lets the provider store replies. Encrypted reasoning is not requested with this setting.
     pub fn with_store(mut self) -> Self {
         self.store = true;
         self
@@ -98,7 +98,7 @@ impl OpenAiResponses {
     }
 }
 
-/// The fields of a body that are counted.
+/// The fields of a body that the endpoint for counting tokens accepts.
 ///
 /// Source: OpenAI's page on [input token counts](https://platform.openai.com/docs/api-reference/responses/input-tokens).
 const COUNTED: &[&str] = &[

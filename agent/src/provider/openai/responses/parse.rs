@@ -35,7 +35,8 @@ pub(super) fn request(
             reader.messages.push(user.into());
         }
         Some(Value::Array(items)) => items.iter().for_each(|item| reader.item(item)),
-        // The prompt is stored at the provider: `previous_response_id`, `conversation`, `prompt`.
+        // Without `input`, the prompt is stored at the provider: `previous_response_id`, `conversation` or
+        // `prompt` refers to it.
         None | Some(Value::Null) => {}
         Some(_) => return Err(invalid("the `input` of a request is a text or a list")),
     }
@@ -76,7 +77,8 @@ pub(super) fn request(
     request.tool_choice = read_tool_choice(given.get("tool_choice"), |choice| {
         (text(choice, "type") == Some("function")).then(|| text(choice, "name").unwrap_or_default())
     });
-    // Whether reasoning without an encrypted form is sent back depends on whether it is stored.
+    // `store` is kept, because reasoning without an encrypted form is sent back only if the provider stored
+    // it.
     let store = Map::from_iter([("store".to_owned(), given.get("store").cloned().unwrap_or_default())]);
     request.provider_options.insert(provider.to_owned(), store.into());
     let info = ModelInfo::new(provider, protocol.api(), model);
@@ -107,7 +109,7 @@ impl Reader<'_> {
             _ => {
                 let is_plain = |part: &Part| part.as_text().is_some() && part.provider_data.is_none();
                 let parts = items::read(self.provider, item.clone(), JsonSource::Request);
-                // Two plain messages of the assistant stay two.
+                // Two plain messages of the assistant in a row stay two messages.
                 if parts.first().is_some_and(is_plain) && self.reply.last().is_some_and(is_plain) {
                     self.end_reply();
                 }

@@ -45,7 +45,7 @@ fn stream(events: &[Value]) -> String {
     events.join("event: response.new\r\ndata: {\"type\":\"response.new\"}\r\n\r\n")
 }
 
-/// The same items, as they arrive in a stream.
+/// The events of a stream with the items of the whole reply.
 fn streamed() -> Vec<Value> {
     let mut events = vec![
         json!({"type": "response.created", "response": {"id": "resp_1", "model": "gpt-x-1", "output": []}}),
@@ -114,7 +114,7 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
 
     let request = ModelRequest::new([Message::user("Hi"), whole.clone().into()]);
     assert_eq!(body(&api(), "model", &request)["input"].as_array().unwrap()[1..], items());
-    // Another provider gets nothing of its state.
+    // The state of one provider is not sent to another provider.
     let foreign = api().encode(&ModelInfo::new("other", "openai-responses", "m"), &request).unwrap().json();
     assert_eq!(
         foreign["input"].as_array().unwrap()[1..],
@@ -136,7 +136,7 @@ fn reasoning_is_sent_back_only_with_its_next_item() {
     // The reply was cut after its second reasoning.
     let at = parts.iter().rposition(|part| matches!(part.content, Content::Thinking { .. })).unwrap();
     assert_eq!(sent(&parts[..=at], &api()), ["reasoning", "message", "web_search_call"]);
-    // The item that followed is of another model.
+    // The item after the reasoning is text of another model, so the reasoning is not sent.
     assert_eq!(sent(&[parts[at].clone(), Part::text("Edited.")], &api()), [Value::Null]);
     // Reasoning that is neither stored nor encrypted is not sent, because the provider could not find it.
     let bare = json!({"type": "reasoning", "id": "rs_3", "summary": [{"type": "summary_text", "text": "x"}]});
@@ -146,7 +146,7 @@ fn reasoning_is_sent_back_only_with_its_next_item() {
         sent(&[bare[0].clone(), parts[at + 1].clone()], &api().with_store()),
         ["reasoning", "function_call"]
     );
-    // Open models show their reasoning.
+    // Open models show the text of their reasoning, so it can be sent back.
     let open =
         json!({"type": "reasoning", "content": [{"type": "reasoning_text", "text": "x"}], "summary": []});
     let open = items::read("test", open, crate::provider::parts::JsonSource::Reply);
@@ -381,7 +381,7 @@ fn requests_are_read_and_written_again() {
     }
 }
 
-/// Decodes a message whose text was emitted as `Hi`, with this completed item.
+/// Decodes a stream whose deltas said `Hi` and whose completed item is `item`.
 fn ended_as(item: &Value) -> Vec<Value> {
     let begun = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
     vec![
