@@ -252,7 +252,8 @@ fn no_name_is_said_without_a_root() {
     for tokens in generated {
         let mut found = Vec::new();
         unrooted(tokens.clone(), &mut found);
-        // `use … {From as _, Into as _, Some};` stands on a rooted path, and names what schemars says without one.
+        // These names come from `use … {From as _, Into as _, Some};`, which has a rooted path. schemars uses them without a
+        // path.
         found.retain(|word| !["From", "Into", "Some"].contains(&word.as_str()));
         assert!(found.is_empty(), "{found:?} in {}", pretty(&tokens));
     }

@@ -283,8 +283,8 @@ fn fields(
         .flatten()
 }
 
-/// Returns the attribute that reports names that flattened fields share with other fields. They are compared when the schema is
-/// made, because a macro does not know the fields of other types.
+/// Returns the attribute that reports names that flattened fields share with other fields. The names are compared when the
+/// schema is made, because a macro does not know the fields of other types.
 pub(crate) fn compare_names(
     own: &[LitStr],
     flattened: &[(String, Type)],

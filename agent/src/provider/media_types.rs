@@ -143,7 +143,7 @@ fn is_text(mime: &str) -> bool {
         "application/sql",
         "application/x-ndjson",
     ];
-    // Rich text is a format of its own.
+    // Rich text is a separate format, not plain text.
     (mime.starts_with("text/") && mime != "text/rtf")
         || TEXTS.contains(&mime)
         || mime.ends_with("+json")

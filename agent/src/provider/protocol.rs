@@ -29,7 +29,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for a request that the protocol cannot express.
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError>;
 
-    /// Returns the capabilities of a model, as far as its name tells. By default, `Capabilities::default()`.
+    /// Returns the capabilities of a model, as far as its name tells. By default, returns the default [`Capabilities`].
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {

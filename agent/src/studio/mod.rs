@@ -1,7 +1,7 @@
 //! A page for the author of tools: their schemas, checks of arguments, and runs.
 //!
 //! The page lists the tools of an [`Assistant`] with their findings and tokens, shows their schemas in each dialect, and
-//! checks arguments as a run does: with the coercions, or with each issue at its position. It runs prompts, shows calls while their
+//! checks arguments as a run does: with the coercions, or with each issue at its position. The page runs prompts, shows calls while their
 //! arguments grow, and answers approvals and questions of tools.
 //!
 //! ```no_run

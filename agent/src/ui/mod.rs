@@ -1,8 +1,8 @@
 //! Two protocols of front ends: the UI message stream of the AI SDK, and AG-UI.
 //!
-//! [`UiEncoder`] writes the events of a run as chunks of a protocol. It uses no clock and no IO: the same events give the same chunks.
-//! [`UiRequest`] reads a body that a front end sends, and turns it into a prompt, decisions or results. With the feature `runtime`,
-//! `UiServer` connects both with an assistant.
+//! [`UiEncoder`] writes the events of a run as chunks of a protocol. The encoder uses no clock and no IO: the same events give the same
+//! chunks. [`UiRequest`] reads a body that a front end sends, and turns it into a prompt, decisions or results. With the feature
+//! `runtime`, `UiServer` connects both with an assistant.
 //!
 //! ```
 //! use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};

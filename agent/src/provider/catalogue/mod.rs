@@ -105,8 +105,8 @@ impl Catalogue {
     }
 
     /// Sets the settings of a model where they differ from those of its provider: the builder's own address, headers, key, protocol,
-    /// capabilities, facts and options. They replace earlier ones, except that facts stay if the builder has none. A header replaces one
-    /// of the same name of the provider. The settings of a model's [own builder](Self::builder) take precedence.
+    /// capabilities, facts and options. They replace earlier settings of this model, except that facts stay if the builder has none. A
+    /// header replaces one of the same name of the provider. The settings of a model's [own builder](Self::builder) take precedence.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -208,8 +208,7 @@ impl Catalogue {
         self.builder(name).build()
     }
 
-    /// Returns a builder for a model, to set more, such as headers or another address. It uses the options of the
-    /// catalogue.
+    /// Returns a builder for a model, to set more, such as headers or another address. The builder uses the options of the catalogue.
     pub fn builder(&self, name: impl Into<String>) -> HttpModelBuilder {
         HttpModel::builder(name).catalogue(self.clone())
     }

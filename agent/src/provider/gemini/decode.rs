@@ -258,7 +258,7 @@ impl GeminiDecoder {
         }
     }
 
-    /// Ends a call that did not end explicitly: it is complete if its last value is.
+    /// Ends a call that did not end explicitly. The call is complete if its last value is complete.
     fn end_call(&mut self, out: &mut Vec<ModelEvent>) {
         let is_cut = self.call.as_ref().is_some_and(|(_, arguments)| arguments.is_open());
         self.emit_call(is_cut, out);

@@ -220,7 +220,7 @@ impl HttpOptions {
     }
 
     /// Uses the connections of this client. Its proxies, TLS, `User-Agent` and connection timeout are used instead of those of the options.
-    /// It should not follow redirects to hosts that must not see your key.
+    /// The client should not follow redirects to hosts that must not see your key.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -230,7 +230,7 @@ impl SseParser {
     pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
         let mut fields = ChunkFields::default();
-        // Reading this line cannot exceed the limit: its bytes were counted when they arrived.
+        // The input was within the limit so far, and only the end of the line is added, so the limit cannot be exceeded here.
         if line.is_empty() || self.read_line(&line, &mut fields, &mut on).is_ok() {
             self.dispatch(&mut fields, &mut on);
         }

@@ -116,7 +116,7 @@ fn retry_is_kept_when_it_is_a_number() {
     assert_eq!(parser.retry(), Some(10));
 }
 
-/// This would take minutes if the text were parsed at each line that ends in a bracket.
+/// Parsing the text at each line that ends in a bracket would take minutes.
 #[cfg(feature = "http")]
 #[test]
 fn json_outside_of_events_is_parsed_once_at_its_end() {

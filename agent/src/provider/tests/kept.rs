@@ -267,7 +267,7 @@ fn a_kept_text_changes_nothing_whatever_happens_to_the_conversation() {
                 _ => {}
             }
             let (protocol, info) = &targets[target];
-            // Two slots alternate, and some requests use a fork, as in forked conversations and concurrent requests.
+            // A request uses one of two slots or a fork of the first, as in concurrent requests and forked conversations.
             let slot = if random.one_in(9) { slots[0].fork() } else { slots[random.below(2)].clone() };
             let list = MessageList::from(sent.clone()).with_slot(slot);
             let expected = general(&**protocol, info, &sent);

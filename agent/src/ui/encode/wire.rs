@@ -141,7 +141,7 @@ pub(super) trait WireFormat: Send + Sync {
         unanswered: usize,
         usage: Option<&Value>,
     );
-    /// `usage`: the token counts of the run; `by_model`: those of this response.
+    /// `usage` has the token counts of the run, and `by_model` those of this response for each model.
     fn run_end(
         &mut self,
         w: &mut ChunkWriter<'_>,

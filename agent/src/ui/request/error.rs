@@ -103,7 +103,7 @@ pub enum UiRequestError {
         /// The limit.
         max: usize,
     },
-    /// The server does not know who is asking.
+    /// The server has no scope, so it does not know the caller.
     #[error("the server has no scope: call `scoped`, or allow a single user")]
     NotScoped,
     /// The conversation cannot be read or continued. The log has the reason.

@@ -39,8 +39,8 @@ type OpenThread = Arc<
 
 /// Answers front ends: it runs an assistant for each thread, keeps the events of active runs, and lets several readers follow a run.
 ///
-/// It opens no port: an application passes it bodies, and sends the responses. The application checks who is asking,
-/// and that the content type is JSON (a form of another site could send anything else), and calls [`scoped`](Self::scoped).
+/// The server opens no port: an application passes the bodies of requests to it, and sends its responses. The application checks who is
+/// asking, and that the content type is JSON (a form of another site could send anything else), and calls [`scoped`](Self::scoped).
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiServer};
@@ -138,8 +138,8 @@ impl ServerShared {
         cell.get_or_try_init(open).await.cloned()
     }
 
-    /// Forgets the least recently used idle thread, if there are too many threads. If this scope has more than a tenth of all threads, one
-    /// of its threads is forgotten.
+    /// Forgets the least recently used idle thread, if there are too many threads. If this scope has more than a tenth of the allowed
+    /// threads, one of its threads is forgotten.
     fn make_room(&self, scope: &Arc<str>, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
         let max = self.limits.threads.max(1);
         if threads.len() < max {

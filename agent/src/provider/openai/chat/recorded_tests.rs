@@ -69,7 +69,7 @@ fn recorded_streams_decode_to_the_recorded_events() {
             assert!(error.is_some() || message.stop_reason == StopReason::Error, "{id}: {message:?}");
             continue;
         }
-        // A stream without an end is an error here, and so is an empty one. In the recording they succeed.
+        // A stream without an end and an empty stream are errors here, but succeed in the recording.
         let has_end = chunks.contains("[DONE]") || chunks.contains("finish_reason\":\"");
         assert_eq!(error.is_none(), has_end, "{id}: {error:?}");
         if error.is_none() {
