@@ -32,7 +32,7 @@ pub struct Integer {
     max: i128,
 }
 
-/// `SORT`, the kind of a type for constraints, for types that are not a [`KnownSort`].
+/// `SORT`, the kind of a type for constraints, for types that are not a `KnownSort`.
 pub trait SortUnknown {
     const SORT: Sort = Sort::Unknown;
 }

@@ -262,7 +262,7 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The bounds of [`FieldOf`] as a plain trait, which the derives on a mirror type may assume.
+/// The bounds of `FieldOf` as a plain trait, which the derives on a mirror type may assume.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
@@ -282,7 +282,7 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The bounds of [`OutputOf`] as a plain trait, which the derive on a mirror type may assume.
+/// The bounds of `OutputOf` as a plain trait, which the derive on a mirror type may assume.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
@@ -342,7 +342,7 @@ pub struct ReplacedType<const IS: bool>;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct StandIn {}
 
-/// The type of the field for a parameter of type `T`: `T`, or a [`StandIn`].
+/// The type of the field for a parameter of type `T`: `T`, or a `StandIn`.
 pub trait OrStandIn<T> {
     type Field;
     fn take(value: T) -> Self::Field;
