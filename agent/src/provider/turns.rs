@@ -190,8 +190,8 @@ impl<'a> TurnShaper<'a> {
         Ok(turns)
     }
 
-    /// Returns whether a turn is added to the previous message, which is not a reply. For a message that was read from a request, its provider
-    /// data decides.
+    /// Returns whether a turn is added to the previous message. The caller has checked that the previous message is not a reply. For a message
+    /// that was read from a request, its provider data decides.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,

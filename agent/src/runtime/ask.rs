@@ -220,7 +220,7 @@ impl Performer {
         }
     }
 
-    /// Returns the parts that reserve the cost of a request before it is sent, or `None` without budgets.
+    /// Returns the reply of a request that is sent once its cost is reserved, or `None` if the run has no budgets.
     fn budgeted(
         &self,
         step: &StepCx,

@@ -267,7 +267,7 @@ impl InProcessSteps {
     }
 }
 
-/// One call that runs on an engine, in a journal of its own.
+/// One call that runs on an engine. Several calls of a reply have a journal each.
 #[cfg(feature = "durable-restate")]
 pub(crate) struct JournaledCall {
     pub(crate) key: StepKey,

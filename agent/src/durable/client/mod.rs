@@ -128,7 +128,7 @@ impl DurableClient {
         handler: &str,
         body: Value,
     ) -> Result<T, DurableClientError> {
-        // The engine recognizes a repeated request by this key.
+        // A key for this request alone: if a proxy sends the request twice, the engine handles it once.
         let key = crate::runtime::new_id("ask");
         self.http.post(&[AGENT, run, handler], Some(&key), &body).await
     }

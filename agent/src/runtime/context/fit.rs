@@ -353,7 +353,7 @@ async fn take_summary_request<S: TurnSteps>(
     }
 }
 
-/// A compaction that has begun. Dropped before its end, because its run is stopped, it ends without a summary.
+/// A compaction that has begun. If its run is stopped first, this value is dropped, and emits the end of a compaction without a summary.
 struct OpenCompaction {
     run: SharedLoop,
     /// The tokens of the request before, and the model that is asked.

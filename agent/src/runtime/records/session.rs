@@ -63,7 +63,7 @@ pub(in crate::runtime) struct RestoredRun {
 pub(in crate::runtime) enum StoredRun {
     /// No entry is stored.
     New,
-    /// The beginning of the run is stored, and the run continues.
+    /// The beginning of the run is stored, but not its end: the run can be continued.
     Unfinished,
     /// The beginning of the run is stored, and does not fit the current assistant.
     Lost,

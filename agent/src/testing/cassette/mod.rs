@@ -371,7 +371,7 @@ impl fmt::Debug for Cassette {
     }
 }
 
-/// A reply that is recorded when it is complete.
+/// A reply that is recorded when it ends, completely or with an error.
 struct Recording {
     events: ModelStream,
     /// The request; `None` once the exchange is recorded.
