@@ -15,7 +15,7 @@ use serde_json::json;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, watch};
@@ -80,14 +80,17 @@ struct LineTransport<I, O> {
 /// The output. It cannot be used any longer after a line that was cut off.
 struct LineOutput<O> {
     stream: Mutex<O>,
-    /// Maximum time to write one line.
+    /// The lines that wait for the stream. The next write takes all of them.
+    waiting: SyncMutex<Vec<u8>>,
+    /// Maximum time of one write.
     limit: Duration,
     failed: CancelToken,
 }
 
 impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     fn new(input: I, output: O, limit: Duration) -> Self {
-        let output = LineOutput { stream: Mutex::new(output), limit, failed: CancelToken::new() };
+        let (stream, waiting) = (Mutex::new(output), SyncMutex::default());
+        let output = LineOutput { stream, waiting, limit, failed: CancelToken::new() };
         Self {
             input: BufReader::new(input),
             output: Arc::new(output),
@@ -161,29 +164,53 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     }
 }
 
+/// Ends the connection when a write fails, or is dropped before its end: a line may have been cut off.
+struct CutLine<'o>(Option<&'o CancelToken>);
+
+impl Drop for CutLine<'_> {
+    fn drop(&mut self) {
+        self.0.inspect(|failed| failed.cancel("the output cannot be written"));
+    }
+}
+
 enum InputLine {
     Read,
     TooLong,
 }
 
 impl<O: AsyncWrite + Unpin> LineOutput<O> {
-    async fn write_line(&self, mut line: Vec<u8>) -> io::Result<()> {
-        line.push(b'\n');
+    /// Writes a line, with all other lines that wait. Returns when the line is written.
+    async fn write_line(&self, line: &[u8]) -> io::Result<()> {
+        {
+            let mut waiting = self.waiting();
+            waiting.extend_from_slice(line);
+            waiting.push(b'\n');
+        }
         let mut stream = self.stream.lock().await;
         if self.failed.is_cancelled() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        let lines = std::mem::take(&mut *self.waiting());
+        if lines.is_empty() {
+            // Written with the line of another answer.
+            return Ok(());
+        }
+        let mut cut = CutLine(Some(&self.failed));
         let writing = async {
-            stream.write_all(&line).await?;
+            stream.write_all(&lines).await?;
             stream.flush().await
         };
         let written = tokio::time::timeout(self.limit, writing).await;
-        let written = written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        if let Err(error) = &written {
+        written.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())).inspect_err(|error| {
             tracing::warn!(%error, "the output cannot be written");
-            self.failed.cancel("the output cannot be written");
-        }
-        written
+        })?;
+        cut.0 = None;
+        Ok(())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<u8>> {
+        // Nothing that can panic runs while this lock is held.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -203,7 +230,7 @@ where
         let line = serde_json::to_vec::<ServerJsonRpcMessage>(&message);
         let open = self.open.clone();
         async move {
-            let written = output.write_line(line?).await;
+            let written = output.write_line(&line?).await;
             if is_answer {
                 open.send_modify(|open| *open = open.saturating_sub(1));
             }
@@ -250,7 +277,7 @@ where
                     open.send_modify(|open| *open += 1);
                     // The line is written in a separate task, because this future may be dropped in the middle of a line.
                     tokio::spawn(async move {
-                        let _ = output.write_line(answer.to_string().into_bytes()).await;
+                        let _ = output.write_line(answer.to_string().as_bytes()).await;
                         open.send_modify(|open| *open = open.saturating_sub(1));
                     });
                 }
@@ -318,6 +345,32 @@ mod tests {
         assert_eq!(of_id(&answers, &json!(2))["result"]["content"][0]["text"], "Waited.");
         // The arguments are passed on as text, so the duplicate key is found.
         assert_eq!(of_id(&answers, &json!(3))["result"]["isError"], true);
+    }
+
+    #[tokio::test]
+    async fn answers_that_are_written_together_are_whole_lines() {
+        let call = |id: u32| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"slow","arguments":{{}}}}}}"#
+            )
+        };
+        let lines: Vec<String> = (2..502).map(call).collect();
+        let answers = answers(&format!("{HELLO}{}", lines.join("\n"))).await;
+        assert_eq!(answers.len(), 501);
+        for id in 2..502 {
+            assert_eq!(of_id(&answers, &json!(id))["result"]["content"][0]["text"], "Waited.");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_write_that_is_dropped_ends_the_output() {
+        let (stream, _unread) = tokio::io::duplex(4);
+        let lines = LineTransport::new(tokio::io::empty(), stream, Duration::from_secs(60));
+        let first =
+            tokio::time::timeout(Duration::from_millis(5), lines.output.write_line(b"longer than four"));
+        assert!(first.await.is_err());
+        let after = lines.output.write_line(b"next").await;
+        assert_eq!(after.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[tokio::test]
