@@ -331,7 +331,7 @@ impl MemoryJournal {
         }
     }
 
-    /// Begins or continues the run of a call. Returns `None` if the run fails, which to the parent is a lost run.
+    /// Begins or continues the run of a call. Returns `None` if the run fails, which the parent treats like a run that the engine lost.
     fn play_child(&self, request: RunRequest) -> BoxFuture<'_, Result<Option<ChildReport>, StepError>> {
         let run = lock(&self.shared.children).entry(request.run.clone()).or_default().clone();
         Box::pin(async move {

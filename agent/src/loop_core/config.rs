@@ -57,8 +57,8 @@ impl LoopConfig {
         self.steering != SteeringPolicy::AfterBatch
     }
 
-    /// Adds the settings of tools: which run alone, may be repeated or have limits of their own, and by which schema a person approves their
-    /// calls. A tool that is not added has no settings of its own.
+    /// Adds the settings of tools: whether a tool runs alone or may be repeated, its own limits, and the fingerprint of its schema, by
+    /// which a stale approval is recognized. A tool that is not added has no settings of its own.
     ///
     /// ```
     /// use agent::{Registry, loop_core::LoopConfig, tool, tools};
@@ -77,7 +77,8 @@ impl LoopConfig {
         self
     }
 
-    /// Sets the number of the equal call that is [refused, and of the one that ends the run](crate::AssistantBuilder::loop_guard).
+    /// Sets which of several equal calls, counted from 1, is refused and which one ends the run. See
+    /// [`AssistantBuilder::loop_guard`](crate::AssistantBuilder::loop_guard).
     pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
         self.loop_guard = Some(LoopGuard { refuse_at, end_at });
         self

@@ -209,7 +209,7 @@ pub enum EventKind {
         /// The question.
         question: Box<Question>,
     },
-    /// A question has its input.
+    /// A question is resolved.
     #[non_exhaustive]
     QuestionResolved {
         /// The id of the question.
@@ -304,7 +304,7 @@ pub enum EventKind {
         tokens_after: u64,
         /// The usage of the requests for the summary. It is part of the usage of the run.
         usage: Usage,
-        /// The model that was asked.
+        /// The model that was asked for the summary.
         model: String,
         /// The reason why there is no summary.
         error: Option<String>,

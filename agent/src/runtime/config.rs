@@ -36,7 +36,7 @@ use crate::tool::value::Tool;
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) model: Arc<dyn Model>,
-    /// The parts that all requests have in common.
+    /// The settings that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
     /// The types of state that travels with runs.

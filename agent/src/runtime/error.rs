@@ -54,11 +54,11 @@ pub enum RunError {
     /// The model failed to answer.
     #[error("the model failed: {0}")]
     Model(#[source] ModelError),
-    /// A hook failed, so the request could not be made.
+    /// A hook failed, or the request cannot be made, for example because the chosen model does not exist.
     #[error("the request could not be made: {message}")]
     #[non_exhaustive]
     Request {
-        /// The message of the hook's error.
+        /// The message of the error.
         message: String,
     },
     /// A limit was reached.
@@ -420,7 +420,7 @@ pub enum ResumeError {
     /// The run has ended, so it cannot be resumed.
     #[error("the run is over")]
     Over,
-    /// The assistant has messages that the suspended run does not have.
+    /// The conversation of the assistant is neither empty nor that of the suspended run.
     #[error(
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]

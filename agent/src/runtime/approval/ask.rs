@@ -116,7 +116,7 @@ impl InProcessSteps {
             self.emit().await;
         }
         if !children.is_empty() {
-            // Before the children leave the run, so that the budget counts what they have used.
+            // Creates the budget of the tree before the children leave the run, so that it counts what they have used.
             self.as_parent();
         }
         for (ord, resumption) in children {

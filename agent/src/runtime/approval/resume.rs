@@ -136,7 +136,7 @@ struct TreeInput {
 }
 
 impl TreeInput {
-    /// Returns the part for the run at this path, and for its children.
+    /// Returns the decisions and results for the run at this path and for its children.
     fn of_run(&self, run: &AgentLoop, path: &RunPath) -> Result<Resumption, ResumeError> {
         let mut resumption = Resumption::default();
         let requests: Vec<_> = self.requests.iter().filter(|request| request.path == *path).collect();
@@ -233,7 +233,7 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
 /// Verifies the signatures of a stored run: those of the calls that run now or after a decision, and that of the state, which determines
 /// these calls and the progress of the run.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
-    // Runs of these versions were signed in another way.
+    // Runs of the versions 3 and 4 were signed in another way, so their signatures do not match.
     verify_signatures(core, signer).map_err(|error| match (error, core.stored_version()) {
         (ResumeError::NotSigned, _) => ResumeError::NotSigned,
         (_, version @ 3..=4) => ResumeError::OldVersion { version },
@@ -273,7 +273,7 @@ fn verify_calls(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeE
     Ok(())
 }
 
-/// Returns the name of the first part in which the decided request differs from the waiting one.
+/// Returns the name of the first property in which the decided request differs from the waiting request.
 fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'static str> {
     let same = [
         (seen.path == waits.path, "path"),
