@@ -49,7 +49,8 @@
 //! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
 //! memory is complete, and the next prompt stores what is missing: messages, and the ends of calls. If two assistants write to one session,
 //! their messages do not mix. The assistant that writes later gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must
-//! open the session again. Recorded times are for people; only [retention](Store::delete_finished_before) depends on them.
+//! open the session again. Recorded times are for people: queries by time, lists and [retention](Store::delete_finished_before) depend on
+//! them, but nothing that a run does.
 //!
 //! # When the store hangs
 //!

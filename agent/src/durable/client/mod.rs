@@ -144,7 +144,7 @@ impl DurableClient {
         self.request(run, "cancel", json!({"reason": reason})).await
     }
 
-    /// Returns the decisions and results that the run waits for, and the runs of its [sub-agents](crate::Assistant::as_tool) at any depth.
+    /// Returns the decisions and results that the run and the runs of its [sub-agents](crate::Assistant::as_tool), at any depth, wait for.
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
