@@ -142,7 +142,7 @@ impl Rehearsal {
     }
 
     /// Queues a message for the next turn of the run, unless the run is over. A message that is queued before the run begins is delivered
-    /// after its first step. An inbox takes 1,000 messages; further ones are dropped.
+    /// after its first step. An inbox takes 1,000 messages; further messages are dropped.
     pub fn steer(&self, message: impl Into<UserMessage>) {
         self.push(Queue::Steering, Message::User(message.into()));
     }

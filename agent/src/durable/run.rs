@@ -189,7 +189,7 @@ impl RunRequest {
     /// Returns the request of the run with this name.
     ///
     /// # Errors
-    /// Returns why there can be no such run.
+    /// Returns the reason why this request cannot start a run with this name.
     pub(super) fn named(mut self, run: &str) -> Result<Self, String> {
         let path = self.path();
         let (is_child, own) = (!path.is_root(), path.calls().last().map(|call| &*call.run_id));

@@ -299,8 +299,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Checks calls that waited for decisions again. The run waits once more if a call would run with other arguments than were decided on,
-    /// or now needs a decision.
+    /// Checks again the calls that waited for decisions. The run waits once more if a call would run with other arguments than were decided
+    /// on, or now needs a decision.
     async fn check_again(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],

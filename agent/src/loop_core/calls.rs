@@ -80,8 +80,9 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records how the call at this position ended, or its result from outside. Completes [`Step::CallTools`](super::Step::CallTools)
-    /// and [`Step::Await`](super::Step::Await): record each call once, in any order. Later ends of the same call are ignored.
+    /// Records how the call at this position ended, its result from outside, or the questions for which it waits. Completes
+    /// [`Step::CallTools`](super::Step::CallTools) and [`Step::Await`](super::Step::Await): record each call once, in any order. Later ends
+    /// of the same call are ignored.
     ///
     /// # Errors
     /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited.

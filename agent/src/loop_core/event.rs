@@ -285,7 +285,7 @@ pub enum EventKind {
         /// The number of the change in the conversation, counted from 1.
         generation: u32,
     },
-    /// A model is asked for a summary, which the model of the run is then sent instead of the earlier messages.
+    /// A model is asked for a summary. The model of the run will be sent the summary instead of the earlier messages.
     #[non_exhaustive]
     CompactionStart {
         /// The reason: `size`, or `too_long` after the provider refused the request.

@@ -91,7 +91,7 @@ impl AgentLoop {
         if core.end().is_some() {
             return None;
         }
-        // The replayed messages may be spelled differently, so the stored messages are used.
+        // The replay does not rebuild every text of the messages, so the stored messages are used.
         let added = core.conversation.shared().get(before.len() + stored.len()..)?;
         let messages = before.iter().cloned().chain(stored.iter().map(|stored| stored.message.clone()));
         core.conversation = messages.chain(added.iter().cloned()).collect::<Conversation>();

@@ -54,7 +54,7 @@ pub enum RunError {
     /// The model failed to answer.
     #[error("the model failed: {0}")]
     Model(#[source] ModelError),
-    /// A hook failed, or the request cannot be made, for example because the chosen model does not exist.
+    /// A hook failed, or the run cannot continue for another reason, for example because the chosen model does not exist.
     #[error("the request could not be made: {message}")]
     #[non_exhaustive]
     Request {

@@ -205,7 +205,7 @@ impl ChildCall {
 }
 
 impl InProcessSteps {
-    /// Returns the call of an assistant's tool, as its body needs it.
+    /// Adds a call of an assistant's tool to the running children, and returns its state for the body.
     pub(super) fn child_call(&mut self, key: &StepKey, call: &ToolCall) -> Arc<ChildCall> {
         let parent = self.as_parent();
         let run_id: Arc<str> = key.to_string().into();

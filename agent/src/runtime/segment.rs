@@ -68,7 +68,7 @@ impl InProcessSteps {
         let mut waiting: VecDeque<_> = calls.into();
         let max_concurrency = self.performer.config.max_concurrency;
         let mut running: Vec<SegmentCall> = Vec::with_capacity(waiting.len().min(max_concurrency));
-        // A new message cancels this token without cancelling the run.
+        // Under `CancelRunning`, a new message cancels this token without cancelling the run.
         let policy = self.performer.config.rules.steering;
         let token = if policy == SteeringPolicy::CancelRunning {
             self.stop.cancel.child()

@@ -64,7 +64,7 @@ pub enum StoreErrorKind {
     Conflict,
     /// The stored data cannot be read, or this version does not know its form.
     Corrupt,
-    /// The store did not answer in time. It is unknown whether the request took effect.
+    /// The store did not respond in time. It is unknown whether the request took effect.
     Timeout,
     /// The store does not have this operation.
     Unsupported,

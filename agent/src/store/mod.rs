@@ -54,10 +54,10 @@
 //!
 //! # When the store hangs
 //!
-//! The store has 10 s to answer each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails with
-//! a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has 1 s. So
-//! a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked once whether
-//! they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
+//! The store has 10 s to respond to each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails
+//! with a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has 1
+//! s. So a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked once
+//! whether they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
 //! [`RunError::Store`](crate::RunError::Store), whose output says that the run was aborted.
 //!
 //! A call whose begin was not recorded in time does not run, and its result says so. A call that had begun keeps its end, or is

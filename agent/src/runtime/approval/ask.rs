@@ -28,7 +28,8 @@ use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
 
 impl InProcessSteps {
-    /// Asks the application's function whether calls may run. Returns no decisions if a steering message ended the calls meanwhile.
+    /// Asks the application's function whether calls may run. All decisions are `Later` if there is no function, or if one of its decisions
+    /// is `Later`. Returns no decisions if a steering message ended the calls meanwhile.
     pub(in crate::runtime) async fn decide(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
@@ -153,7 +154,7 @@ impl InProcessSteps {
         let Step::CallTools { calls } = next else { return Ok(()) };
         for (key, call) in calls {
             let tool = self.performer.config.registry.get(&call.name);
-            // The snapshot contains the run of such a call, if the call had begun.
+            // A sub-agent's call that had begun is not lost, because the snapshot contains its run.
             if tool.is_some_and(Tool::is_of_assistant) {
                 continue;
             }
@@ -189,7 +190,7 @@ impl Performer {
         Box::pin(join_all(asked.collect::<Vec<_>>()))
     }
 
-    /// Returns the plan of the tool that the source of the run sees, if it is a plan of its own.
+    /// Returns the plan of the tool for the source of the run, if the tool has other parameters for this source.
     fn own_plan(&self, tool: &str) -> Option<Plan> {
         let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
         let own = catch(|| tool.definition_for(source)).ok()?;

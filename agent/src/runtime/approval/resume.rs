@@ -22,7 +22,8 @@ pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
 
-/// Checks that the run and its children wait for these decisions and results. Nothing is changed.
+/// Checks that the run and its children wait for these decisions, inputs and results, and verifies the signatures of a stored run. Nothing
+/// is changed.
 pub(in crate::runtime) fn check(
     core: &AgentLoop,
     decisions: Decisions,
@@ -230,8 +231,8 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
         || (conversation.len() == of_run.len() && conversation.shared().iter().zip(of_run.shared()).all(same))
 }
 
-/// Verifies the signatures of a stored run: those of the calls that run now or after a decision, and that of the state, which determines
-/// these calls and the progress of the run.
+/// Verifies the signatures of a stored run: those of the calls that may still run, and that of the state, which determines these calls and
+/// the progress of the run.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
     // Runs of the versions 3 and 4 were signed in another way, so their signatures do not match.
     verify_signatures(core, signer).map_err(|error| match (error, core.stored_version()) {
