@@ -257,7 +257,7 @@ impl AgentLoop {
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
                     self.count_child(spent);
                 }
-                // The outcome stays, but a repeated call is counted.
+                // The call keeps this end even if the loop guard would refuse it, but it counts as a repetition.
                 self.check_repetition(at, end.signature);
                 return self.end_call(at, end);
             }

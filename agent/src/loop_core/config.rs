@@ -37,8 +37,8 @@ pub struct LoopConfig {
     /// The effect of a steering message on the calls of the turn it arrives in.
     pub steering: SteeringPolicy,
     /// The maximum number of retries of a tool in a run after its arguments were refused, or after it asked for another call, unless the
-    /// tool sets its own number; 2 by default. A try with fewer of the same issues, or with only new ones, does not count, until there are
-    /// three times as many tries.
+    /// tool sets its own number; 2 by default. A try with fewer of the same issues, or with only new ones, does not count, as long as the
+    /// tries are at most three times this number.
     pub max_retries: u32,
     /// The number of successive continuations of an answer that its token limit cut; 0 by default. See
     /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).

@@ -174,7 +174,7 @@ impl AgentLoop {
         matches!(self.origin, Origin::Stored)
     }
 
-    /// Returns whether the run waits for something from outside and was [suspended](Self::suspend).
+    /// Returns whether the run was [suspended](Self::suspend), and was not [resumed](Self::resume) since.
     pub fn is_suspended(&self) -> bool {
         self.is_suspended
     }

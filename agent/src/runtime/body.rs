@@ -126,7 +126,7 @@ impl CallBody {
     }
 }
 
-/// Whether a retry may succeed.
+/// Whether the body panicked or timed out, so that a retry may succeed.
 fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
     matches!(outcome, ToolOutcome::Failed { code, .. } if *code == OutcomeCode::PANIC || *code == OutcomeCode::TIMEOUT)
 }

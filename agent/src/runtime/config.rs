@@ -46,7 +46,7 @@ pub(super) struct Config {
     pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
-    /// Answers the questions of tools.
+    /// The function that gives inputs to the questions of tools.
     pub(super) answerer: Option<Answerer>,
     pub(super) signer: Option<Arc<Signer>>,
     /// The listeners of the builder. A new assistant starts with these.

@@ -96,7 +96,7 @@ impl<T: Argument> AnswerReader<T> {
         ExpectedOutput { plan, schema, check, tool }
     }
 
-    /// Returns the answer of a run that ended: the arguments of the tool's call, or the text of the last reply.
+    /// Parses the answer of a run that ended: the arguments of the tool's call, or the text of the last reply.
     pub(super) fn answer(&self, answer: &str) -> Result<T, RunError> {
         let parsed = catch(|| self.parse(without_fence(answer)));
         let parsed =

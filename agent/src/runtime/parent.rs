@@ -267,7 +267,7 @@ impl InProcessSteps {
 /// and once after the child, to make the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
-    /// The child has not begun. The body puts the message here with which the child begins.
+    /// The child has not begun. The body puts the child's first message here.
     Begins(Mutex<Option<UserMessage>>),
     /// The child ended with this outcome.
     Ended(ToolOutcome),

@@ -346,7 +346,7 @@ impl Performer {
         prepared.unwrap_or_else(|| (Prepared::Ended(Box::new(self.stopped())), None))
     }
 
-    /// Checks calls again that waited for decisions: the rules of the application may have changed meanwhile.
+    /// Checks again the calls that waited for decisions, because the rules of the application may have changed meanwhile.
     pub(crate) async fn check_all_again(
         &self,
         calls: Vec<(ReadyCall, Arc<ToolCall>)>,

@@ -143,7 +143,7 @@ impl StoreError {
         self.kind
     }
 
-    /// Returns the details beyond the kind.
+    /// Returns the details of the error, without the kind.
     pub fn message(&self) -> &str {
         &self.message
     }

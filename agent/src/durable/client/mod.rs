@@ -202,8 +202,8 @@ impl DurableClient {
     /// Waits for the end of the run, without a time limit.
     ///
     /// # Errors
-    /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes. The run itself
-    /// continues.
+    /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes, in which case the
+    /// run itself continues.
     pub async fn outcome(&self, run: &str) -> Result<Outcome, DurableClientError> {
         let path = ["restate", "workflow", AGENT, run, "attach"];
         let mut pause = Duration::from_millis(200);

@@ -286,7 +286,7 @@ impl<'c> RunInvocation<'c> {
     }
 }
 
-/// The first event of a wait.
+/// An event that reaches a run while it waits for calls, answers or children.
 enum FirstReady<T> {
     /// The call or request at this position has a result, or the engine lost it.
     Done(usize, Option<T>),

@@ -171,7 +171,7 @@ impl InProcessSteps {
 }
 
 impl Performer {
-    /// Asks the application's function about all requests at once. If the function panics, the call is denied.
+    /// Asks the application's function about all requests at once. A request at which the function panics is denied.
     pub(in crate::runtime) fn ask_approver<'r>(
         &self,
         approver: &Approver,

@@ -94,7 +94,7 @@ fn check_inputs(questions: &[Question], inputs: &[RecordedInput]) -> Result<(), 
     Ok(())
 }
 
-/// Finds the call of each result. Returns the results by the run that waits and the id of its call.
+/// Finds the call of each result. Returns each result with the path of the run that waits for it, and the id of the call.
 fn addressed(
     pending: &[PendingCall],
     arrived: Vec<DeliveredOutcome>,
