@@ -43,7 +43,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the decision on each call that waits for one, in the order of the requests. This answers
+    /// Records the decision on each call that waits for one, in the order of the requests. Completes
     /// [`Step::Approve`](super::Step::Approve). If one of the decisions is [`Later`](CallDecision::Later), none is recorded and all calls
     /// keep waiting.
     ///

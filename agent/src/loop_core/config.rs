@@ -143,7 +143,7 @@ pub struct UsageLimits {
     pub output_tokens: Option<u64>,
     /// The input and output tokens together.
     pub total_tokens: Option<u64>,
-    /// The wall-clock time, measured by the driver. It ends a run at any point.
+    /// The wall-clock time, measured by the driver. This limit ends a run at any point.
     pub wall_time: Option<Duration>,
     /// The cost, in the currency of the price list. Only replies with known prices count.
     pub cost: Option<f64>,

@@ -12,8 +12,8 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::secrets::SecretArguments;
 
 impl AgentLoop {
-    /// Adds a value to the state of the run, under a name. It is stored with the run as JSON. [Drivers](crate::steps::drive) read it with
-    /// [`serialized_state`](Self::serialized_state); an [`Assistant`](crate::AssistantBuilder::serialized_state) reads it itself.
+    /// Adds a value to the state of the run, under a name. The value is stored with the run as JSON. [Drivers](crate::steps::drive) read it
+    /// with [`serialized_state`](Self::serialized_state); an [`Assistant`](crate::AssistantBuilder::serialized_state) reads it itself.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};

@@ -206,8 +206,8 @@ impl<T> Prompt<T> {
     /// assistant.
     ///
     /// The value is written as JSON at once, and tools receive the value that is read from this JSON, also in this process, so that they
-    /// receive the same value wherever the run continues. All values of a run together have at most 64 KiB. They are in no event, trace or
-    /// record; but a stored run contains them. A stored run with state is resumed only if it is signed, see
+    /// receive the same value wherever the run continues. All values of a run together have at most 64 KiB. No event, trace or record
+    /// contains these values, but a stored run does. A stored run with state is resumed only if it is signed, see
     /// [`approval_key`](super::AssistantBuilder::approval_key).
     ///
     /// When a suspended run is resumed, state of the prompt replaces the stored state of the same type. A run that is continued from a

@@ -24,7 +24,7 @@ use crate::tool::{
 };
 use serde_json::Value;
 
-/// An assistant whose runs an engine drives. It remembers nothing from step to step.
+/// An assistant whose runs an engine drives. This value remembers nothing from step to step, because any process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
     /// The configuration as it was built, for an assistant that is its own tool.
