@@ -157,8 +157,8 @@ impl Config {
     /// it are not kept.
     pub(super) fn can_cache(&self, tool: &Tool, context: &ToolContext) -> bool {
         let policy = tool.policy();
-        // Results of a `once` tool are kept only if the tool itself asks for it.
-        // Another prompt may have another tool of the same name and schema.
+        // Results of a tool of the prompt are not kept, because another prompt may have another tool of the same name and schema. Results
+        // of a `once` tool are kept only if the tool itself asks for it.
         let is_of_prompt =
             self.rules.tools.get(tool.definition().name()).is_some_and(|entry| entry.of_prompt);
         !is_of_prompt
