@@ -114,8 +114,8 @@ impl fmt::Debug for SharedLoop {
 /// that the run has to end: see [`StepError`].
 ///
 /// If a step fails and the run does not end, the run keeps what the step recorded before: prepared and ended calls, and the start of a
-/// reply. Driven again, the run repeats the step without these calls. A reply is requested anew; its start is not announced twice, and its
-/// end has the whole message.
+/// reply. When the run is driven again, it repeats the step without these calls. A reply is requested anew; its start is not announced
+/// twice, and its end has the whole message.
 ///
 /// ```
 /// use agent::steps::StepKey;
@@ -317,7 +317,7 @@ impl StepError {
         Self::Engine { message: message.into() }
     }
 
-    /// Whether the error ends the run, rather than its driver.
+    /// Whether the error ends the run. Other errors end only [`drive`].
     fn is_stop(&self) -> bool {
         matches!(self, Self::Cancelled { .. } | Self::Limit(_) | Self::Failed { .. })
     }
@@ -443,7 +443,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
             }
             let mut run = run.lock();
             for (ord, end) in ords.into_iter().zip(ends) {
-                // The run would wait for this call again, and never end.
+                // With a deferred outcome, the run would wait for this call again, and never end.
                 if matches!(end.outcome, ToolOutcome::Deferred { .. }) {
                     return Err(RecordError::DeferredAgain { ord }.into());
                 }

@@ -46,7 +46,7 @@ pub(super) trait RunJournal: Journal {
     /// Closes the run to notices and returns true. If a notice was sent first, the run stays open to receive it, and this returns false.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Reserves a part of the limits that the runs of a tree share. The inbox of the root counts them.
+    /// Reserves a part of the limits that the runs of a tree share. The inbox of the root keeps the counts.
     fn reserve(
         &self,
         root: Arc<str>,
@@ -102,7 +102,7 @@ pub(super) struct StepResult<T> {
     /// The time at the end of the step in milliseconds since 1970, for runs with a time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) at: Option<u64>,
-    /// The duration of the step in milliseconds, for a run that is the call of a tool with a time limit.
+    /// The duration of the step in milliseconds, if the run belongs to a call whose tool has a time limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) took: u64,
 }
@@ -233,13 +233,14 @@ pub(super) struct ChildSteering {
     pub(super) is_steered: bool,
 }
 
-/// Answers from outside, in the order of the requests, with `None` for each that timed out.
+/// The result of a wait for answers from outside and for started runs.
 #[derive(Debug)]
 pub(super) struct Answers {
+    /// The answers from outside, in the order of the requests, with `None` for each request that timed out.
     pub(super) from_outside: Vec<Option<Value>>,
     /// The reports of the started runs in call order, with `None` for each that the engine lost.
     pub(super) children: Vec<Option<ChildReport>>,
-    /// The number of runs that had begun when a steering message took precedence over the rest, if one did.
+    /// The number of runs that had begun when a steering message took precedence over the remaining runs, if such a message arrived.
     pub(super) steered: Option<usize>,
     /// The reason, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,

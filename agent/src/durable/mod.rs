@@ -2,9 +2,9 @@
 //! the secret arguments of calls, because the run continues from it. Protect the engine like a store of passwords.
 //!
 //! With the feature `durable-restate`, the engine is [Restate](https://restate.dev); its SDK needs Rust 1.90. Each model reply and each
-//! tool call is a step that the engine records. If a process dies, another one continues after the last recorded step. The SDK has the MIT
-//! license. The server is installed separately and has the Business Source License 1.1: it is free to run for your own agents, and becomes
-//! Apache-2.0 four years after each release. Without an engine, a [store](crate::store) restores a conversation after a crash.
+//! tool call is a step that the engine records. If a process dies, another process continues after the last recorded step. The SDK has the
+//! MIT license. The server is installed separately and has the Business Source License 1.1: it is free to run for your own agents, and
+//! becomes Apache-2.0 four years after each release. Without an engine, a [store](crate::store) restores a conversation after a crash.
 //!
 //! Serve an [`Assistant`](crate::Assistant) as a service:
 //!
@@ -57,7 +57,8 @@
 //!   also pending in the runs above it, and can be answered there. See [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
 //!   approval key is not used, because the engine controls who may decide.
-//! * A steering message does not end a wait for a decision. The calls are skipped after the decision. In one process the wait ends.
+//! * A steering message does not end a wait for a decision. The calls are skipped after the decision. Without an engine, the message ends
+//!   the wait.
 //! * The runs of a tree count their requests in one place of the engine, when a request is made. A turn that a limit of the tree forbids has
 //!   therefore begun, and has taken its messages, when the run ends.
 //! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from its first step. It ends waits, and stops steps in

@@ -80,7 +80,7 @@ pub(super) async fn play<J: RunJournal>(
     let performer = served.assistant.performer(&run, &cancel, &request.state)?;
     let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
     if let Some(turn) = request.recorded {
-        // Remembered, because the tool may give another answer on a replay.
+        // The decision is remembered, because the function of a tool may decide otherwise on a replay.
         let asks = served.assistant.needs_follow_up(&turn);
         let work = Box::pin(std::future::ready(Ok(asks)));
         let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
@@ -118,8 +118,8 @@ pub(super) async fn play<J: RunJournal>(
 }
 
 /// Runs one call. If the tool is `once`, the call begins at most once: each attempt first remembers a unique name. An attempt that finds
-/// another name in the journal knows that the body may have begun before. The reply that contains the call and the checked arguments are passed
-/// if this process has them.
+/// another name in the journal knows that the body may have begun before. The reply that contains the call, and the checked arguments, are
+/// passed if this process has them.
 pub(super) async fn call_tool<J: Journal>(
     served: &Arc<SharedService>,
     journal: &J,

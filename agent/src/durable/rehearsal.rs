@@ -142,7 +142,7 @@ impl Rehearsal {
     }
 
     /// Queues a message for the next turn of the run, unless the run is over. A message that is queued before the run begins is delivered
-    /// after its first step. An inbox takes 1,000 messages; further ones are dropped.
+    /// after its first step. An inbox takes 1,000 messages; further messages are dropped.
     pub fn steer(&self, message: impl Into<UserMessage>) {
         self.push(Queue::Steering, Message::User(message.into()));
     }
@@ -331,7 +331,7 @@ impl MemoryJournal {
         }
     }
 
-    /// Begins or continues the run of a call. Returns `None` if the run fails, which to the parent is a lost run.
+    /// Begins or continues the run of a call. Returns `None` if the run fails, which the parent treats like a run that the engine lost.
     fn play_child(&self, request: RunRequest) -> BoxFuture<'_, Result<Option<ChildReport>, StepError>> {
         let run = lock(&self.shared.children).entry(request.run.clone()).or_default().clone();
         Box::pin(async move {

@@ -38,7 +38,7 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 #[non_exhaustive]
 pub struct RunRequest {
     /// The name of the run, 1 to 200 bytes, which must not end in `/TURN/tool/POSITION`, the form of sub-agents' names. Starting a run with
-    /// the same name again finds the existing one.
+    /// the same name again finds the existing run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The text of the user.
@@ -65,7 +65,7 @@ pub struct RunRequest {
 /// The data that the run of a call takes over from the run that makes the call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLink {
-    /// The place of the run in its tree. The tools in it name the assistant.
+    /// The place of the run in its tree. The tools in the path determine the assistant.
     pub(super) path: RunPath,
     /// The nearest time limit of the runs above this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,11 +186,10 @@ impl RunRequest {
         Self { run: run.into(), recorded: Some(turn), ..Self::default() }
     }
 
-    /// Returns the place of the run in its tree.
     /// Returns the request of the run with this name.
     ///
     /// # Errors
-    /// Returns why there can be no such run.
+    /// Returns the reason why this request cannot start a run with this name.
     pub(super) fn named(mut self, run: &str) -> Result<Self, String> {
         let path = self.path();
         let (is_child, own) = (!path.is_root(), path.calls().last().map(|call| &*call.run_id));
@@ -225,6 +224,7 @@ impl RunRequest {
         Ok(self)
     }
 
+    /// Returns the place of the run in its tree.
     pub(super) fn path(&self) -> RunPath {
         self.child.as_ref().map(|child| child.path.clone()).unwrap_or_default()
     }
@@ -265,7 +265,7 @@ pub struct Outcome {
     /// The limit that was reached, the reason of the cancellation, or the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// All messages that the run added, starting with the prompt. The run of a call has only the last one.
+    /// All messages that the run added, starting with the prompt. The outcome of a sub-agent's run has only the last message.
     pub messages: Vec<Arc<Message>>,
     /// The tokens and cost of the run.
     pub usage: Usage,
@@ -275,7 +275,7 @@ pub struct Outcome {
     /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
-    /// The end of the call, if the run is that of a call.
+    /// The report to the parent, if the run is that of a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<Box<ChildReport>>,
 }
@@ -301,7 +301,7 @@ impl Outcome {
         outcome
     }
 
-    /// Makes this the outcome of the run of a call. It keeps only the last message, because the parent's journal stores it, too.
+    /// Makes this the outcome of the run of a call. Only the last message is kept, because the parent's journal stores the outcome, too.
     pub(super) fn of_call(mut self, report: ChildReport) -> Self {
         self.messages = self.messages.split_off(self.messages.len().saturating_sub(1));
         self.report = Some(Box::new(report));

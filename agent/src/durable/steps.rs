@@ -52,14 +52,14 @@ pub(super) struct JournalSteps<'r, J> {
     /// The reason, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
-    /// The time that this run has worked, and its limit if the run is the call of a tool with a time limit.
+    /// The time that this run has worked, and its limit if the run belongs to a call whose tool has a time limit.
     pub(super) work: WorkTime,
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
-    /// Read by the bodies of the calls. A replay that finds its calls prepared has none, and the bodies check their arguments.
+    /// The bodies of the calls read these. A replay that finds its calls prepared has no checked arguments, so the bodies check them again.
     checked: CheckedCalls,
     choices: TurnChoices,
     /// The view of the conversation, if the context is managed.
@@ -135,7 +135,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         let StepResult { value, stop, at, took } = self.journal.run(name.to_string(), retry, work).await?;
         self.work.add(took);
         self.end_step(stop, at);
-        // A cancelled run takes no further step.
+        // Receives a cancellation now, so that the run takes no further step.
         self.receive().await?;
         Ok(value)
     }
@@ -299,8 +299,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Checks calls that waited for decisions again. The run waits once more if a call would run with other arguments than were decided on,
-    /// or now needs a decision.
+    /// Checks again the calls that waited for decisions. The run waits once more if a call would run with other arguments than were decided
+    /// on, or now needs a decision.
     async fn check_again(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],
@@ -334,8 +334,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Ends calls that read results of the conversation, and returns the other calls. They are answered here, because only this process has
-    /// the conversation. They are not remembered, because a replay has the same conversation.
+    /// Ends calls that read results of the conversation, and returns the other calls. Calls that read results end here, because only this
+    /// process has the conversation. They are not remembered, because a replay has the same conversation.
     fn read_results(
         &self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -427,7 +427,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         let prepared = if self.served.assistant.has_hooks() {
             self.step(key, RetryPolicy::ONE_ATTEMPT, work).await?
         } else {
-            // Only validation, which is the same on every replay.
+            // The calls are only validated, with the same result on every replay, so this is not a step.
             work.await.map_err(|Transient(text)| StepError::terminal(text))?
         };
         self.reserve_calls(&prepared).await?;
@@ -503,7 +503,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
     }
 }
 
-/// Reads a decision. An unreadable decision is a denial.
+/// Reads a decision. A missing, postponed or unreadable decision denies the call.
 fn decision(answer: Option<Value>) -> Decision {
     match answer.map(serde_json::from_value) {
         Some(Ok(Decision::Later)) | None => missing_decision(),
@@ -516,7 +516,7 @@ fn missing_decision() -> Decision {
     Decision::Deny("No decision on this call arrived in time.".to_owned())
 }
 
-/// Reads a result from outside.
+/// Reads a result from outside. A missing, deferred or unreadable result is a failure of the call.
 fn delivered(answer: Option<Value>) -> CallEnd {
     let outcome = match answer.map(serde_json::from_value) {
         Some(Ok(ToolOutcome::Deferred { .. })) | None => {

@@ -26,7 +26,8 @@ impl ReadyCall {
 }
 
 impl AgentLoop {
-    /// Replaces the configuration with that of the driver that resumes the run. A call whose tool has changed since loses its approval.
+    /// Replaces the configuration with that of the driver that resumes the run. A call loses its approval if its tool differs between the
+    /// two configurations.
     pub(crate) fn set_config(&mut self, config: &Arc<LoopConfig>) {
         let before = std::mem::replace(&mut self.config, config.clone());
         let fingerprint = |config: &LoopConfig, slot: &Slot| {

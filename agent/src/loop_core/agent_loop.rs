@@ -20,11 +20,11 @@ use crate::message::{Conversation, Message, StopReason, Usage};
 use crate::message::{OutcomeKind, ToolArguments, ToolResultMessage};
 use crate::run_path::RunPath;
 
-/// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation, with the secret
-/// arguments of calls, because they are needed to continue: keep it where you keep passwords.
+/// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation with the secret arguments
+/// of calls, which the run needs to continue: keep the stored form where you keep passwords.
 ///
-/// Its conversation is always sound, except for the calls that are being worked on; [`abort`](Self::abort) ends those. Take the
-/// [events](Self::take_event) before you store the loop, because they are not part of the stored form.
+/// Its conversation is always sound, except that calls of the current turn may lack their results; [`abort`](Self::abort) adds these. Take
+/// the [events](Self::take_event) before you store the loop, because they are not part of the stored form.
 #[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -78,7 +78,7 @@ pub struct AgentLoop {
     pub(super) secrets: RunSecrets,
     #[serde(skip)]
     pub(super) streamed_calls: StreamedCalls,
-    /// The place of the run in its tree. Not stored, because it follows from the slot that holds the run.
+    /// The place of the run in its tree. Not stored, because it follows from the parent's slot that holds the run.
     #[serde(skip)]
     pub(super) path: RunPath,
     #[serde(skip)]
@@ -110,7 +110,7 @@ impl PartialEq for Origin {
     }
 }
 
-/// The result that the loop waits for.
+/// The state of a loop. Most phases are named after the result that the loop waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
@@ -125,7 +125,7 @@ pub(super) enum Phase {
     CallTools,
     Await,
     TurnEnd,
-    /// Waits for steering messages after a turn. True if the hook continues the run.
+    /// Waits for steering messages after a turn. True if the driver recorded at the end of the turn that the run continues.
     PollSteering(bool),
     PollFollowUps(bool),
     /// The run will end in this way. A [step](AgentLoop::step) emits `agent_end`.
@@ -222,7 +222,7 @@ impl AgentLoop {
         self
     }
 
-    /// Ends the run. Each call without a result gets one that gives the reason, and no further request is made.
+    /// Ends the run. Each call without a result gets a result with the reason, and no further request is made.
     ///
     /// This can be called at any time. Only the first end of a run counts.
     pub fn abort(&mut self, reason: &str) {

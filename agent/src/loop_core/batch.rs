@@ -1,4 +1,4 @@
-//! The calls of one reply, with a slot for the end of each.
+//! The calls of one reply, each with a slot for its state and its result.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ pub(super) struct Slot {
     /// The inputs to the questions of its tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of repeated requests for a decision. A request is repeated if the call would run otherwise than was decided.
+    /// The number of repeated requests for a decision. A request is repeated if the arguments of the call differ from the approved ones, or
+    /// if the call needs a decision only now.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
     /// The driver's signature. It covers the state of the call, so a change of the state removes it.

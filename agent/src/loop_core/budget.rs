@@ -64,7 +64,7 @@ impl TreeBudget {
         exceeded(&self.limits, spent.requests, &spent.usage)
     }
 
-    /// Returns the limit that the tokens so far have reached.
+    /// Returns the limit that the tokens or the cost so far have reached.
     #[cfg(feature = "runtime")]
     pub(super) fn limit_of_tokens(&self) -> Option<LimitReached> {
         exceeded(&self.limits, 0, &self.spent().usage)
@@ -90,7 +90,7 @@ impl TreeBudget {
         Ok(())
     }
 
-    /// Gives back the place of a call that was counted and did not run.
+    /// Subtracts a call that was counted and did not run.
     pub(super) fn return_call(&self) {
         let mut spent = self.spent();
         spent.tool_calls = spent.tool_calls.saturating_sub(1);
@@ -100,7 +100,7 @@ impl TreeBudget {
         self.spent().usage += usage;
     }
 
-    /// Adds the use of a run that began in an earlier process, or of a request that was not for a reply.
+    /// Adds the use of a run that began in an earlier process, or of a request for a summary.
     #[cfg(feature = "runtime")]
     pub(crate) fn add(&self, spent: &Spent) {
         self.spent().add(spent);
@@ -116,8 +116,8 @@ impl TreeBudget {
     }
 }
 
-/// A request of a durable run for a part of the limits that the runs of its tree share. The inbox of the root run counts them, because a
-/// loop cannot read the counts of another process.
+/// A request of a durable run for a part of the limits that the runs of its tree share. The inbox of the root run keeps the counts, because
+/// a loop cannot read those of another process.
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -165,7 +165,7 @@ impl Spent {
 
 #[cfg(feature = "durable-restate")]
 impl TreeBudget {
-    /// Creates the budget of one run that reserves its calls. It allows no call before [`set_calls`](Self::set_calls).
+    /// Creates the budget of one run that reserves its calls. If calls are limited, none is allowed before [`set_calls`](Self::set_calls).
     pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
         let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)

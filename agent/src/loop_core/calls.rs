@@ -20,7 +20,8 @@ const TRUNCATED: &str =
 const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
 impl AgentLoop {
-    /// Records that the call at this position is being prepared. Optional: otherwise the event is emitted when the result is recorded.
+    /// Records that the call at this position is being prepared. Optional: without it, the start event is emitted when the result of
+    /// preparing the call is recorded.
     ///
     /// # Errors
     /// Returns an error if the call is not the next one of a segment that is being prepared.
@@ -30,8 +31,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the result of preparing the call at this position. For [`Step::Prepare`](super::Step::Prepare), once for each call, in
-    /// call order.
+    /// Records the result of preparing the call at this position. Completes [`Step::Prepare`](super::Step::Prepare): record the calls
+    /// one by one, in call order.
     ///
     /// # Errors
     /// Returns an error if the call is not the next one of a segment that is being prepared.
@@ -42,11 +43,12 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the decision on each call that waits for one, in the order of the requests. For [`Step::Approve`](super::Step::Approve).
-    /// With a [`Later`](CallDecision::Later) among them, all calls keep waiting.
+    /// Records the decision on each call that waits for one, in the order of the requests. Completes
+    /// [`Step::Approve`](super::Step::Approve). If one of the decisions is [`Later`](CallDecision::Later), none is recorded and all calls
+    /// keep waiting.
     ///
     /// # Errors
-    /// Returns an error if the run does not wait for as many decisions.
+    /// Returns an error if the run waits for no decisions, or for another number of them.
     pub fn record_decisions(&mut self, decided: Vec<CallDecision>) -> Result<(), RecordError> {
         if self.phase != Phase::Approve {
             return Err(self.unexpected());
@@ -78,8 +80,9 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records how the call at this position ended, or its result from outside. For [`Step::CallTools`](super::Step::CallTools) and
-    /// [`Step::Await`](super::Step::Await), once for each call, in any order. Later ends of the same call are ignored.
+    /// Records how the call at this position ended, its result from outside, or the questions for which it waits. Completes
+    /// [`Step::CallTools`](super::Step::CallTools) and [`Step::Await`](super::Step::Await): record each call once, in any order. Later ends
+    /// of the same call are ignored.
     ///
     /// # Errors
     /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited.
@@ -130,7 +133,7 @@ impl AgentLoop {
     }
 
     pub(super) fn prepare_effect(&self) -> Step {
-        // Calls are prepared in order. The step leaves out those that were prepared before an earlier attempt failed, or before the run was
+        // Calls are prepared in order. The step leaves out calls that were prepared before an earlier attempt failed, or before the run was
         // stored.
         let is_open = |slot: &&Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let prepared = self.batch.current().iter().take_while(|slot| !is_open(slot)).count();
@@ -154,8 +157,8 @@ impl AgentLoop {
     }
 
     /// Takes one transition in a segment whose calls do not run: starts a call, ends it, or moves the results into the conversation once
-    /// all calls have ended. One at a time, because a listener of the start event may still send a message, and steering takes precedence
-    /// over a reply that was cut. Calls that were prepared end last.
+    /// all calls have ended. Only one, because a listener of the start event may still send a steering message, which then replaces the cut
+    /// reply as the reason why the calls do not run. Calls that were prepared end last.
     pub(super) fn skip_call(&mut self) {
         let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let find = |is_next: &dyn Fn(&Slot) -> bool| {
@@ -254,7 +257,7 @@ impl AgentLoop {
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
                     self.count_child(spent);
                 }
-                // The call keeps its own end, but counts as a repetition.
+                // The call keeps this end even if the loop guard would refuse it, but it counts as a repetition.
                 self.check_repetition(at, end.signature);
                 return self.end_call(at, end);
             }
@@ -278,7 +281,7 @@ impl AgentLoop {
         }
     }
 
-    /// Counts a repetition of a call. Returns the outcome of a call that was repeated too often.
+    /// Counts the call for the loop guard. Returns an outcome if the call was repeated too often to run.
     fn check_repetition(&mut self, at: usize, signature: Option<Signature>) -> Option<ToolOutcome> {
         let guard = self.config.loop_guard?;
         let slot = self.batch.slots.get_mut(at)?;
@@ -304,7 +307,7 @@ impl AgentLoop {
         Some(ToolOutcome::failed(OutcomeCode::new("repeated_call"), text))
     }
 
-    /// Counts a call that will run. Returns the outcome of a call beyond the limit.
+    /// Counts a call that will run, or returns its outcome if it exceeds the limit.
     #[expect(clippy::cast_precision_loss, reason = "for a text")]
     fn count_call(&mut self) -> Option<ToolOutcome> {
         let own = self.config.limits.tool_calls.filter(|allowed| self.tool_calls >= *allowed);
@@ -441,8 +444,8 @@ impl AgentLoop {
         self.end_child(at, child, &reason);
     }
 
-    /// Counts an outcome that asks for a better call, and turns it into a failure if no retries are left. Returns whether it is such an
-    /// outcome.
+    /// Counts an outcome that asks for a better call, and turns it into a failure if no retries are left. Returns whether the outcome was
+    /// counted.
     pub(super) fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) -> bool {
         let exhausted = OutcomeCode::new("retries_exhausted");
         let (asks, was_last) = match outcome {
@@ -457,10 +460,10 @@ impl AgentLoop {
         let max = own.and_then(|tool| tool.max_retries).unwrap_or(self.config.max_retries);
         let bytes = own.and_then(|tool| tool.max_result_bytes).unwrap_or(self.config.max_result_bytes);
         let tries = self.tries.entry(tool.to_owned()).or_default();
-        // Only the beginning of a long report is compared, because a restored run has only the message, which contains no more of it.
+        // Only the beginning of a long report is compared, because a restored run has only the message, in which the report is cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // A restored run counts the message that was stored when the tries were used up.
+            // Only a restored run has this outcome here, from the stored message of the last try. The try is already counted above.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());
@@ -513,7 +516,7 @@ fn repetition_limit(guard: LoopGuard, number: u32) -> LimitReached {
     LimitReached::new(Limit::RepeatedCalls, guard.end_at.into(), number.into())
 }
 
-/// Returns the outcome of a call that a steering message took precedence over.
+/// Returns the outcome of a call that did not run, or was stopped, because of a steering message.
 pub(crate) fn steered() -> ToolOutcome {
     ToolOutcome::Interrupted { code: OutcomeCode::STEERED, reason: STEERED.to_owned() }
 }

@@ -27,8 +27,8 @@ pub(crate) const MAX_DEPTH: u8 = 8;
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
-/// The name in the metadata of a result for what the call's child used. A run that continues in another process counts it
-/// from there.
+/// The key in the metadata of a result for the amounts that the call's child used. A run that continues in another process reads them
+/// there.
 pub(crate) const SPENT: &str = "spent";
 
 /// The state of a call's child after it was driven.
@@ -49,7 +49,7 @@ impl AgentLoop {
         })
     }
 
-    /// Returns the path of the child in this slot, in a run with this path.
+    /// Returns the path of the child in this slot. `path` is the path of the parent.
     pub(super) fn path_to(path: &RunPath, slot: &Slot, child: &AgentLoop) -> RunPath {
         path.with(&slot.call.id, &slot.call.name, &child.run)
     }
@@ -89,7 +89,7 @@ impl AgentLoop {
         if let Some(slot) = self.batch.slots.get(at) {
             child.path = Self::path_to(&self.path, slot, &child);
         }
-        // Without the tools of a stored child, it is not known which of its arguments are secret.
+        // The events of a stored child are not emitted: without its tools, it is not known which of its arguments are secret.
         child.is_muted = self.is_muted || child.was_stored();
         child.is_driven = false;
         child.abort(reason);
@@ -109,7 +109,8 @@ impl AgentLoop {
     }
 }
 
-/// Returns the outcome of a call whose child no longer fits the assistant.
+/// Returns the outcome of a call whose waiting child cannot continue, because the run of the child is lost or its tool is no longer an
+/// assistant.
 #[cfg(feature = "runtime")]
 pub(crate) fn gone_child() -> ToolOutcome {
     let text = "The sub-agent was interrupted, and is not what it was. Call it again.";
@@ -123,7 +124,7 @@ impl AgentLoop {
         self.version
     }
 
-    /// Returns the tool of a call whose child waits.
+    /// Returns the tool of the call at this position, if the child of the call waits.
     pub(crate) fn child_tool(&self, ord: u32) -> Option<&str> {
         let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
         matches!(slot.state, SlotState::Child(_)).then_some(&slot.call.name)
@@ -147,11 +148,11 @@ impl AgentLoop {
         &self.path
     }
 
-    /// Returns the budget that the children of this run share with it.
+    /// Returns the budget of the tree, which this run shares with its children. The first call creates it.
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();
-        // The run counts this request only when its reply arrives.
+        // The run counts a request only when the reply arrives.
         spent.requests += u64::from(self.phase == Phase::CallModel);
         self.budget.0.get_or_insert_with(|| Arc::new(TreeBudget::new(limits, spent))).clone()
     }
@@ -176,7 +177,7 @@ impl AgentLoop {
         })
     }
 
-    /// Adds the run of a call to this copy of its parent, which was made while the call ran.
+    /// Adds the child of a call to this loop, which is a copy of the parent that was made while the call ran.
     pub(crate) fn embed_child(&mut self, ord: u32, mut child: Box<AgentLoop>) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) else { return };
@@ -189,7 +190,7 @@ impl AgentLoop {
         }
     }
 
-    /// Takes a child that waits, because its call continues.
+    /// Takes the waiting child out of the slot of its call, which continues.
     pub(crate) fn continue_child(&mut self, ord: u32) -> Option<Box<AgentLoop>> {
         let slot = self.batch.slots.get_mut(usize::try_from(ord).ok()?)?;
         let runs = matches!(self.phase, Phase::Await | Phase::CallTools);
@@ -203,14 +204,14 @@ impl AgentLoop {
         Some(child)
     }
 
-    /// Records the state of the child of the call at this position, before the call's end. Returns whether the child waits,
-    /// so that the call has not ended.
+    /// Records the state of the child of the call at this position, before the call's end. Returns true if the child waits, in which case
+    /// the call has not ended.
     pub(crate) fn record_child(&mut self, ord: u32, state: ChildState) -> Result<bool, RecordError> {
         let at = self.running(ord)?;
         match state {
             ChildState::Ended(spent) => self.count_child(*spent),
             ChildState::Suspended(mut child) => {
-                // Not stored, because both follow from the parent.
+                // The path and the budget are not stored, because they follow from the parent.
                 (child.path, child.budget) = (RunPath::default(), SharedBudget::default());
                 if let Some(slot) = self.batch.slots.get_mut(at) {
                     slot.mac = None;
@@ -224,7 +225,7 @@ impl AgentLoop {
         Ok(false)
     }
 
-    /// Stops waiting if calls are ready to run, because their children continue.
+    /// Ends the wait for results if calls are ready to run again because their children continue.
     pub(crate) fn continue_calls(&mut self) {
         if self.phase == Phase::Await {
             self.advance();

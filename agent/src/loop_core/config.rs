@@ -37,8 +37,8 @@ pub struct LoopConfig {
     /// The effect of a steering message on the calls of the turn it arrives in.
     pub steering: SteeringPolicy,
     /// The maximum number of retries of a tool in a run after its arguments were refused, or after it asked for another call, unless the
-    /// tool sets its own number; 2 by default. A try with fewer of the same issues, or with only new ones, does not count, until there are
-    /// three times as many tries.
+    /// tool sets its own number; 2 by default. A try with fewer of the same issues, or with only new ones, does not count, as long as the
+    /// tries are at most three times this number.
     pub max_retries: u32,
     /// The number of successive continuations of an answer that its token limit cut; 0 by default. See
     /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).
@@ -57,8 +57,8 @@ impl LoopConfig {
         self.steering != SteeringPolicy::AfterBatch
     }
 
-    /// Adds the settings of tools: which run alone, may be repeated or have limits of their own, and by which schema a person approves their
-    /// calls. A tool that is not added has no settings of its own.
+    /// Adds the settings of tools: whether a tool runs alone or may be repeated, its own limits, and the fingerprint of its schema, by
+    /// which a stale approval is recognized. A tool that is not added has no settings of its own.
     ///
     /// ```
     /// use agent::{Registry, loop_core::LoopConfig, tool, tools};
@@ -77,7 +77,8 @@ impl LoopConfig {
         self
     }
 
-    /// Sets the number of the equal call that is [refused, and of the one that ends the run](crate::AssistantBuilder::loop_guard).
+    /// Sets which of several equal calls, counted from 1, is refused and which one ends the run. See
+    /// [`AssistantBuilder::loop_guard`](crate::AssistantBuilder::loop_guard).
     pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
         self.loop_guard = Some(LoopGuard { refuse_at, end_at });
         self
@@ -142,7 +143,7 @@ pub struct UsageLimits {
     pub output_tokens: Option<u64>,
     /// The input and output tokens together.
     pub total_tokens: Option<u64>,
-    /// The wall-clock time, measured by the driver. It ends a run at any point.
+    /// The wall-clock time, measured by the driver. This limit ends a run at any point.
     pub wall_time: Option<Duration>,
     /// The cost, in the currency of the price list. Only replies with known prices count.
     pub cost: Option<f64>,

@@ -1,4 +1,4 @@
-//! Changes of the view of the conversation that the model is sent, and other events before a request.
+//! Changes of the view, which is the conversation as the model is sent it, and other events before a request.
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;
@@ -21,7 +21,8 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change whose summary was made outside of the steps of this process. The usage of the summary counts for the run.
+    /// Records a change that no step of this run made in this process: a compaction that the application asked for, or a stored change. The
+    /// usage of its summary counts for the run.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -33,7 +34,7 @@ impl AgentLoop {
         self.record_view_change(change);
     }
 
-    /// Counts a request for a summary that was reserved.
+    /// Counts a reserved request for a summary.
     pub(crate) fn record_summary_request(&mut self, usage: &Usage) {
         self.requests += 1;
         self.usage += usage;
@@ -42,7 +43,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the limit that the tokens so far have reached. Requests are not checked, because the next one is already counted.
+    /// Returns the limit that the tokens or the cost so far have reached. Requests are not checked, because the next request is already
+    /// counted.
     pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
         exceeded(&self.config.limits, 0, &self.usage).or_else(of_tree)

@@ -7,7 +7,7 @@ use crate::message::{AssistantMessage, StopReason};
 const MAX_PAUSES: u32 = 10;
 
 impl AgentLoop {
-    /// Counts the continuations that this reply needs. A provider that pauses again and again ends the run.
+    /// Counts the continuations that this reply needs. The run ends if a provider pauses more than [`MAX_PAUSES`] times in a row.
     pub(super) fn count_continuation(&mut self, reply: &AssistantMessage) {
         let is_paused = reply.stop_reason == StopReason::Pause;
         // A full context window has no room for a continuation.

@@ -32,7 +32,7 @@ pub enum End {
         /// The reason.
         reason: String,
     },
-    /// The model failed, or the request could not be made.
+    /// The model failed, or the run could not continue, for example because a hook or the store failed.
     #[non_exhaustive]
     Error {
         /// The error message.
@@ -102,7 +102,7 @@ pub enum RunStop {
     Limit,
     /// The run was cancelled.
     Aborted,
-    /// The model failed, or the request could not be made.
+    /// The model failed, or the run could not continue, for example because a hook or the store failed.
     Error,
     /// The run waits for decisions or results from outside. It can be resumed.
     Suspended,

@@ -209,7 +209,7 @@ pub enum EventKind {
         /// The question.
         question: Box<Question>,
     },
-    /// A question has its input.
+    /// A question is resolved.
     #[non_exhaustive]
     QuestionResolved {
         /// The id of the question.
@@ -285,7 +285,7 @@ pub enum EventKind {
         /// The number of the change in the conversation, counted from 1.
         generation: u32,
     },
-    /// A model is asked for a summary, which the model of the run is then sent instead of the earlier messages.
+    /// A model is asked for a summary. The model of the run will be sent the summary instead of the earlier messages.
     #[non_exhaustive]
     CompactionStart {
         /// The reason: `size`, or `too_long` after the provider refused the request.
@@ -304,7 +304,7 @@ pub enum EventKind {
         tokens_after: u64,
         /// The usage of the requests for the summary. It is part of the usage of the run.
         usage: Usage,
-        /// The model that was asked.
+        /// The model that was asked for the summary.
         model: String,
         /// The reason why there is no summary.
         error: Option<String>,

@@ -11,8 +11,8 @@ use crate::tool::outcome::ToolOutcome;
 
 /// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
 ///
-/// It has 128 bits and is the same on every machine. Packed, because an alignment of 16 bytes would add padding to each signature that a
-/// run holds.
+/// It has 128 bits and is the same on every machine. The type is packed, because an alignment of 16 bytes would add padding to each
+/// signature that a run holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(Rust, packed(8))]
 pub(crate) struct Signature(u128);
@@ -105,7 +105,7 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return RepeatCheck::Allowed;
         }
-        // A call that has not ended may still have another result, so only calls that ended can end the run.
+        // A call that has not ended may still get a new result, so only calls that ended can end the run.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }
@@ -118,8 +118,8 @@ impl Repeats {
         }
     }
 
-    /// Registers the end of a call that [began](Self::begin), with its result if it ran. Returns the number of equal calls if it ends the
-    /// run.
+    /// Registers the end of a call that [began](Self::begin), with its result if it ran. Returns the number of equal calls if this number
+    /// ends the run.
     pub(super) fn end(
         &mut self,
         guard: LoopGuard,

@@ -215,7 +215,7 @@ pub(super) struct CallCoercions {
 pub enum CallDecision {
     /// The call runs, with these arguments if the decision changed them. The driver validates changed arguments.
     Allow(Option<ToolArguments>),
-    /// The call was allowed but does not run, because the changed arguments were refused, or the tool has changed since.
+    /// The call was allowed but does not run, because the changed arguments were refused, or the tool has changed since the request.
     AllowEnded(CallEnd),
     /// The call does not run, for this reason.
     Deny(String),
@@ -243,7 +243,7 @@ pub enum RecordError {
         /// The kind that is needed.
         wanted: &'static str,
     },
-    /// The run waits for one result for each call.
+    /// The run waits for another number of results: one for each call.
     #[error("the run waits for {wanted} results, {got} were recorded")]
     #[non_exhaustive]
     WrongCount {
@@ -266,7 +266,7 @@ pub enum RecordError {
         /// The position of the call.
         ord: u32,
     },
-    /// A result from outside is deferred once more.
+    /// The outcome of a call that already waits for a result from outside is deferred again.
     #[error("the result of call {ord} is awaited, and cannot be deferred again")]
     #[non_exhaustive]
     DeferredAgain {

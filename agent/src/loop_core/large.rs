@@ -3,7 +3,7 @@
 use crate::message::{Part, ToolResultMessage};
 
 /// Shortens the texts of a result if they are longer than `max` bytes together. The beginning and the end are kept, with a line between
-/// them that says how much was left out and how to read it. The structured data of such a result is dropped, because it has the same
+/// them that says how much was left out and how to read it. The structured data of a shortened result is dropped, because it has the same
 /// content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);

@@ -30,7 +30,7 @@ impl AgentLoop {
         slots.flat_map(questions_of).map(|question| Question { path: path.clone(), ..question.clone() })
     }
 
-    /// Returns the questions of each call that waits for them, with its position.
+    /// Returns the calls that wait for inputs, each as its position and its questions.
     #[cfg(feature = "runtime")]
     pub(crate) fn asking_calls(&self) -> impl Iterator<Item = (u32, &[Question])> {
         let slots = self.batch.slots.iter().enumerate().filter(|(_, slot)| is_asking(slot));
@@ -93,7 +93,7 @@ impl AgentLoop {
         });
     }
 
-    /// Emits that a question has its input.
+    /// Emits that a question is resolved, with or without an input.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_resolved(&mut self, request_id: String, call_id: String, accepted: bool) {
         self.emit(|_| EventKind::QuestionResolved { request_id, call_id, accepted });

@@ -52,7 +52,7 @@ impl AgentLoop {
     }
 
     /// Removes and returns the oldest pending event. While the run is [driven](crate::steps::drive), the next transition follows once all
-    /// events are taken, so that a listener can still stop or steer the run in between.
+    /// events are taken, so that a listener can stop or steer the run before the transition.
     pub fn take_event(&mut self) -> Option<Event> {
         while self.events.is_empty() && self.is_driven && self.step() {}
         self.events.pop_front()
@@ -78,7 +78,7 @@ impl AgentLoop {
         self.seq += 1;
     }
 
-    /// Emits an event. `hides_update` says that it is an update of a reply that may show secret arguments.
+    /// Emits an event. `hides_update` is set for an update of a reply that may show secret arguments.
     pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
@@ -100,7 +100,7 @@ impl AgentLoop {
 ///
 /// Each [step](super::Step) names the method that records its result. A result that does not fit is refused, and changes nothing.
 impl AgentLoop {
-    /// Records the messages that a queue had; none if it was empty. For [`Step::Poll`](super::Step::Poll).
+    /// Records the messages that a queue had; none if it was empty. Completes [`Step::Poll`](super::Step::Poll).
     ///
     /// # Errors
     /// Returns an error if the run does not wait for messages, or if one of them is a reply or a result of a call.
@@ -133,8 +133,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records that the reply has begun, with the message in its initial, empty state. Optional: otherwise the event is emitted when the
-    /// reply is recorded.
+    /// Records that the reply has begun, with the message in its initial, empty state. Optional: without it, the start event is emitted
+    /// when the reply is recorded.
     ///
     /// # Errors
     /// Returns an error if the run does not wait for a reply.
@@ -163,7 +163,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the reply of the model. For [`Step::CallModel`](super::Step::CallModel).
+    /// Records the reply of the model. Completes [`Step::CallModel`](super::Step::CallModel).
     ///
     /// # Errors
     /// Returns an error if the run does not wait for a reply.
@@ -176,8 +176,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records whether the run continues after a turn: `Some(true)` asks the model again, `Some(false)` ends the run, and `None` leaves this to
-    /// the loop. For [`Step::TurnEnd`](super::Step::TurnEnd).
+    /// Records whether the run continues after a turn: `Some(true)` asks the model again, `Some(false)` ends the run, and `None` leaves
+    /// this to the loop. Completes [`Step::TurnEnd`](super::Step::TurnEnd).
     ///
     /// # Errors
     /// Returns an error if the run is not at the end of a turn.
@@ -243,7 +243,7 @@ impl AgentLoop {
         self.settle();
     }
 
-    /// Checks that a step has recorded the result of each call that it was given.
+    /// Checks that the step has recorded the result of each of its calls.
     pub(crate) fn check_recorded(&self) -> Result<(), RecordError> {
         let is_open = |state: &SlotState| match self.phase {
             Phase::Prepare => matches!(state, SlotState::Planned | SlotState::Started),
@@ -416,7 +416,7 @@ impl AgentLoop {
         self.end_turn();
         #[expect(clippy::cast_precision_loss, reason = "for a text")]
         let reached = self.reached.take().map(|reached| match reached.limit {
-            // Calls that were counted when the limit was reached may not have run since.
+            // A call that was counted when the limit was reached may have ended without running, so the number is read again.
             Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
             _ => reached,
         });
@@ -485,7 +485,7 @@ impl AgentLoop {
 enum Transition {
     /// The next call of a segment whose calls do not run is started or ended.
     Skip,
-    /// No call is open in this phase, so the loop leaves it.
+    /// No call is open in this phase, so the loop leaves the phase.
     Leave,
     /// The run ends in this way, and `agent_end` is emitted.
     End(End),

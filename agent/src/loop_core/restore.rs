@@ -19,7 +19,7 @@ pub(crate) struct StoredMessage {
     pub(crate) message: Arc<Message>,
     /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
-    /// How the call of a result affects the run. Records contain it, messages do not.
+    /// How the call of a result affects the run. Only records contain this, messages do not.
     pub(crate) control: Control,
 }
 
@@ -56,7 +56,7 @@ impl AgentLoop {
                     let mut reply = ModelReply::new(reply.clone());
                     reply.is_cut = next.is_cut;
                     core.record_reply(reply).ok()?;
-                    // The loop itself ends the calls of a reply that was cut.
+                    // The loop itself ends the calls of a reply that was cut, so their stored results are skipped.
                     rest = rest.get(1..)?;
                     if core.batch.is_cut {
                         let results =
@@ -91,7 +91,7 @@ impl AgentLoop {
         if core.end().is_some() {
             return None;
         }
-        // The replayed messages may be spelled differently, so the stored messages are used.
+        // The replay does not rebuild every text of the messages, so the stored messages are used.
         let added = core.conversation.shared().get(before.len() + stored.len()..)?;
         let messages = before.iter().cloned().chain(stored.iter().map(|stored| stored.message.clone()));
         core.conversation = messages.chain(added.iter().cloned()).collect::<Conversation>();
@@ -175,7 +175,7 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     }
 }
 
-/// Returns whether the arguments of the call were refused, including the last refusal, which has another code.
+/// Returns whether the arguments of the call were refused, including the last refusal, whose code is `retries_exhausted`.
 fn is_refusal(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Failed { code, message, .. } => {
@@ -200,7 +200,7 @@ const NOT_BEGUN: [&str; 10] = [
     "no_result",
 ];
 
-/// Returns whether the call counts against the limit of calls. A failure counts whose code is one of the tool's own.
+/// Returns whether the call counts against the limit of calls. A failure with a code of the tool's own counts.
 fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,

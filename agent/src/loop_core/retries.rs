@@ -46,7 +46,7 @@ impl ToolRetries {
 }
 
 /// Parses the issues of a report: the path and the kind of each, without the values. They are parsed from the text because messages,
-/// records and journals keep only the text of a refusal, and every driver and every replay has to count the same.
+/// records and journals keep only the text of a refusal, and every driver and every replay must count the same tries.
 fn issues(report: &str) -> BTreeSet<String> {
     let lines = report.lines().skip(1).map_while(|line| {
         let (number, issue) = line.split_once(". ")?;

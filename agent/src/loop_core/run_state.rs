@@ -12,8 +12,8 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::secrets::SecretArguments;
 
 impl AgentLoop {
-    /// Adds a value to the state of the run, under a name. It is stored with the run as JSON. [`drive`](crate::steps::drive)rs read it with
-    /// [`serialized_state`](Self::serialized_state); an [`Assistant`](crate::AssistantBuilder::serialized_state) reads it itself.
+    /// Adds a value to the state of the run, under a name. The value is stored with the run as JSON. [Drivers](crate::steps::drive) read it
+    /// with [`serialized_state`](Self::serialized_state); an [`Assistant`](crate::AssistantBuilder::serialized_state) reads it itself.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -64,7 +64,7 @@ impl AgentLoop {
 
     pub(crate) fn set_state(&mut self, state: RunState) {
         if !state.is_empty() {
-            // A library that does not know state must not continue the run without it.
+            // An older version of the library, which would ignore the state, must not continue the run.
             self.version = self.version.max(Self::STATE_VERSION);
         }
         self.state = state;

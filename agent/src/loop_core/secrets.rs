@@ -102,7 +102,7 @@ impl StreamedCalls {
         }
         let known = self.0.iter().rev().find(|(at, _)| *at == index).map(|(_, hides)| *hides);
         match update {
-            // Without a start, the tool is unknown, so its arguments are withheld.
+            // If the call's start did not arrive, its tool is unknown, so the arguments are withheld.
             ModelEvent::ToolCallDelta { .. } | ModelEvent::ToolCallArgument { .. } => known.unwrap_or(true),
             _ => known.unwrap_or_default(),
         }

@@ -30,7 +30,7 @@ impl AgentLoop {
         self.children_mut().for_each(|child| child.sign_calls(call));
     }
 
-    /// Removes the signatures. Called before the state changes, because they would no longer match.
+    /// Removes the signatures. Called before the state changes, because the signatures would no longer match.
     pub(crate) fn unsign(&mut self) {
         self.mac = None;
         for slot in &mut self.batch.slots {
@@ -160,7 +160,8 @@ fn rounded(value: Value) -> Value {
 }
 
 fn usage(usage: &Usage) -> Value {
-    // Prices are mostly whole nanos, where `floor` depends on the last digit of the float. The offset moves them off these boundaries.
+    // Most costs are whole billionths, for which `floor` depends on the last digit of the float. The offset moves the costs off these
+    // boundaries.
     let nanos = usage.cost.map(|cost| format!("{}", (cost.total * 1e9 + 0.381_966).floor()));
     json!([
         usage.input,

@@ -44,8 +44,8 @@ impl AgentLoop {
         self.config.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
-    /// Returns the requests for decisions that the run and its children wait for, in call order; none if they wait for something
-    /// else.
+    /// Returns the requests for decisions that the run and its children wait for, in call order. The list is empty if they wait for
+    /// something else.
     pub fn approval_requests(&self) -> Vec<ApprovalRequest> {
         let mut requests = Vec::new();
         self.visit(&self.path, &mut |run, path| {
@@ -79,14 +79,14 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(one).collect()
     }
 
-    /// Returns the calls that were validated and have not run. Such a call runs when the run continues, or when the call is
-    /// allowed.
+    /// Returns the validated calls that may still run: calls that are ready, that wait for a decision, or that run again after their
+    /// questions.
     #[cfg(feature = "runtime")]
     pub(crate) fn checked_calls(&self) -> impl Iterator<Item = SignedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // A call with questions runs again when they have their inputs.
+                // A call with questions runs again when its questions have their inputs.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };
@@ -174,13 +174,13 @@ impl AgentLoop {
         matches!(self.origin, Origin::Stored)
     }
 
-    /// Returns whether the run waits for something from outside and was [suspended](Self::suspend).
+    /// Returns whether the run was [suspended](Self::suspend), and was not [resumed](Self::resume) since.
     pub fn is_suspended(&self) -> bool {
         self.is_suspended
     }
 }
 
-/// A call that was validated and has not run.
+/// A validated call that may still run.
 #[cfg(feature = "runtime")]
 #[derive(Clone, Debug)]
 pub(crate) struct SignedCall {

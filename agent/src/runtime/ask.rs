@@ -48,11 +48,11 @@ pub(super) struct ReplyStream {
     cancelled: Cancelled,
     /// The notices of the request.
     pub(super) notices: RequestNotices,
-    /// Set if the request has to fit into budgets: it is sent once its cost is reserved.
+    /// Set if the request has to fit into budgets: the request is sent once its cost is reserved.
     budgeted: Option<Box<BudgetedReply>>,
 }
 
-/// The parts of a reply that is requested only once its cost is reserved.
+/// A reply that is requested only once its cost is reserved.
 struct BudgetedReply {
     gate: BudgetGate,
     model: Arc<dyn Model>,
@@ -337,7 +337,7 @@ impl Performer {
         (self.no_reply(&error), error)
     }
 
-    /// Returns the reply of a model that failed before its first event.
+    /// Returns the failed reply of a request that was not sent, or whose model failed before its first event.
     pub(crate) fn no_reply(&self, error: &ModelError) -> ModelReply {
         ModelReply::new(failed(self.no_message(), error))
     }
@@ -378,7 +378,7 @@ impl Config {
             return messages;
         }
         let mut shown = Vec::with_capacity(messages.len());
-        // Results follow the reply that they answer.
+        // The results follow the reply that contains their calls.
         let mut reply = None;
         for message in &messages {
             let own = match &**message {

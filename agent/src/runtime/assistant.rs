@@ -344,7 +344,8 @@ impl Assistant {
         !self.state().listeners.is_empty()
     }
 
-    /// Returns the future of a run of this assistant. Not asynchronous, because the future would hold the run twice.
+    /// Wraps the future of a run of this assistant, so that code in the run is recognized as such. Not asynchronous, because the future
+    /// would hold the run twice.
     pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
         runs.push(self.id());

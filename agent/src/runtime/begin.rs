@@ -32,7 +32,7 @@ pub(super) enum RunStart {
         /// Messages for the next request of the run.
         messages: Vec<Message>,
     },
-    /// The run of a call that continues, with the decisions for it.
+    /// The waiting child of a call, and the decisions and results with which it continues.
     Child {
         run: Box<AgentLoop>,
         resumption: Box<Resumption>,
@@ -48,8 +48,8 @@ impl RunStart {
         Some(turn)
     }
 
-    /// Returns the state of the run, and adds its values to the context: those of the prompt, and for types that the prompt does not
-    /// give, those stored with a suspended run.
+    /// Returns the state of the run, and adds its values to the context. Types that the prompt does not give have the values that were
+    /// stored with the suspended run.
     pub(super) fn add_state(
         &self,
         given: RunState,
@@ -64,7 +64,7 @@ impl RunStart {
             return Ok((given, context));
         }
         if suspended.was_stored() {
-            // Verified first, so that no state of a changed run is read.
+            // The signatures are verified first, so that no state of a changed run is read.
             approval::verify(suspended, config.signer.as_deref()).map_err(RunError::Resume)?;
         }
         let refused = |error| RunError::Resume(ResumeError::State(error));
@@ -100,7 +100,7 @@ impl Assistant {
     /// Begins a run with the conversation of the assistant.
     ///
     /// # Errors
-    /// Returns an error if another run is active, or if there is nothing to continue.
+    /// Returns an error if another run is active, if there is nothing to continue, or if the suspended run cannot be resumed.
     pub(super) fn begin_run(
         &self,
         run_id: Arc<str>,
@@ -213,7 +213,7 @@ impl Assistant {
         self.notify_idle();
     }
 
-    /// Adds an event to the reply that streams; `started` is its message at the beginning.
+    /// Adds an event to the reply that streams. `started` is the initial message, if the reply begins with this event.
     pub(super) fn grow(&self, started: Option<&Arc<Message>>, event: &ModelEvent) {
         let mut state = self.state();
         let Some(active) = &mut state.active else { return };
@@ -225,7 +225,8 @@ impl Assistant {
         }
     }
 
-    /// Returns a request of hooks with the kept text of the conversation, so that the messages are not encoded again.
+    /// Returns the request, which hooks may have changed, with the kept encoded text of the conversation, so that its messages are not
+    /// encoded again.
     pub(super) fn share_kept_text(&self, mut request: ModelRequest) -> ModelRequest {
         let kept = self.state().hand_off.messages().slot().clone();
         request.messages = std::mem::take(&mut request.messages).with_slot(kept);

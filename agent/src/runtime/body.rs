@@ -32,7 +32,7 @@ pub(super) struct CallBody {
     pub(super) begun: Instant,
 }
 
-/// Returns the maximum number of attempts at the body of a call. The run of a sub-agent is not begun anew.
+/// Returns the maximum number of attempts at the body of a call. A call of a sub-agent has only one attempt.
 fn max_attempts(config: &Config, tool: &str) -> u32 {
     let tool = config.registry.get(tool).filter(|tool| !tool.is_of_assistant());
     let policy = tool.map(Tool::policy).filter(|policy| policy.effect != Effect::Once);
@@ -126,7 +126,7 @@ impl CallBody {
     }
 }
 
-/// Whether a retry may succeed.
+/// Whether the body panicked or timed out, so that a retry may succeed.
 fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
     matches!(outcome, ToolOutcome::Failed { code, .. } if *code == OutcomeCode::PANIC || *code == OutcomeCode::TIMEOUT)
 }

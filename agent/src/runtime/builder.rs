@@ -257,7 +257,7 @@ impl AssistantBuilder {
         self.shared_state(Arc::new(value))
     }
 
-    /// Sets the source on whose behalf tools are shown and called in every prompt that names [no other](crate::run::Prompt::source).
+    /// Sets the source on whose behalf tools are shown and called in every prompt that names [no other source](crate::run::Prompt::source).
     ///
     /// ```
     /// use agent::tool::Source;

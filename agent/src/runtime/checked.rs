@@ -52,7 +52,8 @@ impl CheckedArguments {
         self.accepted.coercions()
     }
 
-    /// Returns the arguments with canonical names and every digit, which the text alone does not have.
+    /// Returns the arguments after coercion, under canonical names. Numbers that a float cannot hold are rounded; the [text](Self::text)
+    /// has all their digits.
     pub(super) fn value(&self) -> &Value {
         self.accepted.value()
     }

@@ -203,7 +203,7 @@ impl fmt::Debug for ChildTool {
 }
 
 impl ChildInput {
-    /// Creates the arguments that are one text, the task.
+    /// Creates the default input, which is one text: the task.
     fn task() -> Self {
         let message =
             |accepted: &AcceptedArguments| Ok(accepted.value()["task"].as_str().unwrap_or_default().into());
@@ -369,7 +369,7 @@ impl ChildBody {
     }
 }
 
-/// Returns the outcome of a call whose run may not begin.
+/// Counts the run that a call starts, or returns the outcome of the call if the run may not begin.
 fn may_begin(call: &ChildCall) -> Option<ToolOutcome> {
     let parent = &call.parent;
     if parent.is_too_deep() {
@@ -459,7 +459,7 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // As the run's own messages say it, so that the text is the same after a crash and on an engine.
+        // The text is that of the failed reply, so that it is the same after a crash and on an engine.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

@@ -36,7 +36,7 @@ use crate::tool::value::Tool;
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) model: Arc<dyn Model>,
-    /// The parts that all requests have in common.
+    /// The settings that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
     /// The types of state that travels with runs.
@@ -46,7 +46,7 @@ pub(super) struct Config {
     pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
-    /// Answers the questions of tools.
+    /// The function that gives inputs to the questions of tools.
     pub(super) answerer: Option<Answerer>,
     pub(super) signer: Option<Arc<Signer>>,
     /// The listeners of the builder. A new assistant starts with these.
@@ -157,8 +157,8 @@ impl Config {
     /// it are not kept.
     pub(super) fn can_cache(&self, tool: &Tool, context: &ToolContext) -> bool {
         let policy = tool.policy();
-        // Results of a `once` tool are kept only if the tool itself asks for it.
-        // Another prompt may have another tool of the same name and schema.
+        // Results of a tool of the prompt are not kept, because another prompt may have another tool of the same name and schema. Results
+        // of a `once` tool are kept only if the tool itself asks for it.
         let is_of_prompt =
             self.rules.tools.get(tool.definition().name()).is_some_and(|entry| entry.of_prompt);
         !is_of_prompt

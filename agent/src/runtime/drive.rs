@@ -36,7 +36,7 @@ pub(super) struct BegunRun {
     interrupted: Option<InterruptedTurn>,
     /// Reads the answer by the assistant's schema, unless the prompt asks for another answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose body made the prompt. A body does not keep a suspended run.
+    /// The tool whose body made the prompt. If such a run is suspended, the prompt fails, because a body cannot keep it.
     in_tool: Option<Arc<str>>,
 }
 

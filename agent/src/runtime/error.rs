@@ -54,11 +54,11 @@ pub enum RunError {
     /// The model failed to answer.
     #[error("the model failed: {0}")]
     Model(#[source] ModelError),
-    /// A hook failed, so the request could not be made.
+    /// A hook failed, or the run cannot continue for another reason, for example because the chosen model does not exist.
     #[error("the request could not be made: {message}")]
     #[non_exhaustive]
     Request {
-        /// The message of the hook's error.
+        /// The message of the error.
         message: String,
     },
     /// A limit was reached.
@@ -420,7 +420,7 @@ pub enum ResumeError {
     /// The run has ended, so it cannot be resumed.
     #[error("the run is over")]
     Over,
-    /// The assistant has messages that the suspended run does not have.
+    /// The conversation of the assistant is neither empty nor that of the suspended run.
     #[error(
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]
@@ -431,7 +431,7 @@ pub enum ResumeError {
     )]
     #[non_exhaustive]
     NotPending {
-        /// The request.
+        /// The id of the request.
         request_id: String,
     },
     /// The request that was decided on differs from the one that waits, or one of them was tampered with. If `what` is `signature`, the
@@ -442,7 +442,7 @@ pub enum ResumeError {
     )]
     #[non_exhaustive]
     ApprovalMismatch {
-        /// The request.
+        /// The id of the request.
         request_id: String,
         /// The part that differs.
         what: &'static str,
@@ -451,7 +451,7 @@ pub enum ResumeError {
     #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
     #[non_exhaustive]
     Undecided {
-        /// The request.
+        /// The id of the request.
         request_id: String,
     },
     /// The run was stored, and the assistant has no approval key to verify that it was not changed.
@@ -465,7 +465,7 @@ pub enum ResumeError {
     )]
     #[non_exhaustive]
     Tampered {
-        /// The call.
+        /// The id of the call.
         call_id: String,
     },
     /// The state of the stored run does not have the assistant's signature.
@@ -489,14 +489,14 @@ pub enum ResumeError {
     #[error("call `{call_id}` is not waiting for a result")]
     #[non_exhaustive]
     NoSuchCall {
-        /// The call.
+        /// The id of the call.
         call_id: String,
     },
     /// An input does not fit what its question asks for. The run still waits.
     #[error("the input for `{request_id}` was refused: {error}")]
     #[non_exhaustive]
     InputRefused {
-        /// The question.
+        /// The id of the question.
         request_id: String,
         /// The report on the input.
         #[source]
@@ -506,7 +506,7 @@ pub enum ResumeError {
     #[error("`{id}` has two decisions, inputs or results; give one for each request, question and call")]
     #[non_exhaustive]
     AnsweredTwice {
-        /// The request, or the call.
+        /// The id of the request, the call or the question.
         id: String,
     },
     /// The run began with tools of its prompt, which the resumption does not have.
@@ -525,7 +525,7 @@ pub enum ResumeError {
     )]
     #[non_exhaustive]
     Ambiguous {
-        /// The call.
+        /// The id of the call.
         call_id: String,
     },
     /// The stored run has more levels of nested runs than this library resumes.
@@ -541,7 +541,7 @@ pub enum ResumeError {
     #[error("the outcome delivered for call `{call_id}` is not a result: it is deferred itself")]
     #[non_exhaustive]
     StillDeferred {
-        /// The call.
+        /// The id of the call.
         call_id: String,
     },
 }

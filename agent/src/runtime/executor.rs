@@ -8,7 +8,7 @@ use crate::panics::catch;
 use crate::tool::BoxFuture;
 use crate::tool::executor::Executor;
 
-/// An executor on the tokio runtime that polls it. Outside of a runtime, work runs inline and there is no clock.
+/// An executor on the current tokio runtime. Outside of a runtime, work runs inline and there is no clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TokioExecutor;
 

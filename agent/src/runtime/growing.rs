@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::message::{AssistantMessage, Content, Message, Part, ToolCall};
 use crate::model::ModelEvent;
 
-/// The reply so far.
+/// A reply as far as it has streamed.
 pub(super) struct GrowingReply {
     /// The message without its parts.
     message: Arc<Message>,

@@ -84,8 +84,8 @@ pub trait Hooks: Send + Sync {
         None
     }
 
-    /// Chooses the tools of a turn: the returned turn [without](TurnStart::filter) some of them. As for a model, `None` means that the hooks
-    /// do not choose.
+    /// Chooses the tools of a turn, by returning the turn [without](TurnStart::filter) some of its tools. `None` means that the hooks do
+    /// not choose, as in [`select_model`](Self::select_model).
     ///
     /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it.
     ///

@@ -66,9 +66,9 @@ pub(super) struct InProcessSteps {
     pub(super) parent: Option<Arc<ParentRun>>,
     /// This run as its children see it. Set once there is a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
-    /// The runs of calls of this segment that continue, by the position of the call.
+    /// The children of this segment's calls that continue, by the position of the call.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
-    /// The calls whose own runs have begun and not ended. Set once there is a child.
+    /// The calls whose children have begun and not ended. Set once there is a child.
     pub(super) children: Option<RunningChildren>,
     /// Whether the run is the active one of the assistant.
     pub(super) is_running: bool,
@@ -246,22 +246,22 @@ impl InProcessSteps {
         match &self.turn {
             Some((same, span)) if *same == turn => span.clone(),
             _ => {
-                // The last span ends first, so that the new one is not a part of it.
+                // The span of the previous turn ends first, so that it does not contain the new span.
                 self.turn = None;
                 self.turn.insert((turn, telemetry::turn_span(turn))).1.clone()
             }
         }
     }
 
-    /// Marks the run as over or suspended, so that dropping this closes nothing.
+    /// Marks the run as over or suspended, so that dropping `self` does not cancel it.
     pub(super) fn close(&mut self) {
         self.deliver();
         self.turn = None;
         self.is_running = false;
     }
 
-    /// Yields to the other tasks of the thread from time to time, because a model whose events have all arrived, and tools that need no time,
-    /// never wait. Counted for each run: tokio counts for each task, which may contain many runs.
+    /// Yields to the other tasks of the thread from time to time, because a model whose events have all arrived, and tools that need no
+    /// time, never wait. Tokio's own budget is not enough: it belongs to a task, which may contain many runs.
     pub(super) async fn yield_at_times(&mut self) {
         self.steps += 1;
         if self.steps >= MAX_STEPS {
@@ -346,7 +346,7 @@ impl InProcessSteps {
             None => false,
         };
         Some(match self.prepare_call(ord, call).await? {
-            // A call that had begun was allowed before.
+            // A call that had begun was allowed before, so it needs no new decision.
             Prepared::Ready(ready) if has_begun => (Prepared::Ready(Ready { approval: None, ..ready }), true),
             prepared => (prepared, false),
         })

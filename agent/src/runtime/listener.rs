@@ -13,7 +13,7 @@ type EventFunction = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// A function that is called with each event, and removed after a panic.
 pub(super) struct Listener {
-    /// Panics are caught when the function is dropped, because a closure owns values of the application.
+    /// Panics are caught when the function is dropped, because a closure owns values of the application, whose `Drop` may panic.
     call: DropsQuietly<EventFunction>,
     is_removed: AtomicBool,
 }

@@ -1,4 +1,4 @@
-//! Answers of a type, or with a schema.
+//! Answers of a Rust type, or with a JSON Schema.
 
 mod schema;
 
@@ -86,7 +86,7 @@ impl<T: Argument> AnswerReader<T> {
         if let Some(own) = &self.schema.description {
             description.extend(["\n", own]);
         }
-        // The tool only accepts its arguments, so an engine may repeat its calls.
+        // The tool does nothing but accept its arguments, so an engine may repeat its calls.
         let options = ToolOptions::new(TOOL).description(description).effect(Effect::Pure).cache(false);
         let definition = ToolDefinition::with_options(self.plan.clone(), options);
         let body = OutputBody { check };
@@ -96,7 +96,7 @@ impl<T: Argument> AnswerReader<T> {
         ExpectedOutput { plan, schema, check, tool }
     }
 
-    /// Returns the answer of a run that ended: the arguments of the tool's call, or the text of the last reply.
+    /// Parses the answer of a run that ended: the arguments of the tool's call, or the text of the last reply.
     pub(super) fn answer(&self, answer: &str) -> Result<T, RunError> {
         let parsed = catch(|| self.parse(without_fence(answer)));
         let parsed =
@@ -131,7 +131,7 @@ impl AnswerReader<Value> {
 }
 
 impl ExpectedOutput {
-    /// Returns whether the request has the schema itself, rather than a tool for the answer.
+    /// Returns whether requests to this model have the schema itself, rather than a tool for the answer.
     pub(super) fn is_native(&self, model: &ModelInfo) -> bool {
         let Capabilities { native_output, output_dialect, .. } = model.capabilities;
         native_output && output_dialect.is_none_or(|dialect| render(&self.plan, dialect).is_expressible())

@@ -126,7 +126,7 @@ impl Config {
     }
 }
 
-/// A call of an assistant, for its body.
+/// The state value in which the body of a sub-agent's call finds its [`ChildCall`].
 pub(super) struct ChildHandle(pub(super) Arc<ChildCall>);
 
 /// A call whose body is a run of an assistant.
@@ -140,7 +140,7 @@ pub(super) struct ChildCall {
 
 #[derive(Default)]
 struct Inner {
-    /// The run that continues, and the input that it waited for.
+    /// The run that is about to continue, and the input that it waited for.
     continued: Option<(Box<AgentLoop>, Resumption)>,
     /// The run, once it has begun.
     run: Option<SharedLoop>,
@@ -168,7 +168,7 @@ impl ChildCall {
         inner.children.clone()
     }
 
-    /// Returns a copy of the run as it is; `None` if it has not begun.
+    /// Returns a copy of the run as it is, or of the run that is about to continue; `None` if a new run has not begun.
     fn snapshot(&self) -> Option<AgentLoop> {
         let inner = self.inner();
         match (&inner.suspended, &inner.run) {
@@ -205,7 +205,7 @@ impl ChildCall {
 }
 
 impl InProcessSteps {
-    /// Returns the call of an assistant's tool, as its body needs it.
+    /// Adds a call of an assistant's tool to the running children, and returns its state for the body.
     pub(super) fn child_call(&mut self, key: &StepKey, call: &ToolCall) -> Arc<ChildCall> {
         let parent = self.as_parent();
         let run_id: Arc<str> = key.to_string().into();
@@ -263,12 +263,13 @@ impl InProcessSteps {
     }
 }
 
-/// A call of an assistant whose run the engine performs, for its body. The body runs once before that run and once after it.
+/// The state of a sub-agent's call on an engine, passed to the body of the call. The body runs once before the child, to make its message,
+/// and once after the child, to make the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
-    /// The run has not begun. It begins with this message.
+    /// The child has not begun. The body puts the child's first message here.
     Begins(Mutex<Option<UserMessage>>),
-    /// The run ended.
+    /// The child ended with this outcome.
     Ended(ToolOutcome),
 }
 

@@ -166,8 +166,8 @@ impl Performer {
         Some(Ok(turn.into_tools()))
     }
 
-    /// Returns the name of the model that the application chooses for a turn; `None` for the assistant's own. Returns `None` if the run is
-    /// stopped first.
+    /// Returns the name of the model that the application chooses for a turn. The inner `None` stands for the assistant's own model, the
+    /// outer `None` for a run that is stopped first.
     pub(super) async fn select_model(&self, so_far: SoFar) -> Option<Result<Option<String>, HookError>> {
         let (turn, mut name) = (self.turn_start(so_far), None);
         for hook in &self.config.choosers {

@@ -81,7 +81,7 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        // Before the hash, which is taken from the value once the value is made.
+        // Made before the signature, because the hash is taken from the value if the value exists.
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };

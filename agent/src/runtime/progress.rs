@@ -42,7 +42,7 @@ impl Updates {
         run.into_iter().for_each(Waker::wake);
     }
 
-    /// Removes and returns the buffered updates. If there are none, the next update wakes the task.
+    /// Removes and returns the buffered updates. If there are none, the next update wakes the task of `cx`.
     pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<CallReport> {
         let mut inner = self.lock();
         // Dropped after the lock is released, because a waker may own a task, whose drop runs other code.

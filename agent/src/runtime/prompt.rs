@@ -64,7 +64,7 @@ pub struct Prompt<T = ()> {
     tools: ToolSet,
     /// The call whose run this is, if an assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
-    /// The tool whose body makes the prompt, which must not end suspended.
+    /// The tool whose body makes the prompt. Such a prompt must not end suspended.
     in_tool: Option<Arc<str>>,
 }
 
@@ -206,8 +206,8 @@ impl<T> Prompt<T> {
     /// assistant.
     ///
     /// The value is written as JSON at once, and tools receive the value that is read from this JSON, also in this process, so that they
-    /// receive the same one wherever the run continues. All values of a run together have at most 64 KiB. They are in no event, trace or
-    /// record; but a stored run contains them. A stored run with state is resumed only if it is signed, see
+    /// receive the same value wherever the run continues. All values of a run together have at most 64 KiB. No event, trace or record
+    /// contains these values, but a stored run does. A stored run with state is resumed only if it is signed, see
     /// [`approval_key`](super::AssistantBuilder::approval_key).
     ///
     /// When a suspended run is resumed, state of the prompt replaces the stored state of the same type. A run that is continued from a
@@ -336,7 +336,7 @@ impl<T> Prompt<T> {
     /// Adds tools for this run alone, after those of the assistant: for example tools that a caller declares. These tools are called,
     /// checked and recorded like other tools, but their results are never cached.
     ///
-    /// A run that is suspended needs them again when it resumes, and so does a run that continues after a crash. Runs on an engine have only
+    /// A suspended run needs these tools again when it resumes, and so does a run that continues after a crash. Runs on an engine have only
     /// the tools of their assistant, because any process may continue them.
     ///
     /// ```
@@ -504,7 +504,7 @@ impl Prompt {
         slot: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
     ) -> BoxFuture<'static, Result<RunOutput, RunError>> {
-        // Nothing happens until the future is polled. From then on, only the run is kept.
+        // Nothing happens until the future is polled. Once it is polled, only the run is kept, not the prompt.
         Box::pin(async move {
             let assistant = self.assistant.clone();
             let run = self.begin(cancel, slot, expected)?;

@@ -9,7 +9,7 @@ use crate::args::Coercion;
 use crate::loop_core::RunStop;
 use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 
-/// The result of a prompt, with the answer if the prompt asked for [one of a type](super::Prompt::output).
+/// The result of a prompt, with the answer if the prompt asked for an [answer of a type](super::Prompt::output).
 ///
 /// ```
 /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};

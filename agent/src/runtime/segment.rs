@@ -68,7 +68,7 @@ impl InProcessSteps {
         let mut waiting: VecDeque<_> = calls.into();
         let max_concurrency = self.performer.config.max_concurrency;
         let mut running: Vec<SegmentCall> = Vec::with_capacity(waiting.len().min(max_concurrency));
-        // A new message cancels this token without cancelling the run.
+        // Under `CancelRunning`, a new message cancels this token without cancelling the run.
         let policy = self.performer.config.rules.steering;
         let token = if policy == SteeringPolicy::CancelRunning {
             self.stop.cancel.child()
@@ -174,8 +174,8 @@ impl InProcessSteps {
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // Polled in call order, so that the ends of bodies that end at the same instant are recorded in that order. After a body has
-            // ended, only bodies that have not begun are polled, until the end is recorded.
+            // Bodies are polled in call order, so that ends at the same instant are recorded in that order. After a body has ended, only
+            // bodies that have not begun are polled, until the end is recorded.
             let mut has_ended = false;
             for running in &mut *running {
                 if running.end.is_none()
@@ -238,7 +238,7 @@ impl InProcessSteps {
         SegmentCall { ord, body: Box::pin(run(body, keeper, records)), child, is_begun: false, end: None }
     }
 
-    /// Returns how the questions of a call are answered.
+    /// Returns the rules for questions of a call: who gives the inputs, and how the run learns of them.
     fn ask_rules(&self, ord: u32) -> AskRules {
         let notify = self.updates.clone().map(|updates| {
             let notify = move |notice| updates.push(CallReport::Question(notice));
@@ -267,7 +267,7 @@ impl InProcessSteps {
     }
 }
 
-/// One call that runs on an engine. Several calls of a reply have a journal each.
+/// One call that runs on an engine. If a reply has several calls, each has its own journal.
 #[cfg(feature = "durable-restate")]
 pub(crate) struct JournaledCall {
     pub(crate) key: StepKey,
@@ -284,7 +284,7 @@ pub(crate) struct JournaledCall {
     pub(crate) is_lost: bool,
     /// The path of the run that makes the call.
     pub(crate) path: RunPath,
-    /// The outcome of the call's own run, if it is a call of an assistant.
+    /// The outcome of the run that the call started, if its tool is an assistant.
     pub(crate) child: Option<ToolOutcome>,
 }
 
@@ -313,8 +313,8 @@ impl Performer {
     }
 }
 
-/// Runs one call, and keeps its result in the cache or in a file, if the assistant has one. With a store, the records of the call wrap its
-/// body.
+/// Runs one call, and keeps its result in the cache or in a file, if the application asked for that. With a store, the begin of the body is
+/// recorded before it runs, and its end afterwards.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
@@ -350,7 +350,7 @@ fn run(
     }
 }
 
-/// Keeps the result of a body in a file or in the cache, where the application wants that, and returns its end.
+/// Keeps the result of a body in a file or in the cache, if the application asked for that. Returns the end of the call.
 async fn keep(
     body: &CallBody,
     assistant: &Assistant,

@@ -24,7 +24,7 @@ use crate::tool::{
 };
 use serde_json::Value;
 
-/// An assistant whose runs an engine drives. It remembers nothing from step to step.
+/// An assistant whose runs an engine drives. This value remembers nothing from step to step, because any process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
     /// The configuration as it was built, for an assistant that is its own tool.
@@ -85,7 +85,7 @@ impl ServedAssistant {
                 Ok(served) => Arc::new(served),
                 Err(what) => return Err(UnservedAssistant { path, what }),
             };
-            // An assistant that runs itself is the same at each depth.
+            // An assistant that has itself as a tool is the same at each depth, so it is visited once.
             if !Arc::ptr_eq(&served.plain.rules, &self.plain.rules) {
                 visit(&served, &path);
                 served.visit(&path, visit)?;
@@ -225,7 +225,7 @@ impl ServedAssistant {
         reader.answer_if_any(run).map_err(|error| error.to_string())
     }
 
-    /// Returns the longest time that a call may take.
+    /// Returns the longest time that a call may take, except calls of sub-agents: the longest time limit, and the grace after it.
     pub(crate) fn longest_call(&self) -> Duration {
         let timeout = |tool: &Tool| {
             tool.policy().timeout.filter(|limit| *limit < Duration::MAX).unwrap_or(self.config.tool_timeout)
@@ -236,7 +236,7 @@ impl ServedAssistant {
         tools.unwrap_or_default() + self.config.cancel_grace
     }
 
-    /// Returns the tools without a time limit, which a step needs.
+    /// Returns the tools without a time limit. On an engine, each call is a step and needs a time limit.
     pub(crate) fn unlimited_tools(&self) -> Vec<String> {
         let registry = &self.config.registry;
         let is_unlimited =
@@ -265,8 +265,8 @@ impl ServedAssistant {
         self.config.rules.limits.wall_time
     }
 
-    /// Returns the limits that the runs of its tree share, and the number of runs that calls may start. The limits are `None` if there are
-    /// none, or if no assistant is a tool, because nothing has to be counted then.
+    /// Returns the limits that the runs of the assistant's tree share, and the maximum number of runs that calls may start. The limits are
+    /// `None` if none is set, or if no tool is an assistant, because such a tree has only one run.
     pub(crate) fn tree_limits(self: &Arc<Self>) -> (Option<UsageLimits>, u32) {
         let root = &self.root().config;
         let is_tree = || {
@@ -346,7 +346,7 @@ impl Performer {
         prepared.unwrap_or_else(|| (Prepared::Ended(Box::new(self.stopped())), None))
     }
 
-    /// Checks calls again that waited for decisions: the rules of the application may have changed meanwhile.
+    /// Checks again the calls that waited for decisions, because the rules of the application may have changed meanwhile.
     pub(crate) async fn check_all_again(
         &self,
         calls: Vec<(ReadyCall, Arc<ToolCall>)>,

@@ -135,7 +135,7 @@ fn range(args: &Value) -> (u64, u64) {
 pub(super) struct SpilledResults {
     /// The results that the assistant, or an assistant that it was forked from, wrote.
     files: Vec<Arc<SpilledFile>>,
-    /// A loaded conversation can name results whose files still exist.
+    /// The conversation. The results that it names may be read, too: a loaded conversation can name results whose files still exist.
     conversation: Conversation,
 }
 

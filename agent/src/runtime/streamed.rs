@@ -55,8 +55,8 @@ impl<T> Run<T> {
         self.handle.clone()
     }
 
-    /// Returns the answer so far, if the prompt asked for [one of a type](super::Prompt::output): all complete values, and the beginning of an
-    /// incomplete string. Takes time linear in the length of the answer.
+    /// Returns the answer so far, if the prompt asked for an [answer of a type](super::Prompt::output): all complete values, and the
+    /// beginning of an incomplete string. Takes time linear in the length of the answer.
     ///
     /// ```
     /// use agent::model::reply;

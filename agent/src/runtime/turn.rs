@@ -1,6 +1,7 @@
 //! One turn, the same for every performer. [`next_reply`] makes its requests: it chooses the tools and the model, makes the view fit, and
 //! repeats a request that was too long or left its reply too little room. A run in this process that has nothing to choose, to fit or to
-//! repeat [asks directly](super::in_process). [`end_turn`] ends it: the hooks decide, and an answer that does not fit is refused.
+//! repeat [asks directly](super::in_process). [`end_turn`] ends a turn: the hooks decide whether the run continues, and an answer that does
+//! not fit is refused.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,13 +21,13 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// The operations of a performer on which the turns of its run are built.
 pub(crate) trait TurnSteps: Send {
-    /// Whether the result of work is remembered under a name. Choices are then skipped if no hook chooses, because each choice is a step.
+    /// Whether the result of work is remembered under a name. If so, a choice that no hook makes is skipped, because each choice is a step.
     const REMEMBERS: bool;
 
     /// Returns the performer of the run, and the choices for the turn.
     fn parts(&mut self) -> (&Performer, &mut TurnChoices);
 
-    /// Replaces the view of the conversation.
+    /// Replaces the view of the conversation, and returns the previous one.
     fn replace_context(&mut self, context: ContextState) -> ContextState;
 
     /// Performs work of the application, or returns its remembered result.
@@ -69,7 +70,7 @@ pub(crate) trait TurnSteps: Send {
     /// Whether messages wait for the run.
     fn has_messages(&mut self) -> impl Future<Output = Result<bool, StepError>> + Send;
 
-    /// Returns the error that ends the run.
+    /// Returns the step error that ends the run. A run in this process keeps `error` for its caller.
     fn failed(&mut self, error: RunError) -> StepError;
 }
 
@@ -96,7 +97,7 @@ impl TurnChoices {
         self.tools.clone().filter(|_| self.turn == turn)
     }
 
-    /// Forgets the choices of another turn.
+    /// Forgets the choices of the previous turn when a turn begins.
     fn begin(&mut self, turn: u32) {
         if self.turn != turn {
             *self = Self { turn, refused_answers: self.refused_answers, ..Self::default() };
@@ -265,8 +266,8 @@ async fn ask<S: TurnSteps>(
     }
 }
 
-/// Returns the tools of a request: those of the turn, without deferred tools that the conversation has not found yet. The inner error is
-/// that of a hook.
+/// Returns the tools of a request: those of the turn, without deferred tools that the model has not found yet in the conversation. The
+/// inner error is that of a hook.
 async fn shown_tools<S: TurnSteps>(
     steps: &mut S,
     turn: u32,

@@ -9,7 +9,7 @@ use crate::tool::definition::ToolDefinition;
 
 /// A turn that begins, for the functions that choose its [model](super::AssistantBuilder::select_model) and its
 /// [tools](super::AssistantBuilder::prepare_tools): the conversation, what the run used, and the tools. The function that chooses tools
-/// returns this value with the chosen ones.
+/// returns this value with the chosen tools.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, hooks::TurnStart, tool, tools};

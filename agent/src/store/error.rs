@@ -64,7 +64,7 @@ pub enum StoreErrorKind {
     Conflict,
     /// The stored data cannot be read, or this version does not know its form.
     Corrupt,
-    /// The store did not answer in time. It is unknown whether the request took effect.
+    /// The store did not respond in time. It is unknown whether the request took effect.
     Timeout,
     /// The store does not have this operation.
     Unsupported,
@@ -143,7 +143,7 @@ impl StoreError {
         self.kind
     }
 
-    /// Returns the details beyond the kind.
+    /// Returns the details of the error, without the kind.
     pub fn message(&self) -> &str {
         &self.message
     }

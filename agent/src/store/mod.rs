@@ -49,14 +49,15 @@
 //! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
 //! memory is complete, and the next prompt stores what is missing: messages, and the ends of calls. If two assistants write to one session,
 //! their messages do not mix. The assistant that writes later gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must
-//! open the session again. Recorded times are for people; only [retention](Store::delete_finished_before) depends on them.
+//! open the session again. Recorded times are for people: queries by time, lists and [retention](Store::delete_finished_before) depend on
+//! them, but nothing that a run does.
 //!
 //! # When the store hangs
 //!
-//! The store has 10 s to answer each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails with
-//! a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has 1 s. So
-//! a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked once whether
-//! they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
+//! The store has 10 s to respond to each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails
+//! with a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has 1
+//! s. So a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked once
+//! whether they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
 //! [`RunError::Store`](crate::RunError::Store), whose output says that the run was aborted.
 //!
 //! A call whose begin was not recorded in time does not run, and its result says so. A call that had begun keeps its end, or is

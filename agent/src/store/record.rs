@@ -238,7 +238,7 @@ impl InvocationRecord {
         self.outcome()?.output()
     }
 
-    /// Returns the code of a failed call, for example `invalid_arguments`, or `retry` if the call asked for a better one.
+    /// Returns the code of a failed call, for example `invalid_arguments`, or `retry` if the tool asked for a better call.
     pub fn error_code(&self) -> Option<&str> {
         match self.outcome()? {
             ToolOutcome::Retry { .. } => Some("retry"),

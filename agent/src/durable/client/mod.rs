@@ -144,7 +144,7 @@ impl DurableClient {
         self.request(run, "cancel", json!({"reason": reason})).await
     }
 
-    /// Returns the decisions and results that the run waits for, and the runs of its [sub-agents](crate::Assistant::as_tool) at any depth.
+    /// Returns the decisions and results that the run and the runs of its [sub-agents](crate::Assistant::as_tool), at any depth, wait for.
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
@@ -202,8 +202,8 @@ impl DurableClient {
     /// Waits for the end of the run, without a time limit.
     ///
     /// # Errors
-    /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes. The run itself
-    /// continues.
+    /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes, in which case the
+    /// run itself continues.
     pub async fn outcome(&self, run: &str) -> Result<Outcome, DurableClientError> {
         let path = ["restate", "workflow", AGENT, run, "attach"];
         let mut pause = Duration::from_millis(200);

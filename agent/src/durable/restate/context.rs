@@ -192,8 +192,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Also waits for the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot. The
-    /// receiver still receives the notice later.
+    /// Adds a notice to the events that end the wait: the notice in the slot after `after`, or in the current slot if `after` is `None`.
+    /// Returns the watched slot. The receiver still receives the notice later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -286,7 +286,7 @@ impl<'c> RunInvocation<'c> {
     }
 }
 
-/// The first event of a wait.
+/// An event that reaches a run while it waits for calls, answers or children.
 enum FirstReady<T> {
     /// The call or request at this position has a result, or the engine lost it.
     Done(usize, Option<T>),
@@ -412,7 +412,7 @@ impl RunJournal for RunInvocation<'_> {
             let Some(mut receiver) = self.receiver().take() else { return Ok(ReceivedNotices::default()) };
             let result = receiver.receive(self.context).await;
             let notices = result.map(|()| std::mem::take(&mut receiver.received));
-            // Put back also after an error, because the run closes the slot at its end.
+            // The receiver is put back even after an error, because the run needs it to close the slot at its end.
             *self.receiver() = Some(receiver);
             notices.map_err(step_error)
         })
@@ -498,7 +498,7 @@ impl RunJournal for RunInvocation<'_> {
             }
             let most = self.served.assistant.max_concurrency();
             let mut open: BTreeSet<usize> = (0..names.len() - next.len()).collect();
-            // The started runs that have not waited yet.
+            // The started runs that have never waited. Only these count as concurrent.
             let mut working = open.clone();
             for child in running {
                 waiting.push(child);
@@ -573,7 +573,7 @@ impl RunJournal for RunInvocation<'_> {
                 stop = stop.filter(|reason: &Arc<str>| **reason != *NEW_MESSAGE);
             }
             if asked > 0 {
-                // Without pending requests, late answers are refused.
+                // Removes the pending requests from the inbox, so that late answers are refused.
                 let none: Vec<(PendingAsk, String)> = Vec::new();
                 let () = self.call_inbox("ask", none).await?;
             }

@@ -122,7 +122,7 @@ impl AgentHandlers {
         request: Json<CancelRequest>,
     ) -> Result<Json<bool>, HandlerError> {
         let reason = request.0.reason.unwrap_or_else(|| "cancelled".into());
-        // Before the first await, because the run may be over when its inbox responds.
+        // Cancels the tools before the first await, because the run may be over when its inbox responds.
         let is_active = self.served.running.cancel(context.key(), &reason);
         let notified = context.request::<_, Json<bool>>(inbox(context.key(), "cancel"), Json(reason)).call();
         let Json(is_notified) = notified.await?;
@@ -247,8 +247,8 @@ async fn update<T>(
     Ok(result)
 }
 
-/// Sends a notice with this number to the run. Returns false if the run is over, after clearing the inbox. Without a number, the run needs no
-/// notice.
+/// Sends a notice with this number to the run. Returns false if the run is over, after clearing the inbox. Without a number, nothing is
+/// sent, because the run needs no notice.
 async fn notify(
     context: &ObjectContext<'_>,
     number: Option<u32>,

@@ -18,7 +18,7 @@ pub(super) struct ConnectionLimits {
     connections: usize,
     /// Interval between pings.
     ping: Duration,
-    /// Maximum time without an answer to a ping, or without a read by the other side.
+    /// Maximum time without a response to a ping, or without a read by the other side.
     stall: Duration,
 }
 

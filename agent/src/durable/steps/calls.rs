@@ -130,7 +130,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     }
 }
 
-/// Reads a person's input to a question. The body of the call checks the input, and asks again if it does not fit.
+/// Reads a person's input to a question. A missing, postponed or unreadable input dismisses the question. The body of the call checks the
+/// input, and asks again if it does not fit.
 fn input(answer: Option<Value>) -> QuestionInput {
     match answer.map(serde_json::from_value) {
         Some(Ok(QuestionInput::Later) | Err(_)) | None => QuestionInput::Cancel,

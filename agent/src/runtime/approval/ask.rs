@@ -28,7 +28,8 @@ use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
 
 impl InProcessSteps {
-    /// Asks the application's function whether calls may run. Returns no decisions if a steering message ended the calls meanwhile.
+    /// Asks the application's function whether calls may run. All decisions are `Later` if there is no function, or if one of its decisions
+    /// is `Later`. Returns no decisions if a steering message ended the calls meanwhile.
     pub(in crate::runtime) async fn decide(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
@@ -116,7 +117,7 @@ impl InProcessSteps {
             self.emit().await;
         }
         if !children.is_empty() {
-            // Before the children leave the run, so that the budget counts what they have used.
+            // Creates the budget of the tree before the children leave the run, so that it counts what they have used.
             self.as_parent();
         }
         for (ord, resumption) in children {
@@ -153,7 +154,7 @@ impl InProcessSteps {
         let Step::CallTools { calls } = next else { return Ok(()) };
         for (key, call) in calls {
             let tool = self.performer.config.registry.get(&call.name);
-            // The snapshot contains the run of such a call, if the call had begun.
+            // A sub-agent's call that had begun is not lost, because the snapshot contains its run.
             if tool.is_some_and(Tool::is_of_assistant) {
                 continue;
             }
@@ -170,7 +171,7 @@ impl InProcessSteps {
 }
 
 impl Performer {
-    /// Asks the application's function about all requests at once. If the function panics, the call is denied.
+    /// Asks the application's function about all requests at once. A request at which the function panics is denied.
     pub(in crate::runtime) fn ask_approver<'r>(
         &self,
         approver: &Approver,
@@ -189,7 +190,7 @@ impl Performer {
         Box::pin(join_all(asked.collect::<Vec<_>>()))
     }
 
-    /// Returns the plan of the tool that the source of the run sees, if it is a plan of its own.
+    /// Returns the plan of the tool for the source of the run, if the tool has other parameters for this source.
     fn own_plan(&self, tool: &str) -> Option<Plan> {
         let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
         let own = catch(|| tool.definition_for(source)).ok()?;

@@ -22,7 +22,8 @@ pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
 
-/// Checks that the run and its children wait for these decisions and results. Nothing is changed.
+/// Checks that the run and its children wait for these decisions, inputs and results, and verifies the signatures of a stored run. Nothing
+/// is changed.
 pub(in crate::runtime) fn check(
     core: &AgentLoop,
     decisions: Decisions,
@@ -93,7 +94,7 @@ fn check_inputs(questions: &[Question], inputs: &[RecordedInput]) -> Result<(), 
     Ok(())
 }
 
-/// Finds the call of each result. Returns the results by the run that waits and the id of its call.
+/// Finds the call of each result. Returns each result with the path of the run that waits for it, and the id of the call.
 fn addressed(
     pending: &[PendingCall],
     arrived: Vec<DeliveredOutcome>,
@@ -136,7 +137,7 @@ struct TreeInput {
 }
 
 impl TreeInput {
-    /// Returns the part for the run at this path, and for its children.
+    /// Returns the decisions and results for the run at this path and for its children.
     fn of_run(&self, run: &AgentLoop, path: &RunPath) -> Result<Resumption, ResumeError> {
         let mut resumption = Resumption::default();
         let requests: Vec<_> = self.requests.iter().filter(|request| request.path == *path).collect();
@@ -230,10 +231,10 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
         || (conversation.len() == of_run.len() && conversation.shared().iter().zip(of_run.shared()).all(same))
 }
 
-/// Verifies the signatures of a stored run: those of the calls that run now or after a decision, and that of the state, which determines
-/// these calls and the progress of the run.
+/// Verifies the signatures of a stored run: those of the calls that may still run, and that of the state, which determines these calls and
+/// the progress of the run.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
-    // Runs of these versions were signed in another way.
+    // Runs of the versions 3 and 4 were signed in another way, so their signatures do not match.
     verify_signatures(core, signer).map_err(|error| match (error, core.stored_version()) {
         (ResumeError::NotSigned, _) => ResumeError::NotSigned,
         (_, version @ 3..=4) => ResumeError::OldVersion { version },
@@ -273,7 +274,7 @@ fn verify_calls(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeE
     Ok(())
 }
 
-/// Returns the name of the first part in which the decided request differs from the waiting one.
+/// Returns the name of the first property in which the decided request differs from the waiting request.
 fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'static str> {
     let same = [
         (seen.path == waits.path, "path"),

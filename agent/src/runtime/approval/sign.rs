@@ -6,7 +6,7 @@ use crate::canonical::canonical;
 use crate::loop_core::{AgentLoop, SignedCall};
 use crate::message::ToolArguments;
 
-/// The minimum length of a key in bytes: that of the hash, as RFC 2104 (section 3) recommends.
+/// The minimum length of a key in bytes: the length of the hash, as RFC 2104 (section 3) recommends.
 #[cfg(feature = "approvals-signed")]
 const MIN_KEY: usize = 32;
 

@@ -67,9 +67,9 @@ impl AssistantBuilder {
     /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. A name that does not exist is an error of
     /// the run.
     ///
-    /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another one.
-    /// An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. A schema for answers is sent in
-    /// the form that the assistant's own model accepts.
+    /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another
+    /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. A schema for answers
+    /// is sent in the form that the assistant's own model accepts.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

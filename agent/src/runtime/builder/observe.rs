@@ -59,9 +59,9 @@ impl AssistantBuilder {
     }
 
     /// Records the measurements of requests, calls and runs with instruments of OpenTelemetry (feature `otel`), by its conventions for
-    /// generative AI: `gen_ai.client.inference.…`, `gen_ai.invoke_agent.…` and `gen_ai.execute_tool.duration`. Names and numbers only; the
-    /// application sets up the exporter. The run of a sub-agent is measured as a call; its requests are measured if the sub-agent has a
-    /// meter of its own.
+    /// generative AI: `gen_ai.client.inference.…`, `gen_ai.invoke_agent.…` and `gen_ai.execute_tool.duration`. The measurements contain
+    /// only names and numbers. The application sets up the exporter. The run of a sub-agent is measured as a call; its requests are
+    /// measured if the sub-agent has a meter of its own.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

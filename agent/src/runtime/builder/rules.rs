@@ -14,8 +14,8 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum depth of nested runs of [assistants as tools](super::Assistant::as_tool) below a run of this assistant: 3 by
-    /// default, at most 8. At the limit, a run does not see such tools, and a call of one fails with the code `depth_limit`. The limit of
-    /// the outermost run counts.
+    /// default, at most 8. At the limit, the model does not see such tools, and a call of such a tool fails with the code `depth_limit`.
+    /// The limit of the outermost run counts.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -56,7 +56,7 @@ impl AssistantBuilder {
 
     /// Sets the maximum number of requests to models that runs of [assistants as tools](super::Assistant::as_tool) make at the same time,
     /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes none. The number of the outermost
-    /// run counts. On a durable engine its own limits hold instead.
+    /// run counts. On a durable engine, the limits of the engine hold instead.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};

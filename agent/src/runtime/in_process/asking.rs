@@ -125,7 +125,7 @@ impl InProcessSteps {
         })
     }
 
-    /// Adds an event to the reply, if it is a piece of it.
+    /// Adds an event to the reply, if the event is a piece of the reply.
     fn take_event(&mut self, event: ModelEvent) -> ReplyProgress {
         let Some(reply) = self.reply.as_mut().filter(|_| is_update(&event)) else {
             return ReplyProgress::Unchanged;
@@ -164,7 +164,7 @@ impl InProcessSteps {
             hand_off.set_recipient(recipient);
         }
         if is_managed {
-            // A changed view may still end with the same message, which `update` would take for the same view.
+            // A changed view may still end with the same message, so `update` would not notice the change.
             if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
             {
                 hand_off.restart();

@@ -22,7 +22,7 @@ use crate::tool::policy::Effect;
 use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
 
-/// Maximum number of attempts of a call whose process died, unless its tool sets another one.
+/// Maximum number of attempts of a call whose process died, unless its tool sets another maximum.
 pub(super) const ATTEMPTS: u32 = 3;
 
 /// The records of one run, shared with its calls.
@@ -53,7 +53,7 @@ enum CallStart {
     Ended(Box<CallEnd>),
 }
 
-/// The state of a call whose process died.
+/// The state of a call that the death of its process interrupted.
 pub(in crate::runtime) enum InterruptedCall {
     Ended(Box<CallEnd>),
     /// The call had begun, and may run again.
@@ -110,7 +110,7 @@ impl RunRecords {
         (!self.keeper.options.keeps_secrets).then(|| config.secrets())
     }
 
-    /// Returns a record of this call, without its secrets unless they are stored. `text` is the text of its reply.
+    /// Returns a record of this call, without its secrets unless they are stored. `text` is the text of the reply that contains the call.
     pub(super) fn new_record(
         &self,
         config: &Config,
@@ -143,7 +143,7 @@ impl RunRecords {
         new
     }
 
-    /// Performs a body, with a record of its begin and its end. `text` is the text of its reply.
+    /// Performs a body, with a record of its begin and its end. `text` is the text of the reply that contains the call.
     ///
     /// # Errors
     /// Returns the end of a call whose body does not run.
@@ -223,7 +223,7 @@ impl RunRecords {
         let is_known =
             self.session.is_some() || self.is_on_engine || found.handle.as_deref() == Some(CHILD_HANDLE);
         let is_child = tool.is_some_and(Tool::is_of_assistant) && is_known;
-        // Nothing has taken effect before the question of a tool.
+        // A tool asks its questions before it has any effect, so it may run again.
         let continues = is_child || found.handle.as_deref() == Some(ASK_HANDLE);
         if let Some(handle) = found.handle.as_ref().filter(|_| !continues) {
             if handle == CHILD_HANDLE {
@@ -246,8 +246,7 @@ impl RunRecords {
         Some(self.give_up(&again.key).await)
     }
 
-    /// Returns the end of a call that had begun elsewhere and must not begin again: the recorded end, or one that says that the outcome is
-    /// unknown.
+    /// Returns the end of a call that had begun elsewhere and must not begin again: the recorded end, or an end with an unknown outcome.
     #[cfg(feature = "durable-restate")]
     pub(in crate::runtime) async fn end_lost(
         &self,
@@ -338,7 +337,7 @@ impl RunRecords {
 }
 
 impl RunRecords {
-    /// Looks up a call that may have begun in a process that died. Without a record the call has not begun; it then runs only if its secret
+    /// Looks up a call that may have begun in a process that died. Without a record, the call has not begun, and it runs only if its secret
     /// arguments were kept.
     pub(super) async fn look_up(
         &self,

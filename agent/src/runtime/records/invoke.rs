@@ -50,7 +50,7 @@ pub enum InvokeError {
         /// The error of the store.
         #[source]
         error: StoreError,
-        /// The complete record, if the call has ended; `None` if it did not run. The stored record is still pending.
+        /// The complete record, if the call has ended; `None` if it did not run. The stored record may still be pending.
         record: Option<Box<InvocationRecord>>,
     },
     /// The idempotency key of the context belongs to the record of a call with another tool or other arguments.
@@ -77,11 +77,11 @@ impl Registry {
     /// A refused call has a failed record, too. Secret arguments are left out of records. No transaction is open while the body runs. If
     /// the pending record cannot be saved, the body does not run.
     ///
-    /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record; without one, each call
-    /// has a new key. Another call with the same key returns the record of the first one and does not run. If the first call has begun and
-    /// not ended, because its process died, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again, as
-    /// [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a tokio
-    /// runtime with its timer enabled.
+    /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record; without one, each call has
+    /// a new key. A second call with the same key returns the record of the first call and does not run. If the first call has begun and
+    /// not ended, because its process died, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again,
+    /// as [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a
+    /// tokio runtime with its timer enabled.
     ///
     /// ```
     /// use agent::message::ToolCall;
@@ -183,13 +183,13 @@ impl Registry {
     }
 }
 
-/// Returns the key of the record: that of the context, or a new one.
+/// Returns the key of the record: the key of the context, a key derived from it if the context is that of a running call, or a new key.
 fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     let given = cx.idempotency_key();
     let text = match (cx.call_id().is_empty(), given.is_empty()) {
         (true, true) => new_id("invoke"),
         (true, false) => given.to_owned(),
-        // The context is that of a running call, whose key the new call must not share.
+        // The context belongs to a running call, and the new call must not share the key of that call.
         (false, _) => format!("{given}/{}", call.id),
     };
     text.parse().unwrap_or_else(|_| StepKey::new(text, 1, StepKind::Tool, 0))

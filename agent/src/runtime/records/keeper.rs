@@ -83,7 +83,7 @@ impl StoreAccess {
         Self::new(Arc::new(MemoryStore::new()), StoreOptions::default())
     }
 
-    /// Reserves amounts of budgets. With retries, because an amount is reserved once for an id.
+    /// Reserves amounts of budgets. A retry is safe, because an amount is reserved only once for an id.
     pub(in crate::runtime) async fn reserve(
         &self,
         id: &str,
@@ -164,8 +164,8 @@ impl StoreAccess {
         self.perform(async { operation().await }).await
     }
 
-    /// Begins a record. Only a busy store is retried, because it did nothing: a retry after another error could find the record of the
-    /// first attempt, which looks like a record that a crash left behind.
+    /// Begins a record. Only a busy store is retried, because a busy store did nothing: a retry after another error could find the record
+    /// of the first attempt, which looks like a record that a crash left behind.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
@@ -224,7 +224,7 @@ impl StoreAccess {
     ) -> Result<u64, StoreError> {
         let minimum = expected.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let error = match self.retry(|| self.store.append(session, expected, entries.clone())).await {
-            // Numbers ascend, so that the next entries follow these.
+            // Each entry has a higher number than the one before. A store that returns a lower last number would make the next append fail.
             Ok(last) if last < minimum => {
                 let text = format!(
                     "the store appended {} entries to session `{session}` after number {expected}, and returned {last} as their last number",
@@ -244,7 +244,8 @@ impl StoreAccess {
             Ok(found) if found.iter().map(|(_, entry)| entry).eq(&entries) => {
                 Ok(found.last().map_or(expected, |(seq, _)| *seq))
             }
-            // The conflict may be with the entries of an earlier attempt, so it is not reported as a conflict.
+            // The entries cannot be loaded. The conflict may be with entries of an earlier attempt, so the error of the load is returned
+            // instead.
             Err(unknown) if error.is_conflict() => Err(unknown),
             _ => Err(error),
         }
@@ -336,7 +337,8 @@ fn check_key(record: &InvocationRecord, key: &StepKey) -> Result<(), StoreError>
     Err(StoreError::new(StoreErrorKind::Corrupt, text))
 }
 
-/// Returns milliseconds since 1970. They are only informative, because clocks jump: no decision depends on them.
+/// Returns the milliseconds since 1970. In records and sessions they only inform, because clocks jump. Only budgets depend on them, for
+/// their windows and holds.
 pub(in crate::runtime) fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()

@@ -101,7 +101,7 @@ impl AssistantBuilder {
 }
 
 impl Assistant {
-    /// Opens a session with this assistant, which has no other references yet.
+    /// Opens a session with this assistant. The caller has its only reference, so no run can be active.
     pub(in crate::runtime) async fn into_session(self, id: Arc<str>) -> Result<Assistant, BuildError> {
         let config = self.config().clone();
         let Some(keeper) = &config.keeper else { return Err(BuildError::NoStore) };
@@ -190,7 +190,7 @@ impl Assistant {
             let Some(session) = state.session.as_ref().filter(|session| !session.is_rewritten) else {
                 return;
             };
-            // Messages come before the changes of their view.
+            // A view change must follow its messages in the session, so the next prompt stores both.
             if session.stored < state.conversation.len() {
                 return;
             }

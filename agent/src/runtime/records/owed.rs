@@ -12,7 +12,7 @@ use crate::tool::outcome::ToolOutcome;
 /// runs.
 const MAX_UNRECORDED: usize = 1_000;
 
-/// The end of a call that its record does not have yet.
+/// The end of a call that is not in its record yet.
 #[derive(Clone)]
 pub(in crate::runtime) enum UnrecordedEnd {
     /// A call that did not run. It may have a record without an end.

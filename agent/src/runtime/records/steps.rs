@@ -58,7 +58,7 @@ impl RecordingSteps {
         Self { inner, records, seen, interrupted, error: None }
     }
 
-    /// Returns the steps, and the error of the store. The next run records the ends that could not be recorded because of it.
+    /// Returns the steps, and the error of the store, if there was one. The ends that could not be recorded are left to the next run.
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
@@ -279,7 +279,7 @@ impl RecordingSteps {
     }
 
     /// Adopts entries that an earlier prompt of this assistant appended without knowing, because the prompt was dropped, or the store
-    /// answered too late. The session is stored again after these entries. Returns false if another writer continued the session.
+    /// responded too late. The session is stored again after these entries. Returns false if another writer continued the session.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
         let found = self.inner.assistant.state().session.as_deref().map(position);
@@ -445,7 +445,7 @@ fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolO
     };
     let ran = tools().filter_map(|(ord, tool)| {
         let output = tool.output.as_ref()?;
-        // The input of the call may be in a part of its own.
+        // The input of the call may be in another part than its output.
         let asked =
             tools().find(|(_, other)| other.id.is_some() && other.id == tool.id && other.input.is_some());
         let input = tool.input.as_ref().or(asked.and_then(|(_, asked)| asked.input.as_ref()));

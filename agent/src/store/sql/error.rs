@@ -6,7 +6,7 @@ use std::io;
 
 use crate::store::{StoreError, StoreErrorKind};
 
-/// The error text of a database, without the statement and its values, which its details may quote.
+/// The message of a database error. The details of the error are left out, because they may quote the statement and its values.
 #[derive(Debug)]
 struct DatabaseMessage(String);
 

@@ -43,10 +43,10 @@ fn containing_pattern(text: &str) -> String {
     format!("%{escaped}%")
 }
 
-/// The maximum number of attempts at an inbox that others use at the same time.
+/// The maximum number of attempts to take messages while other callers take messages of the same inbox.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Marks messages as taken, and repeats this while others take some of them at the same time.
+/// Marks messages as taken, and tries again if another caller took some of them at the same time.
 async fn mark_taken(
     connection: &mut sqlx::AnyConnection,
     session: &str,

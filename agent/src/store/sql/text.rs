@@ -1,6 +1,6 @@
 //! Encodes texts as values of columns.
 
-/// The character before an escaped one.
+/// The character that begins an escape.
 const ESCAPE: char = '\u{1a}';
 
 /// Encodes a text for a column. NUL, which Postgres does not accept in a text, is escaped in both databases, so that
