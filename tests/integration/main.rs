@@ -145,6 +145,7 @@ mod tool_combine;
 mod tool_context;
 mod tool_lint;
 mod trace_conventions;
+mod trace_fallback;
 mod trace_support;
 mod ui_encode;
 mod ui_losses;

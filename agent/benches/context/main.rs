@@ -176,7 +176,9 @@ async fn run(what: &str, times: usize) -> Result<(), Failure> {
         "clear" => clears(times)?,
         #[cfg(feature = "openai")]
         "history" => histories(times)?,
-        "plain" | "limits" | "fallback" | "plain-short" | "limits-short" => requests(what, times).await?,
+        "plain" | "limits" | "fallback" | "plain-short" | "limits-short" | "fallback-short" => {
+            requests(what, times).await?
+        }
         "budget" => budget(Arc::new(MemoryStore::new()), 1, times).await?,
         #[cfg(feature = "store-sql")]
         "sqlite" => sqlite(times).await?,
