@@ -14,6 +14,7 @@ mod assistant_cancel;
 mod assistant_state;
 mod assistant_support;
 mod budgets;
+mod budgets_exact;
 mod context_crashes;
 mod context_full;
 mod context_provider;
