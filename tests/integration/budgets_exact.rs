@@ -16,10 +16,10 @@ const LIMIT: u64 = 60_000;
 
 /// Each writer reserves 100 and settles less, twice; its clock is the first or the second one, an hour later. Holds are open for two hours.
 async fn assert_exact(stores: [Arc<dyn Store>; 2]) {
-    let (budget, spent) = (unique("exact"), Arc::new(AtomicU64::new(0)));
-    let writers = (0..WRITERS).map(|writer| {
-        let (late, budget, spent) = ((writer % 2) as usize, budget.clone(), spent.clone());
-        let (store, now) = (stores[late].clone(), NOW + late as i64 * HOUR);
+    let (budget, spent, first) = (unique("exact"), Arc::new(AtomicU64::new(0)), stores[0].clone());
+    let writers = stores.into_iter().zip([NOW, NOW + HOUR]).cycle().zip(0..WRITERS);
+    let writers = writers.map(|((store, now), writer)| {
+        let (budget, spent) = (budget.clone(), spent.clone());
         tokio::spawn(async move {
             let mut refused = 0;
             for request in 0..PAIRS {
@@ -53,7 +53,7 @@ async fn assert_exact(stores: [Arc<dyn Store>; 2]) {
     for writer in writers {
         refused += writer.await.unwrap();
     }
-    let used = stores[0].budget(&budget).await.unwrap();
+    let used = first.budget(&budget).await.unwrap();
     assert_eq!((used.spent, used.held), (spent.load(Ordering::Relaxed), 0), "{refused} were refused");
     assert!(refused > 0 && used.spent > LIMIT - 200, "the limit is reached: {used:?}, {refused}");
 }

@@ -9,8 +9,11 @@ use agent::{Assistant, ScriptedModel};
 use crate::trace_conventions::{assert_conforms, field, index, traced};
 use crate::trace_support::{Span, Traces};
 
+/// Model, kind of error and tokens of input.
+type Attempt = (String, Option<String>, Option<String>);
+
 /// The requests of a prompt: model, kind of error and tokens of input, and the index of the span around.
-fn attempts(traces: &Traces) -> Vec<((String, Option<String>, Option<String>), usize)> {
+fn attempts(traces: &Traces) -> Vec<(Attempt, usize)> {
     let spans = traces.spans.lock().unwrap();
     let own = |span: &Span, name| field(span, name).map(str::to_owned);
     spans

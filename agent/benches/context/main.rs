@@ -177,7 +177,7 @@ async fn run(what: &str, times: usize) -> Result<(), Failure> {
         #[cfg(feature = "openai")]
         "history" => histories(times)?,
         "plain" | "limits" | "fallback" | "plain-short" | "limits-short" | "fallback-short" => {
-            requests(what, times).await?
+            requests(what, times).await?;
         }
         "budget" => budget(Arc::new(MemoryStore::new()), 1, times).await?,
         #[cfg(feature = "store-sql")]

@@ -19,11 +19,11 @@ pub(crate) trait AttemptTrace: Send {
     fn end(self: Box<Self>, reply: &AssistantMessage, error: Option<ModelErrorKind>);
 }
 
+type BeginTrace = dyn Fn(&ModelInfo, &ModelRequest) -> Box<dyn AttemptTrace> + Send + Sync;
+
 /// Begins the trace of a request.
 #[derive(Clone)]
-pub(crate) struct AttemptTracer(
-    pub(crate) Arc<dyn Fn(&ModelInfo, &ModelRequest) -> Box<dyn AttemptTrace> + Send + Sync>,
-);
+pub(crate) struct AttemptTracer(pub(crate) Arc<BeginTrace>);
 
 impl fmt::Debug for AttemptTracer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

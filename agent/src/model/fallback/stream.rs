@@ -133,7 +133,7 @@ impl FallbackEvents {
                 if !model.info().is_fallback {
                     trace = cx.tracer.take().map(|tracer| (tracer.0)(model.info(), &request));
                 }
-                let span = trace.as_ref().map(|trace| trace.span().clone()).unwrap_or_else(Span::none);
+                let span = trace.as_ref().map_or_else(Span::none, |trace| trace.span().clone());
                 span.in_scope(|| model.stream(&cx, &request))
             }
             None => ModelStream::from_events(&cx, &self.fallback.info, []),
