@@ -45,8 +45,8 @@ row 'limits, beyond it, for each of 100 events' "$((($(one limits) - plain) / 10
 row 'fallback, beyond it, for each of 100 events' "$((($(one fallback) - plain) / 100))" \
     "$(awk "BEGIN { print ($(time_of fallback 2000) - $plain_time) / 100 }")" '1'
 row 'reserve and settle, in memory' "$(one budget)" "$(time_of budget 2000)" ''
-more=$(minus "$(allocations fallback)" "$(allocations plain)") fixed=$(minus "$(allocations fallback-short)" "$(allocations plain-short)")
-echo "allocations of a fallback: $fixed for a request, $(awk "BEGIN { print ($more - $fixed) / 100 }") for each of 100 events (goal 0)"
+more=$(minus "$(allocations fallback-long)" "$(allocations plain-long)") fixed=$(minus "$(allocations fallback)" "$(allocations plain)")
+echo "allocations of a fallback: $fixed for a request of 100 events, $more for one of 1,100 (goal: none for an event)"
 short=$(count history 500) long=$(count history 1000)
 short_copied=$(count history 500 '__mem*') long_copied=$(count history 1000 '__mem*')
 echo "a request for each message of a history of 1,000 against one of 500: $(awk "BEGIN { printf \"%.2f\", $long / $short }") times the instructions," \

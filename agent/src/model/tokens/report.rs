@@ -190,8 +190,12 @@ impl<'a> SourceSums<'a> {
             _ => (SourceKind::User, ""),
         };
         self.add(source, size.others);
-        self.add((SourceKind::Thinking, ""), size.thinking);
-        self.add((SourceKind::Media, ""), size.media);
+        // Most messages have neither.
+        for (kind, size) in [(SourceKind::Thinking, size.thinking), (SourceKind::Media, size.media)] {
+            if size.1 > 0 {
+                self.add((kind, ""), size);
+            }
+        }
     }
 }
 
