@@ -20,12 +20,12 @@ allocations() { # what
     done | paste -sd ' ' | awk '{ print ($1 - $2) / 10 }'
 }
 one() { echo $((($(count "$1" 11) - $(count "$1" 1)) / 10)); }
-# The shortest of five runs, in microseconds for each.
+shortest() { # what times
+    for _ in 1 2 3 4 5; do "$bench" "$1" "$2" | sed 's/ .*//'; done | sort -g | head -1
+}
+# By the shortest of five runs of each length, in microseconds for each.
 time_of() { # what times
-    for _ in 1 2 3 4 5; do
-        more=$("$bench" "$1" $((2 * $2)) | sed 's/ .*//') less=$("$bench" "$1" "$2" | sed 's/ .*//')
-        awk "BEGIN { print ($more - $less) / $2 * 1000 }"
-    done | sort -g | head -1
+    awk "BEGIN { print ($(shortest "$1" $((2 * $2))) - $(shortest "$1" "$2")) / $2 * 1000 }"
 }
 row() { printf '%-44s %14s %14s   %s\n' "$1" "$2" "$3" "$4"; }
 minus() { awk "BEGIN { print $1 - $2 }"; }
