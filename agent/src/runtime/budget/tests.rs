@@ -18,8 +18,8 @@ fn billionths_are_what_the_prices_say_rounded_up() {
         let (mut counted, mut wanted) = (0_u128, 0_u128);
         for _ in 0..1_000 {
             // Below the sizes from which requests cost more.
-            let mut usage = Usage::new(100_000 + below(100_000), below(30_000));
-            (usage.cache_read, usage.cache_write) = (below(50_000), below(50_000));
+            let mut usage = Usage::new(50_000 + below(50_000), below(30_000));
+            (usage.cache_read, usage.cache_write) = (below(25_000), below(25_000));
             let plain = usage.input - usage.cache_read - usage.cache_write;
             let sum = exact(plain, prices.input)
                 + exact(usage.output, prices.output)
