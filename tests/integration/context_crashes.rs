@@ -184,3 +184,27 @@ async fn a_durable_run_reads_results_and_survives_a_request_that_is_too_long() {
     );
     assert!(run.steps().iter().any(|step| step.ends_with("/again")), "{:?}", run.steps());
 }
+
+/// What was sent stays what is sent: other rules decide about what follows alone.
+#[tokio::test]
+async fn a_session_keeps_its_view_where_the_rules_are_others_now() {
+    let store = MemoryStore::new();
+    let first = builder(reader(45)).manage_context(rules()).store(store.clone());
+    let first = first.session("book").await.unwrap();
+    first.prompt("Read.").await.unwrap();
+    let (changes, view) = (first.messages().view_changes().to_vec(), first.messages().view());
+    assert!(changes.len() > 3, "{changes:?}");
+    drop(first);
+    for rules in [rules().window(1_000_000), rules().keep_results(30), rules().without_compaction()] {
+        let (model, copy) = (reader(0), store.clone());
+        let again = builder(model.clone()).manage_context(rules).store(copy).session("book").await.unwrap();
+        assert_eq!(again.messages().view_changes(), changes);
+        let fork = again.fork();
+        fork.prompt("And?").await.unwrap();
+        let sent = &model.requests()[0].messages;
+        let texts = |messages: &[std::sync::Arc<Message>]| -> Vec<String> {
+            messages.iter().map(|message| message.text()).collect()
+        };
+        assert_eq!(texts(&sent[..view.len()]), texts(&view));
+    }
+}

@@ -239,3 +239,58 @@ fn long_conversations_of_recorded_messages_fit_at_every_request_on_the_way() {
         }
     }
 }
+
+/// Returns how many bytes two texts have in common at their beginnings.
+fn shared_bytes(one: &str, other: &str) -> usize {
+    one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
+}
+
+/// Over 300 turns, a request begins as the one before it, byte for byte, up to the first message that a change of the view replaced.
+#[test]
+fn requests_share_their_bytes_up_to_the_first_changed_message() {
+    const WINDOW: u64 = 32_000;
+    let (model, rules) = (ScriptedModel::new([""; 0]), ContextRules::new().window(WINDOW));
+    for (provider, name) in PROTOCOLS {
+        let protocol = protocol(name).unwrap();
+        let info = ModelInfo::new(provider, protocol.api(), "large");
+        let encode = |messages: &MessageList| {
+            let request = ModelRequest::new(messages.iter().cloned()).with_max_tokens(100);
+            protocol.encode(&info, &request).unwrap().text()
+        };
+        let (mut grown, mut tokens) = (Conversation::new(), 0);
+        let mut last: Option<(MessageList, String)> = None;
+        let mut broken = 0;
+        for turn in 0..300 {
+            let id = format!("call_{turn}");
+            grown.push(Message::user(format!("Question {turn}")));
+            grown.push(Message::assistant([Part::tool_call(&*id, "search", "{}")]));
+            let result = ToolResultMessage::new(id, "search", OutcomeKind::Completed);
+            grown.push(Message::from(result.with_content(format!("found {turn} ").repeat(180))));
+            tokens += 600;
+            while let Some(at) = rules.fit(&mut grown, &ModelRequest::default(), &model).unwrap() {
+                grown.compact(at, "So far.").unwrap();
+            }
+            let view: Conversation = grown.view().iter().cloned().collect();
+            let sent = info.hand_off(&view);
+            let body = encode(&sent);
+            if let Some((before, earlier)) = last {
+                let same = before.iter().zip(sent.iter()).take_while(|(one, other)| one == other).count();
+                broken += usize::from(same < before.len());
+                let head: MessageList = sent.iter().take(same).cloned().collect();
+                let most = shared_bytes(&encode(&head), &body);
+                // What is written of the messages that both have is in both.
+                let newest = head.last().map(|message| message.text()).unwrap_or_default();
+                let newest = newest.get(..newest.len().min(8)).unwrap_or_default();
+                assert!(body[..most].contains(newest), "{name}, turn {turn}: {newest:?}");
+                assert!(shared_bytes(&earlier, &body) >= most, "{name}, turn {turn}: {same} messages");
+            }
+            grown.push(Message::assistant(format!("Answer {turn}")));
+            last = Some((sent, body));
+        }
+        let changes = grown.view_changes().len();
+        assert!(broken <= changes && changes > 20, "{name}: {broken} of 300, {changes} changes");
+        // Each change reclaims a fifth of what a request may have, at least: half of the window.
+        let most = tokens / (WINDOW / 2 / 5) + 1;
+        assert!(changes as u64 <= most, "{name}: {changes} changes, at most {most}");
+    }
+}

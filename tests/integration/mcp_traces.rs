@@ -7,6 +7,7 @@ use agent::mcp::{ClientConfig, McpClient, McpServer};
 use agent::message::ToolCall;
 use agent::{Registry, ToolContext, json, tool, tools};
 
+use super::mcp_client::FIXTURE;
 use super::mcp_support::{Era, ask, run};
 
 /// Adds two numbers.
@@ -46,6 +47,23 @@ async fn a_call_carries_the_trace_of_its_client() {
         let result = registry.call(&call, &ToolContext::default()).await;
         assert_eq!(result.outcome.text(), "3", "{era:?}");
         assert_eq!(*seen.lock().unwrap(), std::slice::from_ref(&trace), "{era:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_over_standard_input_carries_it_too() {
+    let trace = values(&[("traceparent", PARENT), ("tracestate", "vendor=1"), ("baggage", "tenant=7")]);
+    for era in [Era::Modern, Era::Legacy] {
+        let sent = trace.clone();
+        let config = era.of(ClientConfig::command(FIXTURE).arg("stdio"));
+        let client =
+            McpClient::connect(config.name("child").trace_context(move || sent.clone())).await.unwrap();
+        let registry = Registry::new(client.clone()).unwrap();
+        let call = ToolCall::new("c1", "child__show_trace", "{}");
+        let result = registry.call(&call, &ToolContext::default()).await;
+        let wanted: std::collections::BTreeMap<_, _> = trace.iter().collect();
+        assert_eq!(result.outcome.text(), format!("{wanted:?}"), "{era:?}");
+        client.close().await;
     }
 }
 

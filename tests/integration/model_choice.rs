@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use agent::durable::{Rehearsal, RunRequest, Service};
-use agent::message::{AssistantMessage, Message, Part};
+use agent::message::{AssistantMessage, Content, Message, Part, ProviderData, ProviderTool};
 use agent::model::{
     ContextRules, Fallback, Model, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ModelStream, StepCx,
     reply,
 };
 use agent::testing::{Cassette, EventLog};
-use agent::{Assistant, AssistantBuilder, EventKind, ScriptedModel, tool, tools};
+use agent::{Assistant, AssistantBuilder, EventKind, ScriptedModel, json, tool, tools};
 
 use crate::store_support::Folder;
 
@@ -170,4 +170,68 @@ async fn a_cassette_has_the_window_of_the_model_that_it_recorded() {
     let played = Cassette::play(&path).unwrap();
     assert_eq!((played.context_window(), played.max_output()), (Some(20_000), Some(4_000)));
     assert_eq!(managed(played).unwrap().prompt("Hi").await.unwrap().text(), "1");
+}
+
+/// A model of this protocol, whose replies have state of it.
+fn stateful(provider: &str, api: &str) -> ScriptedModel {
+    let (name, data) = (provider.to_owned(), ProviderData::new(provider, json!({"signature": provider})));
+    let mut search = ProviderTool::new("web_search");
+    (search.id, search.output) = (Some("w1".into()), Some(json!(["found"])));
+    let search = Part::new(Content::ProviderTool(Box::new(search))).with_provider_data(data.clone());
+    ScriptedModel::from_fn(move |_| {
+        let thinking = Part::thinking(format!("hm {name}")).with_provider_data(data.clone());
+        reply().part(thinking).part(search.clone()).text(format!("{name} says so"))
+    })
+    .with_info(ModelInfo::new(provider, api, provider))
+}
+
+#[tokio::test]
+async fn three_protocols_in_turn_get_their_own_state_back_and_none_of_the_others() {
+    let apis = [
+        ("anthropic", "anthropic-messages"),
+        ("openai", "openai-responses"),
+        ("gemini", "gemini-generate-content"),
+    ];
+    let models = apis.map(|(provider, api)| stateful(provider, api));
+    let (log, asked) = (EventLog::new(), Arc::new(AtomicU32::new(0)));
+    let names = apis.map(|(provider, _)| provider);
+    let assistant = Assistant::builder(models[0].clone())
+        .named_model(names[1], models[1].clone())
+        .named_model(names[2], models[2].clone())
+        .select_model(move |_| {
+            let at = asked.fetch_add(1, Ordering::Relaxed) as usize % 3;
+            async move { Ok((at > 0).then(|| names[at].into())) }
+        })
+        .on_event(log.listener())
+        .build()
+        .unwrap();
+    for _ in 0..7 {
+        assistant.prompt([Part::text("And this?"), Part::image(vec![1, 2, 3], "image/png")]).await.unwrap();
+    }
+    for (at, model) in models.iter().enumerate() {
+        for (round, request) in model.requests().iter().enumerate() {
+            let before = round * 3 + at;
+            assert_eq!(request.messages.len(), before * 2 + 1);
+            for (number, message) in request.messages.iter().enumerate() {
+                if message.role() == "user" {
+                    assert!(message.content().iter().any(|part| matches!(part.content, Content::Image(_))));
+                    continue;
+                }
+                let author = number / 2 % 3;
+                let (has_data, has_thinking) = (
+                    message.content().iter().filter(|part| part.provider_data.is_some()).count(),
+                    message.content().iter().any(|part| matches!(part.content, Content::Thinking { .. })),
+                );
+                // There and back: nothing was lost of its own.
+                let own = if author == at { (2, true) } else { (0, false) };
+                assert_eq!((has_data, has_thinking), own, "{at} gets message {number}: {message:?}");
+                assert!(message.text().contains(&format!("{} says so", apis[author].0)), "{message:?}");
+            }
+        }
+    }
+    log.assert_sequence(&[
+        "model anthropic/anthropic to openai/openai, lost 1 thinking part",
+        "model openai/openai to gemini/gemini, lost 2 thinking parts",
+        "model gemini/gemini to anthropic/anthropic, lost 2 thinking parts",
+    ]);
 }

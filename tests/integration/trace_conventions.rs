@@ -227,19 +227,19 @@ fn builder(model: ScriptedModel) -> AssistantBuilder {
     )
 }
 
-fn traced() -> (Traces, impl Drop) {
+pub(crate) fn traced() -> (Traces, impl Drop) {
     let traces = Traces::default();
     let guard = hear(traces.clone());
     (traces, guard)
 }
 
-fn assert_conforms(traces: &Traces) -> BTreeSet<&'static str> {
+pub(crate) fn assert_conforms(traces: &Traces) -> BTreeSet<&'static str> {
     let (faults, seen) = faults(traces);
     assert!(faults.is_empty(), "{faults:#?}");
     seen
 }
 
-fn field<'s>(span: &'s Span, name: &str) -> Option<&'s str> {
+pub(crate) fn field<'s>(span: &'s Span, name: &str) -> Option<&'s str> {
     span.fields.get(name).map(String::as_str)
 }
 
@@ -430,14 +430,23 @@ async fn a_summary_the_models_of_a_fallback_and_the_name_of_the_agent_are_traced
     assert_eq!(field(run, "otel.name"), Some("invoke_agent support"));
     let chats: Vec<_> = spans.iter().filter(|span| span.name == "chat").collect();
     let compacted: Vec<_> = chats.iter().map(|span| field(span, "gen_ai.conversation.compacted")).collect();
-    assert_eq!(compacted, [None, Some("true")], "the summary, and the request that begins with it");
-    for chat in &chats {
-        assert_eq!(field(chat, "otel.name"), Some("generate_content gemini-3-pro"));
-        assert_eq!(field(chat, "gen_ai.operation.name"), Some("generate_content"));
-        assert_eq!(field(chat, "agent.fallback.attempts"), Some("1"));
-        assert_eq!(field(chat, "agent.fallback.answered"), Some("xai/grok"));
-        assert_eq!(field(chat, "agent.stop_reason"), Some("stop"));
+    let is_in = Some("true");
+    let around = |span: &Span| &spans[index(span.parent)];
+    assert_eq!(compacted, [None, None, is_in, is_in], "the summary, and the request that begins with it");
+    for pair in chats.chunks(2) {
+        let names = pair.iter().map(|chat| field(chat, "otel.name").unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), ["generate_content gemini-3-pro", "chat grok"]);
+        assert_eq!(field(pair[0], "gen_ai.operation.name"), Some("generate_content"));
+        assert_eq!(field(pair[0], "error.type"), Some("overloaded"));
+        assert_eq!(field(pair[1], "agent.stop_reason"), Some("stop"));
+        assert_eq!(pair[0].parent, pair[1].parent);
+        let all = around(pair[0]);
+        assert_eq!(all.name, "agent.fallback");
+        assert_eq!(field(all, "agent.fallback.attempts"), Some("1"));
+        assert_eq!(field(all, "agent.fallback.answered"), Some("xai/grok"));
     }
+    let [compaction, turn] = [chats[0], chats[2]].map(|chat| around(around(chat)).name);
+    assert_eq!([compaction, turn], ["agent.compact", "turn"]);
     let events = traces.events.lock().unwrap();
     let attempts: Vec<_> = events
         .iter()
@@ -448,6 +457,10 @@ async fn a_summary_the_models_of_a_fallback_and_the_name_of_the_agent_are_traced
         let named = ["gen_ai.provider.name", "gen_ai.request.model", "error.type"].map(|name| &*fields[name]);
         assert_eq!(named, ["gcp.gemini", "gemini-3-pro", "overloaded"]);
     }
+}
+
+pub(crate) fn index(id: Option<u64>) -> usize {
+    usize::try_from(id.expect("a span around")).unwrap() - 1
 }
 
 #[tokio::test]

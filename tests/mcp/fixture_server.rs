@@ -8,7 +8,9 @@ use agent::mcp::McpServer;
 use agent::mcp::{RequestInfo, ServerHandle};
 use agent::message::{Content, Part, Resource};
 use agent::{Progress, Tool, ToolArgs, ToolContext, ToolError, ToolOutput, json, tool, tools};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -24,6 +26,16 @@ const WAV: [u8; 44] = [
     b'R', b'I', b'F', b'F', 36, 0, 0, 0, b'W', b'A', b'V', b'E', b'f', b'm', b't', b' ', 16, 0, 0, 0, 1, 0,
     1, 0, 0x40, 0x1f, 0, 0, 0x40, 0x1f, 0, 0, 1, 0, 8, 0, b'd', b'a', b't', b'a', 0, 0, 0, 0,
 ];
+
+/// The place in a trace that was sent with the last call.
+#[derive(Clone, Default)]
+struct LastTrace(Arc<Mutex<BTreeMap<String, String>>>);
+
+/// Returns the place in a trace that was sent with this call.
+#[tool]
+fn show_trace(last: &LastTrace) -> String {
+    format!("{:?}", last.0.lock().expect("not poisoned"))
+}
 
 /// Asks the person at the client.
 #[tool(asks)]
@@ -274,13 +286,17 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let is_child = std::env::args().nth(1).as_deref() == Some("stdio");
     if is_child {
-        set.add(tools![panics, exit_now, sleeps, ask_seat]);
+        set.add(tools![panics, exit_now, sleeps, ask_seat, show_trace]);
     }
     let server =
         McpServer::new(set).name("agent-fixture").version(env!("CARGO_PKG_VERSION")).max_calls_per_caller(64);
     let handle = server.handle();
     let server = server.state(handle).state(Cancelled::default());
     if is_child {
+        let last = LastTrace::default();
+        let server = server.state(last.clone()).on_trace_context(move |trace| {
+            *last.0.lock().expect("not poisoned") = trace.clone().into_iter().collect();
+        });
         return Ok(server.serve_stdio().await?);
     }
     let port = std::env::var("PORT").ok().map_or(Ok(0), |port| port.parse())?;

@@ -115,7 +115,11 @@ fn clears(times: usize) -> Result<(), Failure> {
 
 /// Asks a model: alone, within limits, or as the first of a fallback.
 async fn requests(how: &str, times: usize) -> Result<(), Failure> {
-    let (how, pieces) = how.strip_suffix("-short").map_or((how, 100), |how| (how, 0));
+    let (how, pieces) = match how.split_once('-') {
+        Some((how, "short")) => (how, 0),
+        Some((how, _)) => (how, 1_100),
+        None => (how, 100),
+    };
     let writer = Writer(info(), pieces);
     let model: Box<dyn Model> = match how {
         "limits" => {
@@ -176,7 +180,10 @@ async fn run(what: &str, times: usize) -> Result<(), Failure> {
         "clear" => clears(times)?,
         #[cfg(feature = "openai")]
         "history" => histories(times)?,
-        "plain" | "limits" | "fallback" | "plain-short" | "limits-short" => requests(what, times).await?,
+        "plain" | "limits" | "fallback" | "plain-short" | "limits-short" | "fallback-short"
+        | "plain-long" | "fallback-long" => {
+            requests(what, times).await?;
+        }
         "budget" => budget(Arc::new(MemoryStore::new()), 1, times).await?,
         #[cfg(feature = "store-sql")]
         "sqlite" => sqlite(times).await?,

@@ -1,5 +1,6 @@
 //! The cost of a turn in a long conversation. `long_run <how> <turns> <from>` prompts an assistant so many times; each turn is a call with a
-//! result of 2 KiB and a reply of 200 bytes, and the model encodes each request. It prints the bytes of the requests from turn `from` on.
+//! result of 2 KiB and a reply of 200 bytes, and the model encodes each request. It prints the bytes of the requests from turn `from` on, and before which
+//! turns a summary was written.
 //! `how` is `managed`, with a window of 32,000 tokens, or `whole`; `managed-priced` and `whole-priced` estimate the cost of the input, too. `long_run.sh` counts the instructions of turns, early and late ones.
 //! Without arguments a few turns are made, to show that it still works.
 
@@ -53,6 +54,8 @@ mod work {
         protocol: Arc<dyn Protocol>,
         bytes: Arc<SentBytes>,
         calls: AtomicU64,
+        /// The number of turns before each summary.
+        summaries: Arc<Mutex<Vec<u64>>>,
     }
 
     impl Model for Caller {
@@ -60,7 +63,12 @@ mod work {
             let encoded = self.protocol.encode(&self.info, request);
             let length = self.bytes.add(encoded.map(|http| black_box(http.text())).unwrap_or_default());
             let mut reply = match request.messages.last().map(|message| message.role()) {
-                Some("user") if request.tools.is_empty() => AssistantMessage::from(RECORD),
+                Some("user") if request.tools.is_empty() => {
+                    if let Ok(mut summaries) = self.summaries.lock() {
+                        summaries.push(self.calls.load(Ordering::Relaxed));
+                    }
+                    AssistantMessage::from(RECORD)
+                }
                 Some("user") => {
                     let id = format!("call_{}", self.calls.fetch_add(1, Ordering::Relaxed));
                     AssistantMessage::new([Part::tool_call(id, "read", "{}")])
@@ -78,12 +86,13 @@ mod work {
         }
     }
 
-    fn run(how: &str, turns: u64, from: u64) -> Result<(u64, usize, f64), String> {
+    fn run(how: &str, turns: u64, from: u64) -> Result<String, String> {
         let protocol = protocol("openai-chat").ok_or("there is no such protocol")?;
         let (how, is_priced) = how.strip_suffix("-priced").map_or((how, false), |how| (how, true));
         let bytes = Arc::new(SentBytes { last: is_priced.then(Mutex::default), ..SentBytes::default() });
         let info = ModelInfo::new("openai", protocol.api(), "gpt-5");
-        let model = Caller { info, protocol, bytes: bytes.clone(), calls: AtomicU64::new(0) };
+        let (summaries, calls) = (Arc::<Mutex<Vec<u64>>>::default(), AtomicU64::new(0));
+        let model = Caller { info, protocol, bytes: bytes.clone(), calls, summaries: summaries.clone() };
         let read = ToolBuilder::new("read")
             .description("Reads a page.")
             .build(|_: Value, _: ToolContext| async { "word ".repeat(410) })
@@ -104,7 +113,13 @@ mod work {
             runtime.block_on(prompt).map_err(|error| error.to_string())?;
         }
         let changes = assistant.messages().view_changes().len();
-        Ok((bytes.all.load(Ordering::Relaxed) - before, changes, bytes.cost()))
+        let sent = bytes.all.load(Ordering::Relaxed) - before;
+        let summaries = summaries.lock().map_err(|error| error.to_string())?;
+        let summaries: Vec<_> = summaries.iter().map(u64::to_string).collect();
+        let (cost, summaries) = (bytes.cost(), summaries.join(" "));
+        Ok(format!(
+            "{sent} bytes, {changes} changes, {cost:.2} dollars if it is priced, summaries behind turns {summaries}"
+        ))
     }
 
     pub(super) fn main() -> Result<(), String> {
@@ -114,8 +129,7 @@ mod work {
             [how, turns, from] => (&**how, number(turns)?, number(from)?),
             _ => ("managed", 12, 0),
         };
-        let (bytes, changes, cost) = run(how, turns, from)?;
-        println!("{bytes} bytes, {changes} changes, {cost:.2} dollars if it is priced");
+        println!("{}", run(how, turns, from)?);
         Ok(())
     }
 }

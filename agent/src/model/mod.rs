@@ -16,6 +16,7 @@
 
 mod accumulator;
 mod arguments;
+mod attempts;
 mod context_rules;
 mod error;
 mod event;
@@ -31,6 +32,7 @@ mod tokens;
 pub(crate) mod wrapped;
 
 pub use arguments::ArgumentChange;
+pub(crate) use attempts::{AttemptTrace, AttemptTracer};
 pub use context_rules::ContextRules;
 #[cfg(feature = "runtime")]
 pub(crate) use context_rules::SummaryAuthor;
@@ -306,6 +308,8 @@ pub struct ModelInfo {
     pub server_address: Option<String>,
     /// The port of the host.
     pub server_port: Option<u16>,
+    /// Whether it is that of a [`Fallback`], whose attempts are traced one by one.
+    pub(crate) is_fallback: bool,
 }
 
 /// The capabilities of a model, as far as they are known. If it is unknown whether a model has a capability, the default is `true` where a
@@ -371,6 +375,7 @@ impl ModelInfo {
             capabilities: Capabilities::default(),
             server_address: None,
             server_port: None,
+            is_fallback: false,
         }
     }
 
@@ -497,6 +502,8 @@ pub struct StepCx {
     pub(crate) notices: RequestNotices,
     /// The listener for limits that the provider reports, which lowers the limits of this library.
     pub(crate) quota: Option<QuotaListener>,
+    /// Set if the requests of a fallback are traced.
+    pub(crate) tracer: Option<AttemptTracer>,
 }
 
 impl StepCx {
@@ -514,6 +521,7 @@ impl StepCx {
             is_retried: false,
             notices: RequestNotices::default(),
             quota: None,
+            tracer: None,
             #[cfg(feature = "http")]
             traffic: None,
         }

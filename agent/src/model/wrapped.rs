@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream as _;
 
-use super::{ModelError, ModelEvent, ModelStream};
+use super::{AttemptTrace, ModelError, ModelErrorKind, ModelEvent, ModelStream};
 use crate::message::AssistantMessage;
 
 /// Writes the methods of [`Model`](super::Model) that a model passes on to the model in its field `model`.
@@ -49,11 +49,18 @@ pub(super) type NextEvent = Option<Result<ModelEvent, ModelError>>;
 pub(super) struct WrappedReply {
     stream: ModelStream,
     ready: VecDeque<ModelEvent>,
+    trace: Option<Box<dyn AttemptTrace>>,
 }
 
 impl WrappedReply {
     pub(super) fn new(stream: ModelStream) -> Self {
-        Self { stream, ready: VecDeque::new() }
+        Self { stream, ready: VecDeque::new(), trace: None }
+    }
+
+    /// Writes a trace of the reply.
+    pub(super) fn with_trace(mut self, trace: Option<Box<dyn AttemptTrace>>) -> Self {
+        self.trace = trace;
+        self
     }
 
     /// Returns the message so far.
@@ -86,7 +93,23 @@ impl WrappedReply {
 
     /// Reads the next event of the model.
     pub(super) fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<NextEvent> {
-        Pin::new(&mut self.stream).poll_next(cx)
+        let Self { stream, trace: Some(trace), .. } = self else {
+            return Pin::new(&mut self.stream).poll_next(cx);
+        };
+        let next = trace.span().in_scope(|| Pin::new(stream).poll_next(cx));
+        match &next {
+            Poll::Ready(Some(Ok(event))) => trace.record_event(event),
+            Poll::Ready(Some(Err(error))) => self.end_trace(Some(error.kind())),
+            Poll::Ready(None) => self.end_trace(None),
+            Poll::Pending => {}
+        }
+        next
+    }
+
+    fn end_trace(&mut self, error: Option<ModelErrorKind>) {
+        if let Some(trace) = self.trace.take() {
+            trace.end(self.stream.partial(), error);
+        }
     }
 
     /// Adds an event to those that are passed on. The emitted events do not contain all fields of a part, so the finished part is passed on
@@ -110,5 +133,12 @@ impl WrappedReply {
             }
             _ => self.ready.push_back(event),
         }
+    }
+}
+
+/// A reply that is not read to its end was cancelled.
+impl Drop for WrappedReply {
+    fn drop(&mut self) {
+        self.end_trace(Some(ModelErrorKind::Aborted));
     }
 }

@@ -240,6 +240,12 @@ const ROWS: &[Row] = &[
     ("zai", "glm-5.2", 1_000_000, 128_000, reading(1.4, 4.4, 0.26)),
 ];
 
+/// The prices of all rows, with their names as `provider/model`.
+#[cfg(all(test, feature = "runtime"))]
+pub(crate) fn all_prices() -> impl Iterator<Item = (String, Prices)> {
+    ROWS.iter().map(|(provider, model, _, _, prices)| (format!("{provider}/{model}"), *prices))
+}
+
 fn row(provider: &str, model: &str) -> Option<&'static Row> {
     // A provider has the same models in all its protocols.
     let provider = provider.strip_suffix("-responses").unwrap_or(provider);

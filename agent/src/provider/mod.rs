@@ -97,6 +97,8 @@ pub use catalogue::{Catalogue, ProviderEntry, protocol, protocols};
 pub use facts::ModelFacts;
 #[cfg(any(feature = "http", feature = "runtime"))]
 pub use facts::Prices;
+#[cfg(all(test, feature = "runtime"))]
+pub(crate) use facts::all_prices;
 #[cfg(feature = "http")]
 pub use managed::managed_results;
 #[cfg(feature = "runtime")]

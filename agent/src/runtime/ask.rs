@@ -177,9 +177,16 @@ impl Performer {
         request: &ModelRequest,
     ) -> Result<ReplyStream, Box<FailedReply>> {
         let (turn, max_tokens) = (key.turn, request.max_tokens);
-        let step = step.with_key(key);
+        let mut step = step.with_key(key);
         let model = &self.config.model;
         let span = telemetry::request_span(model.info(), request, self.context.session_id());
+        telemetry::trace_attempts(
+            &mut step,
+            model.info(),
+            &span,
+            self.context.session_id(),
+            Some(&self.config),
+        );
         telemetry::record_input(&span, &self.config, request);
         let timing = RequestTiming::now();
         let (first, budgeted) = match self.budgeted(&step, request) {

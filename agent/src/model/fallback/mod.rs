@@ -77,6 +77,7 @@ impl Fallback {
 
     fn of(models: Vec<Arc<dyn Model>>) -> Self {
         let mut info = models.first().map(|first| first.info().clone()).unwrap_or_default();
+        info.is_fallback = true;
         for model in models.iter().skip(1) {
             info.capabilities = common_capabilities(info.capabilities, model.info().capabilities);
         }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_core::Stream;
+use tracing::Span;
 
 use super::{Admission, Fallback, FallbackRecord, ModelAttempt};
 use crate::message::{AssistantMessage, HandOff, HandOffLosses, Message, MessageList, StopReason};
@@ -118,6 +119,7 @@ impl FallbackEvents {
         let mut request = self.request.clone();
         // The events of this stream are read for arguments once, at its end.
         request.argument_events = false;
+        let mut trace = None;
         let stream = match self.fallback.models.get(admission.index) {
             Some(model) => {
                 // A model of several models makes the hand-offs of its own.
@@ -127,12 +129,23 @@ impl FallbackEvents {
                     request.messages =
                         hand_off.messages().clone().with_slot(self.request.messages.slot().clone());
                 }
-                model.stream(&cx, &request)
+                // A fallback within this one traces its own.
+                if !model.info().is_fallback {
+                    trace = cx.tracer.take().map(|tracer| (tracer.0)(model.info(), &request));
+                }
+                let span = trace.as_ref().map_or_else(Span::none, |trace| trace.span().clone());
+                span.in_scope(|| model.stream(&cx, &request))
             }
             None => ModelStream::from_events(&cx, &self.fallback.info, []),
         };
         let (sent, is_final) = (request.messages, is_last || was_waited_for);
-        OpenReply { reply: WrappedReply::new(stream), admission, started: now, sent, is_final }
+        OpenReply {
+            reply: WrappedReply::new(stream).with_trace(trace),
+            admission,
+            started: now,
+            sent,
+            is_final,
+        }
     }
 
     /// Records the author of a reply whose content begins.

@@ -30,7 +30,7 @@ use crate::model::{ModelInfo, ModelRequest};
 /// assert_eq!(
 ///     report.to_string(),
 ///     "\
-/// acme/large-1: about 27 of 168,000 tokens (0 %), up to 10 more
+/// acme/large-1: about 27 of 168,000 tokens (0 %), up to 10 more; 32,000 are left for the reply
 /// framing               12   44 %      1
 /// system                 8   30 %      1
 /// user                   7   26 %      1
@@ -190,8 +190,12 @@ impl<'a> SourceSums<'a> {
             _ => (SourceKind::User, ""),
         };
         self.add(source, size.others);
-        self.add((SourceKind::Thinking, ""), size.thinking);
-        self.add((SourceKind::Media, ""), size.media);
+        // Most messages have neither.
+        for (kind, size) in [(SourceKind::Thinking, size.thinking), (SourceKind::Media, size.media)] {
+            if size.1 > 0 {
+                self.add((kind, ""), size);
+            }
+        }
     }
 }
 
@@ -347,7 +351,13 @@ impl fmt::Display for ContextReport {
         if let Some(usable) = self.usable {
             write!(f, " ({} %)", percent(self.used, usable))?;
         }
-        writeln!(f, ", up to {} more", grouped(self.error))?;
+        write!(f, ", up to {} more", grouped(self.error))?;
+        if let Some(reply) =
+            self.window.zip(self.usable).map(|(window, usable)| window.saturating_sub(usable))
+        {
+            write!(f, "; {} are left for the reply", grouped(reply))?;
+        }
+        writeln!(f)?;
         let names = self.parts.iter().map(|part| part.source.to_string().chars().count());
         let width = names.max().unwrap_or_default().max(12);
         for ContextPart { source, tokens, items } in &self.parts {

@@ -4,6 +4,8 @@
 
 mod gate;
 mod owed;
+#[cfg(test)]
+mod tests;
 mod window;
 
 use std::collections::BTreeSet;

@@ -235,13 +235,14 @@ impl SummaryTask {
 
     async fn ask(
         &self,
-        step: StepCx,
+        mut step: StepCx,
         request: &ModelRequest,
         usage: &mut Usage,
     ) -> Result<AssistantMessage, ModelError> {
         let info = self.writer.model.info();
         let (mut timing, turn) = (RequestTiming::now(), step.key.as_ref().map_or(0, |key| key.turn));
         let span = telemetry::request_span(info, request, self.session.as_deref());
+        telemetry::trace_attempts(&mut step, info, &span, self.session.as_deref(), None);
         let call =
             catch_future(|| Box::pin(self.call(step, request, usage, &mut timing))).instrument(span.clone());
         let reply = match tokio::time::timeout(TIMEOUT, call).await {

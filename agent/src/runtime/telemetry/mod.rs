@@ -1,7 +1,7 @@
 //! Traces, by the OpenTelemetry conventions for generative AI.
 //!
 //! Source: <https://github.com/open-telemetry/semantic-conventions-genai>. The span of a run is `invoke_agent`, that of a request `chat`,
-//! and that of a tool call `execute_tool`. The span `turn` between them is not part of the conventions. The exported name of a span is in
+//! and that of a tool call `execute_tool`. The spans `turn` between them and `agent.fallback` around the requests of a fallback are not part of the conventions. The exported name of a span is in
 //! `otel.name`, because `tracing` needs constant names. Content is recorded only if the application asks for it. The application sets up
 //! the exporter.
 //!
@@ -9,6 +9,7 @@
 //! (`string[]`) and structures (`any`) are recorded as JSON. The conventions allow JSON for structures; an exporter has to convert lists,
 //! as `examples/otel` does.
 
+mod attempts;
 mod content;
 mod modalities;
 mod provider;
@@ -26,6 +27,7 @@ use crate::tool::context::ToolContext;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::trace;
 use crate::tool::value::Tool;
+pub(super) use attempts::trace_attempts;
 pub(super) use modalities::ModalityTokens;
 #[cfg(feature = "otel")]
 pub(super) use modalities::divided;
@@ -123,8 +125,18 @@ pub(super) fn turn_span(turn: u32) -> Span {
     )
 }
 
-/// Creates the span of a request. Every request is streamed.
+/// Creates the span of a request, or of the requests of a fallback. Every request is streamed.
 pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id: Option<&str>) -> Span {
+    if info.is_fallback {
+        return tracing::info_span!(
+            "agent.fallback",
+            otel.kind = "internal",
+            agent.fallback.attempts = Empty,
+            agent.fallback.answered = Empty,
+            error.r#type = Empty,
+            otel.status_code = Empty,
+        );
+    }
     let stop = Some(&request.stop).filter(|stop| !stop.is_empty()).map(|stop| json_text(stop));
     let operation = operation_name(provider_name(info));
     let level = request.thinking.filter(|level| !matches!(level, Thinking::Budget(_)));
@@ -174,6 +186,11 @@ pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id:
         error.r#type = Empty,
         otel.status_code = Empty,
     )
+}
+
+/// Whether this is the span of one request, and not of the requests of a fallback.
+fn is_request(span: &Span) -> bool {
+    span.has_field("gen_ai.operation.name")
 }
 
 /// Returns the operation of requests to this provider by the conventions.
@@ -226,8 +243,10 @@ pub(super) fn end_request(
             span.record("agent.fallback.answered", format!("{}/{}", reply.provider, reply.model));
         }
     }
-    if let Some(error) = error {
-        trace::fail(span, error);
+    let Some(error) = error else { return };
+    trace::fail(span, error);
+    // Of a fallback, each attempt has its own.
+    if is_request(span) {
         // Without the message of the error, which may quote content.
         span.in_scope(|| {
             tracing::event!(
@@ -258,7 +277,7 @@ fn record_attempt(attempt: &ModelAttempt) {
 /// Records the request without secret arguments, for an application that captures content.
 pub(super) fn record_input(span: &Span, config: &Config, request: &ModelRequest) {
     let Some(capture) = &config.capture else { return };
-    if span.is_disabled() {
+    if span.is_disabled() || !is_request(span) {
         return;
     }
     let secrets = config.secrets();
@@ -275,7 +294,7 @@ pub(super) fn record_input(span: &Span, config: &Config, request: &ModelRequest)
 /// Records the reply without secret arguments, for an application that captures content.
 pub(super) fn record_output(span: &Span, config: &Config, reply: &AssistantMessage) {
     let Some(capture) = &config.capture else { return };
-    if span.is_disabled() {
+    if span.is_disabled() || !is_request(span) {
         return;
     }
     let reply: Arc<Message> = config.secrets().shown(&Arc::new(reply.clone().into()));

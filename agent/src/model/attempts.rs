@@ -1,0 +1,32 @@
+//! Traces of the requests that a fallback makes, which the run around it writes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tracing::Span;
+
+use super::{ModelErrorKind, ModelEvent, ModelInfo, ModelRequest};
+use crate::message::AssistantMessage;
+
+/// The trace of a request, from its begin to its end.
+pub(crate) trait AttemptTrace: Send {
+    fn span(&self) -> &Span;
+
+    /// Records that an event of the reply arrived.
+    fn record_event(&mut self, event: &ModelEvent);
+
+    /// Records the end of the reply, or its kind of error.
+    fn end(self: Box<Self>, reply: &AssistantMessage, error: Option<ModelErrorKind>);
+}
+
+type BeginTrace = dyn Fn(&ModelInfo, &ModelRequest) -> Box<dyn AttemptTrace> + Send + Sync;
+
+/// Begins the trace of a request.
+#[derive(Clone)]
+pub(crate) struct AttemptTracer(pub(crate) Arc<BeginTrace>);
+
+impl fmt::Debug for AttemptTracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AttemptTracer")
+    }
+}
