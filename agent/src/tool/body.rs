@@ -207,7 +207,7 @@ impl AcceptedArguments {
         &self.coercions
     }
 
-    /// Returns the arguments after coercion, under their canonical names and with every digit.
+    /// Returns the arguments after coercion, under their canonical names. Whole numbers keep every digit; floats are rounded.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| {
             let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
