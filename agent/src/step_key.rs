@@ -81,8 +81,8 @@ pub enum StepKind {
     Await,
     /// Calls the turn-end hooks.
     TurnEnd,
-    /// Asks for a summary of earlier messages. Its `ord` counts the summaries before a request, from 4 after the provider refused the request
-    /// as too long.
+    /// Asks for a summary of earlier messages. Its `ord` counts the summaries before a request, from 4 after the provider refused the
+    /// request as too long.
     Compact,
     /// Asks the application which model answers.
     Select,

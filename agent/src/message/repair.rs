@@ -210,7 +210,7 @@ impl Ledger {
                     ordered.push(Arc::new(unknown.into()));
                     continue;
                 };
-                // The result is in place if only dropped results were before it.
+                // The result is in place if only dropped results are between the previous message and this result.
                 let between = last.saturating_add(1)..place;
                 let in_place = place > last
                     && messages.get(between.clone()).is_some_and(|between| {

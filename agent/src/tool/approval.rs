@@ -41,7 +41,7 @@ impl Approval {
     /// No call waits for an approval. This is the default.
     pub const NEVER: Self = Self(Rule::Never);
 
-    /// Every call waits.
+    /// Every call waits for an approval.
     pub const ALWAYS: Self = Self(Rule::Always);
 
     /// Requires approval where `rule` returns `true`. The rule gets the arguments as the argument type of the tool, or as a

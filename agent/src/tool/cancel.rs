@@ -119,7 +119,7 @@ impl CancelToken {
         if self.node.reason.set(reason.into()).is_err() {
             return;
         }
-        // Woken outside of the lock: a waker may poll at once and come back here.
+        // Woken outside of the lock: a waker may poll at once, which locks the waiters again.
         let woken: Vec<Waker> = self.node.waiters().slots.iter_mut().filter_map(Option::take).collect();
         woken.into_iter().for_each(Waker::wake);
     }

@@ -63,7 +63,7 @@ struct Inner {
     ask: Option<AskRules>,
     /// The state of the run; it takes precedence over `shared`.
     state: StateMap,
-    /// The type of which a prompt gave two values.
+    /// A type of state of which a prompt set two values.
     #[cfg(feature = "runtime")]
     duplicate: Option<StateKey>,
     /// The state of the registry.
@@ -132,8 +132,8 @@ impl ToolContext {
         &self.inner.tool
     }
 
-    /// Returns a key that is the same for every attempt at this call and unique to it. Pass it to services that detect
-    /// duplicates. In a run it is the key of the step, otherwise the id of the call.
+    /// Returns a key that is the same for every attempt at this call and unique to the call. Pass it to services that detect
+    /// duplicates. In a run it is the key of the step, and a call within another call adds its id; otherwise it is the id of the call.
     pub fn idempotency_key(&self) -> &str {
         self.inner.idempotency_key.as_deref().unwrap_or(&self.inner.call_id)
     }
@@ -469,7 +469,7 @@ impl ToolContext {
         self
     }
 
-    /// Sets whether traces contain the content of calls.
+    /// Sets how traces capture the content of calls; with `None` they do not contain it.
     #[cfg(feature = "runtime")]
     pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.edit().capture = capture;

@@ -286,7 +286,7 @@ impl ToolDefinition {
 }
 
 impl PartialEq for ToolDefinition {
-    /// Whether models see the same of both tools.
+    /// Whether models and clients see the same of both tools.
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (self.options(), other.options());
         Arc::ptr_eq(&self.inner, &other.inner)

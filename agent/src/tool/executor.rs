@@ -45,13 +45,13 @@ pub trait Executor: Send + Sync + 'static {
     /// Completes after `duration`; `None` when this executor has no clock.
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>>;
 
-    /// Whether [`sleep`](Self::sleep) returns a timer. Default: by asking it for one.
+    /// Whether [`sleep`](Self::sleep) returns a timer. By default it is called to find out.
     fn has_clock(&self) -> bool {
         self.sleep(Duration::ZERO).is_some()
     }
 
-    /// Returns the time since a fixed moment in the past, by the clock of [`sleep`](Self::sleep). It never decreases. Default: the clock of the
-    /// system.
+    /// Returns the time since a fixed moment in the past, by the clock of [`sleep`](Self::sleep). It never decreases. Default: the clock of
+    /// the system.
     fn now(&self) -> Duration {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         START.elapsed()

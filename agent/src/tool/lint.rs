@@ -94,7 +94,7 @@ pub enum Lint {
     AmbiguousWords,
     /// A description is longer than some providers accept, or than models follow.
     LongDescription,
-    /// Two tools, or two parameters of one, have the same description.
+    /// Two tools, or two parameters of one tool, have the same description.
     SameDescription,
     /// Tools have nearly the same name or description.
     LookAlike,
@@ -102,7 +102,7 @@ pub enum Lint {
     RefusedName,
     /// The `Debug` of a type with secret arguments shows them, mostly because it is derived.
     SecretInDebug,
-    /// An example would be refused as a call. An example of a tool is therefore not sent to models.
+    /// An example of a call, or of a parameter, would be refused. Refused examples of a call are not sent to models.
     RefusedExample,
     /// A definition costs [more than 1,000 tokens](crate::ToolDefinition::estimated_tokens) in each request.
     CostlyDefinition,

@@ -28,11 +28,11 @@ use std::time::Duration;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// No effects: it may be run any number of times.
+    /// No effects: the tool may be run any number of times.
     Pure,
     /// Repeated runs with the same idempotency key have the same effect as one run.
     Idempotent,
-    /// Something that must not happen twice. This is the default, because it is the safe assumption.
+    /// An effect that must not happen twice. This is the default, because it is the safe assumption.
     #[default]
     Once,
 }
@@ -82,8 +82,8 @@ pub struct ToolPolicy {
     /// Whether a completed result is cached for the same arguments. `None`: the driver decides. An assistant has a cache for each session
     /// and source, and caches nothing if the tool could read state of the prompt; see `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
-    /// Whether the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again although its effect
-    /// is [`Once`](Effect::Once).
+    /// Whether the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again although its
+    /// effect is [`Once`](Effect::Once).
     pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
@@ -103,7 +103,7 @@ impl ToolPolicy {
         self.timeout.is_some_and(|limit| limit < Duration::MAX)
     }
 
-    /// Every value at its default.
+    /// The policy with every value at its default.
     pub const DEFAULT: Self = Self {
         effect: Effect::Once,
         timeout: None,
