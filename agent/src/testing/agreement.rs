@@ -39,7 +39,8 @@ const MUTANTS: usize = 6;
 /// ```
 ///
 /// # Errors
-/// Returns the shortest call for which a law does not hold. A plan that accepts none of the values proves nothing, and fails.
+/// Returns a law that does not hold, with the shortest call that breaks it. A plan that accepts none of the values proves nothing, and
+/// fails.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
@@ -141,7 +142,7 @@ struct Proof<T> {
     samples: usize,
     seed: u64,
     plans: Plans,
-    /// A field may have its own policy, so coercions are possible even if the tool allows none.
+    /// Whether a field has its own policy, so that coercions are possible even if the tool allows none.
     own_policies: bool,
     /// The independent validator of the plan's schema, which denies unknown keys where the plan does.
     closed: Option<Schema>,
@@ -311,7 +312,7 @@ impl<T: DeserializeOwned> Proof<T> {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions().is_empty();
-            // The exact policy allows only changes such as 1.0 to 1, after which a value fits only if it did before.
+            // The exact policy allows only changes such as 1.0 to 1. They do not change whether a value fits the schema.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// The maximum number of differences that are shown.
 const SHOWN: usize = 12;
-/// The length of the text that is shown around a difference, in characters.
+/// The number of characters that are shown before the first difference of two texts. Twice as many are shown after this position.
 const AROUND: usize = 40;
 /// The maximum number of differences that are counted when requests are compared.
 const COUNTED: usize = 400;
