@@ -42,8 +42,8 @@ impl StepKey {
     }
 }
 
-/// Refuses a name for a run or a session that could be the name of a sub-agent's run, which is the text of its call's key. Returns the
-/// error message.
+/// Refuses a name for a run or a session that has the form of the id of a sub-agent's run: the text of the key of the call that started
+/// the run. Returns the error message.
 #[cfg(feature = "runtime")]
 pub(crate) fn refuse_reserved_name(name: &str) -> Result<(), String> {
     match name.parse::<StepKey>() {

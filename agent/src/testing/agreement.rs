@@ -312,7 +312,7 @@ impl<T: DeserializeOwned> Proof<T> {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions().is_empty();
-            // The exact policy allows only changes such as 1.0 to 1. They do not change whether a value fits the schema.
+            // The exact policy allows only changes such as 1.0 to 1, which do not make a value fit that did not fit before.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }

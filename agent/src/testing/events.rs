@@ -122,7 +122,7 @@ impl EventLog {
     /// Asserts that no line of the [outline](Self::outline) begins with this text.
     ///
     /// # Panics
-    /// Panics with the outline if a line does.
+    /// Panics with the outline if a line begins with the text.
     #[track_caller]
     pub fn assert_never(&self, unwanted: &str) {
         let lines = self.lines();

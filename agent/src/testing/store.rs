@@ -346,7 +346,7 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// A list has each session with entries once, the latest first, over any pages. A store that cannot list says so.
+/// A list has each session with entries once, the latest first, over any pages. A store that cannot list returns the error `Unsupported`.
 async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let names: Vec<String> =
         ["B", "a%", "a_c", "a\\", "é\u{0}"].iter().map(|end| format!("{name}-list/{end}")).collect();

@@ -114,8 +114,8 @@ impl Cassette {
     /// creates.
     ///
     /// # Errors
-    /// Returns an error if the file does not exist or is not a cassette, if the variable has another value, or if the model cannot be
-    /// created.
+    /// Returns an error if the file does not exist or is not a cassette, if the variable is neither `record` nor `play`, or if the model
+    /// cannot be created.
     pub fn open<M, E>(
         path: impl Into<PathBuf>,
         make: impl FnOnce() -> Result<M, E>,
@@ -160,7 +160,8 @@ impl Cassette {
         Ok(Self::with_state(path, info, state))
     }
 
-    /// Sends requests to `model`, and writes each exchange to the file when it is complete. The previous contents of the file are lost.
+    /// Sends requests to `model`, and writes each exchange to the file when its reply ends, completely or with an error. The previous
+    /// contents of the file are lost.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -336,7 +337,7 @@ impl Model for Cassette {
                 ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
             }
             Some(source) => {
-                // Argument events are emitted once, below.
+                // The recorded stream below emits the argument events, so the source must not emit them, too.
                 let plain = ModelRequest { argument_events: false, ..request.clone() };
                 let events = source.stream(cx, &plain);
                 ModelStream::new(
@@ -426,7 +427,7 @@ impl Stream for Recording {
     }
 }
 
-/// The error of a cassette that cannot be used.
+/// Returns the error of a cassette that cannot be used.
 fn unusable(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Other, message).with_code("cassette").with_retryable(false)
 }
