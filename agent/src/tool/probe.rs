@@ -205,7 +205,7 @@ pub const fn advise(advice: Option<&'static str>) {
     }
 }
 
-/// Does not compile if a parameter with options is the whole argument object, whose fields have the options.
+/// Does not compile if a parameter with options is the whole argument object: the fields of its type take the options instead.
 #[track_caller]
 pub const fn own_argument(whole: bool) {
     assert!(

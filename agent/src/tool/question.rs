@@ -61,7 +61,7 @@ pub struct Question {
     pub server: Option<String>,
     /// The text for the person.
     pub message: String,
-    /// The JSON Schema of the input, always an object. An input of another type is its only property, `value`. Secret fields have
+    /// The JSON Schema of the input. The schema for a type that is not an object has the only property `value`. Secret fields have
     /// `"x-secret": true`.
     pub schema: Value,
     /// The report on the refused input, if the question is asked again.

@@ -145,8 +145,8 @@ impl Transform for CompareNames {
     }
 }
 
-/// Writes the members of a closed set as one `enum`, although they have descriptions, because schemars loses other forms as the keys of a
-/// map. The plan restores the descriptions.
+/// Writes the members of a closed set as one `enum`, although they have descriptions: in any other form, schemars would lose the members
+/// where the set is the type of a map's keys. The plan restores the descriptions.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {
