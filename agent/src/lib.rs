@@ -47,7 +47,7 @@
 //!
 //! # Overview
 //!
-//! The names here are those that most programs use. Everything else is in the module of its topic:
+//! The root of the crate has the names that most programs use. Everything else is in the module of its topic:
 //!
 //! | to | see |
 //! | --- | --- |

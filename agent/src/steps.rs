@@ -379,7 +379,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // A suspended run is not stopped here; the next `drive` stops it.
+            // An error that would stop a suspended run is ignored; the next `drive` stops the run.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }

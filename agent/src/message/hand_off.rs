@@ -122,7 +122,7 @@ impl Recipient {
 /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that becomes
 ///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
 ///   that a provider ran are described in words for other models.
-/// * Messages before the newest summary that the provider wrote for this model are left out. The pinned ones follow the summary.
+/// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow it.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
 /// * Provider data of messages that were read from a request is sent back only over the protocol that they were read from.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
@@ -215,7 +215,7 @@ impl HandOff {
         let new = conversation.len() - self.read;
         let mut sent = list.list_mut();
         sent.reserve(new);
-        // If every turn has one call, one message in four is a reply with a call.
+        // Reserves room for the ids of calls: if every turn has one call, one message in four is a reply with a call.
         self.taken.reserve(new / 4);
         for (at, message) in conversation.iter().enumerate().skip(self.read) {
             if self.passes(message) {

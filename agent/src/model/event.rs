@@ -32,7 +32,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// # Ok(()) }
 /// ```
 ///
-/// Methods return what most variants have in common:
+/// Methods return the data that most variants have:
 ///
 /// ```
 /// use agent::message::Usage;

@@ -26,7 +26,7 @@ const MUTANTS: usize = 6;
 /// on six faulty variants of each, under every policy. `T` is the type of the plan, or [`Value`](serde_json::Value) for a plan that was
 /// compiled from a schema. The same seed makes the same values.
 ///
-/// [`assert_agrees`] does so with 200 values.
+/// [`assert_agrees`] proves this for the plan of a type, with 200 values.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};

@@ -37,7 +37,7 @@ pub enum CallError {
         /// The sentence for the model, which lists the tools.
         text: String,
     },
-    /// The tool could not prepare the arguments, or a check of its own panicked.
+    /// The tool could not prepare the arguments, or its check of the arguments panicked.
     #[error(transparent)]
     Prepare(ToolError),
     /// The arguments are refused.

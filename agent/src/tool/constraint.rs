@@ -264,7 +264,7 @@ const fn refuse(parts: &[&str]) -> ! {
 /// A numeric end of a range.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
 pub trait Bound: serde::Serialize {
-    /// `Self`. A type without this trait has no `End`, so that one mistake causes one message.
+    /// The type itself. A type without this trait has no `End`, so that one mistake causes one message.
     type End;
 }
 

@@ -96,13 +96,13 @@ impl ToolContext {
         self.inner.state.over(&self.inner.shared)
     }
 
-    /// Whether the prompt gave state of its own.
+    /// Whether the prompt set any state.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own_state(&self) -> bool {
         !self.inner.state.is_empty()
     }
 
-    /// Whether the prompt gave state of this type.
+    /// Whether the prompt set state of this type.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own(&self, key: &StateKey) -> bool {
         self.inner.state.contains(key)
@@ -429,8 +429,8 @@ impl ToolContext {
         self
     }
 
-    /// Sets the executor for blocking work and waiting. By default it is tokio's with the feature `runtime`, and otherwise one
-    /// that blocks in place and has no clock.
+    /// Sets the executor for blocking work and waiting. The default is tokio's executor with the feature `runtime`, and without the feature
+    /// an executor that blocks in place and has no clock.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.edit().executor = executor;
         self

@@ -41,7 +41,7 @@ impl Registry {
     /// finding.
     ///
     /// For foreign tools, such as those of an MCP server or of a schema that is read at run time, the hints are for their user, and all
-    /// parameters with the same fault have one finding. Names that look alike are reported once, at the last of the group:
+    /// parameters with the same fault have one finding. Names that look alike are reported once, at the last tool of the group:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};
@@ -58,8 +58,8 @@ impl Registry {
     /// # Ok(()) }
     /// ```
     ///
-    /// The order of findings is fixed: those of each tool in the order of registration, then those about several tools. Findings are not
-    /// errors: the tools work.
+    /// The order of findings is fixed: the findings about each tool, in the order of registration, then the findings about several tools.
+    /// Findings are not errors: the tools work.
     #[must_use = "the tools work all the same: a test compares the findings with `[]`"]
     pub fn lint(&self) -> Vec<LintFinding> {
         let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! How a call ended. Every outcome is data, and every one but a deferred result is a result for the model.
+//! How a call ended. Every outcome is data, and all outcomes except a deferred result are results for the model.
 
 use super::error::ToolError;
 use super::output::{Control, ToolOutput};

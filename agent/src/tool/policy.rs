@@ -69,8 +69,9 @@ pub struct ToolPolicy {
     pub timeout: Option<Duration>,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
-    /// Maximum number of times that the body may be started for one call, for failures outside of the body: a crash, or a lost engine. A
-    /// body with the effect [`Once`](Effect::Once) is never started again. `None`: the driver decides.
+    /// Maximum number of times that the body may be started for one call. It is started again after a panic or a timeout, and after a crash
+    /// of the process or the engine, but not after an error that it returns. A body with the effect [`Once`](Effect::Once) is never started
+    /// again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// The number of further calls that a model gets in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). `None`: the driver decides.

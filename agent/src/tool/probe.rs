@@ -402,7 +402,7 @@ impl<T> OrStandIn<T> for ReplacedType<true> {
     }
 }
 
-/// The body of a struct tool, or nothing if the struct does not implement [`RunTool`].
+/// The body of a struct tool, or a body that does nothing if the struct does not implement [`RunTool`].
 pub trait OrIdle<T> {
     type Output: Send;
     fn run(value: T, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;

@@ -311,7 +311,7 @@ pub(crate) struct RecordedInput {
     pub(crate) input: QuestionInput,
 }
 
-/// Serializes the inputs, except those with secrets.
+/// Serializes the inputs, except the inputs to questions for secrets.
 pub(crate) fn serialize_inputs<S: serde::Serializer>(
     inputs: &[RecordedInput],
     serializer: S,

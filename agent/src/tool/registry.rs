@@ -99,7 +99,7 @@ impl Registry {
         self.with_shared_state(Arc::new(value))
     }
 
-    /// Adds a shared value as state, or one behind a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    /// Adds a shared value as state; `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};

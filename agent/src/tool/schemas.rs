@@ -116,7 +116,7 @@ type NamesOf = fn() -> (Vec<String>, bool);
 /// first, and the second is missing in every call. The schema is therefore marked with `x-clash`, and the tool is refused.
 #[derive(Debug)]
 pub struct CompareNames {
-    /// The names and aliases of the other fields.
+    /// The names and aliases of the fields that are not flattened.
     pub own: &'static [&'static str],
     /// The flattened fields, each with the names in its type.
     pub flattened: &'static [(&'static str, NamesOf)],

@@ -216,7 +216,7 @@ impl ConversationView {
     }
 
     /// Updates the view to the end of this conversation. Only new messages are read, unless the earlier messages or the recorded changes
-    /// are others than before: in this case the view is made anew.
+    /// differ from the last update: in this case the view is made anew.
     #[cfg(feature = "runtime")]
     pub(crate) fn update(&mut self, conversation: &Conversation) {
         let messages = conversation.shared();

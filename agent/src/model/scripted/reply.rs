@@ -157,7 +157,7 @@ impl ScriptedReply {
     /// # Ok(()) }
     /// ```
     pub fn part(mut self, part: Part) -> Self {
-        // Most replies have one part, and parts are large.
+        // Reserves room for one part, because most replies have one part, and parts are large.
         if self.parts.is_empty() {
             self.parts.reserve_exact(1);
         }

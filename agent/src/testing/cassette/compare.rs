@@ -33,7 +33,7 @@ impl Difference<'_> {
     }
 }
 
-/// Returns whether a request matches the recorded one.
+/// Returns whether a request matches the recorded request.
 pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
     match (recorded, asked) {
         (Value::String(recorded), Value::String(asked)) => text_matches(recorded, asked),
@@ -49,7 +49,7 @@ pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
     }
 }
 
-/// Returns whether a text matches the recorded one. The marker of a secret matches any text.
+/// Returns whether a text matches the recorded text. The marker of a secret matches any text.
 fn text_matches(recorded: &str, asked: &str) -> bool {
     let Some((begin, others)) = recorded.split_once(WITHHELD) else { return recorded == asked };
     let (middle, end) = others.rsplit_once(WITHHELD).unwrap_or(("", others));

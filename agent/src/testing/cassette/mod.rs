@@ -69,8 +69,8 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 ///
 /// # Contents
 /// For each request, the system prompt, messages, tools and settings that are set. For each reply, the complete message with its usage, or
-/// the error. Messages that an exchange shares with an earlier one are written once. Replies are replayed whole: the pieces in which they
-/// arrived are not recorded.
+/// the error. Messages that an exchange shares with an earlier exchange are written once. Replies are replayed whole: the pieces in which
+/// they arrived are not recorded.
 ///
 /// # Secrets
 /// The file contains the conversation: the texts of people, models and tools, except for the secrets described here. Review a recording
