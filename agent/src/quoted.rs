@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// Maximum number of times that JSON is quoted in JSON: arguments in a request, in a message, in the body of an error, in that of a proxy.
+/// Maximum number of levels of JSON in JSON, for example: arguments in a message, in a request, in the body of an error, in the body of a
+/// proxy's error.
 const MAX_QUOTED: usize = 4;
 
 /// The characters that a serializer escapes although JSON does not require it.

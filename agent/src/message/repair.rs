@@ -136,8 +136,8 @@ impl Ledger {
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // `last` has for each id the message with such a call that the walk met last. `free` has for each message and id the calls without
-        // a result, in reverse order.
+        // For each id, `last` has the message with a call of this id that the walk met last. For each message and id, `free` has the calls
+        // without a result, in reverse order.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());

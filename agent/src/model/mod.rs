@@ -494,7 +494,7 @@ pub struct StepCx {
     /// A listener of this library to the HTTP exchanges of the step.
     #[cfg(feature = "http")]
     pub(crate) traffic: Option<crate::traffic::OnTraffic>,
-    /// Records notices about the request before it is sent.
+    /// The notices about the request, which are added before it is sent.
     pub(crate) notices: RequestNotices,
     /// The listener for limits that the provider reports, which lowers the limits of this library.
     pub(crate) quota: Option<QuotaListener>,

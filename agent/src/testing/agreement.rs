@@ -364,8 +364,8 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
         .filter(|token| token.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns whether there is a number beyond the integers that floats represent exactly. Validators of JSON Schema differ on such numbers,
-/// and bounds beyond these integers are not in the schema.
+/// Returns whether the text has a number beyond the integers that floats represent exactly. Validators of JSON Schema differ on such
+/// numbers, and bounds beyond these integers are not in the schema.
 fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
@@ -380,13 +380,13 @@ fn is_same_number(change: &Coercion) -> bool {
             && change.from.as_f64() == change.to.as_f64()
 }
 
-/// Returns whether there is an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, but serde does not.
+/// Returns whether the text has an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, but serde does not.
 fn has_long_key(text: &str) -> bool {
     let texts = text.split('"').filter(|text| text.len() > 1);
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
 }
 
-/// Returns whether there is a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
+/// Returns whether the text has a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
 fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)

@@ -44,7 +44,7 @@ pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
         script.push(way);
         add(Choices::scripted(script));
     }
-    // Small schemas have fewer values than requested.
+    // The number of tries is limited, because small schemas have fewer values than requested.
     for turn in 0..u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(2) {
         if add(Choices::random(seed.wrapping_mul(1_000_003).wrapping_add(turn))).1 >= count {
             break;

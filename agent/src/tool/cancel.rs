@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Tells work to stop, with a reason. Clones are the same token; [`child`](CancelToken::child) tokens are cancelled with their
-/// parent, but not the other way round.
+/// A signal that tells work to stop, with a reason. Clones are the same token. [`child`](CancelToken::child) tokens are cancelled with
+/// their parent; cancelling a child does not cancel its parent.
 ///
 /// ```
 /// use agent::CancelToken;

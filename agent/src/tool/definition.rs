@@ -278,7 +278,7 @@ impl ToolDefinition {
     /// Sets defaults for the options of the plan, which decide how arguments are checked.
     ///
     /// # Errors
-    /// Fails when the schema cannot be compiled with them.
+    /// Fails when the schema cannot be compiled with the defaults.
     pub fn with_plan_defaults(self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
         let plan = self.plan().with_defaults(defaults)?;
         self.with_plan(plan)

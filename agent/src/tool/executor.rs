@@ -4,7 +4,7 @@ use super::BoxFuture;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Runs blocking work and waits. The `runtime` feature provides tokio's; tests can bring their own.
+/// Runs blocking work, and waits. The feature `runtime` provides the executor of tokio; tests can bring executors of their own.
 ///
 /// A call gets its executor from the [`ToolContext`](crate::ToolContext), so nothing in the library requires a specific
 /// asynchronous runtime.

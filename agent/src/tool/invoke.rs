@@ -288,7 +288,7 @@ async fn supervise(
         if grace.is_none() && Pin::new(&mut cancelled).poll(task).is_ready() {
             match cx.executor().sleep(cx.cancel_grace()) {
                 Some(wait) => grace = Some(wait),
-                // No clock to measure a grace period with.
+                // Without a clock, a grace period cannot be measured, so the body is stopped at once.
                 None => return Poll::Ready(BodyEnd::Cancelled),
             }
         }

@@ -281,7 +281,7 @@ pub enum AskError {
         /// The JSON Pointer of the value.
         path: String,
     },
-    /// The function that answers questions failed.
+    /// The function that answers questions panicked.
     #[error("the question could not be asked")]
     Failed,
     /// The call is cancelled or over.

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 /// Maximum length of a tool's description that every provider accepts (OpenAI's limit), in characters.
 const LONGEST_OF_TOOL: usize = 1_024;
-/// Maximum length of a parameter's description; no provider limits it, but longer text belongs to the tool.
+/// Maximum length of a parameter's description, in characters. No provider limits it, but longer text belongs in the tool's description.
 const LONGEST_OF_PARAMETER: usize = 600;
 
 /// Maximum tokens of a definition, which is a part of each request.
