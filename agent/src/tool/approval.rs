@@ -100,8 +100,8 @@ impl Approval {
         })
     }
 
-    /// Whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool; text that does not fit requires
-    /// approval.
+    /// Whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool. If the rule is a function, text
+    /// that does not fit requires approval.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
         self.applies(&ArgumentText { plan, text: arguments })
     }

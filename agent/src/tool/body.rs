@@ -244,7 +244,8 @@ impl AcceptedArguments {
     /// again.
     ///
     /// # Errors
-    /// Fails when the arguments were checked as another type, and are not an `A`.
+    /// Fails when the text cannot be parsed as an `A`. This is possible only if the arguments were checked as another type, or in another
+    /// way.
     pub fn take<A: Argument>(&self) -> Result<A, InvalidArguments> {
         match self.take_by(ArgumentReader::of::<A>())?.downcast::<A>() {
             Ok(value) => Ok(*value),

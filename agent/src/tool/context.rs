@@ -214,7 +214,8 @@ impl ToolContext {
         self.inner.cancel.is_cancelled()
     }
 
-    /// Completes when the call is cancelled. A result that the body returns within the grace period still counts.
+    /// Completes when the call is cancelled. A value that the body returns within the grace period still counts as the result; an error
+    /// counts as an interruption.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + Unpin + use<> {
         self.inner.cancel.cancelled()
     }

@@ -359,7 +359,7 @@ impl Registry {
     /// Checks that a call with this context would find all state that the tools need.
     ///
     /// # Errors
-    /// Lists every tool with the type that is missing.
+    /// Lists every tool that lacks state, with the type of the missing state.
     pub fn check_state(&self, cx: &ToolContext) -> Result<(), RegistryError> {
         let missing = self.inner.tools.iter().flat_map(|tool| {
             let wanted = tool.requires().iter().filter(|key| !cx.has(key) && !self.inner.state.contains(key));
