@@ -1,5 +1,5 @@
 //! Addresses for errors, logs and `Debug` texts: the scheme, host and port, and the parts of the path that are ordinary words. User names,
-//! passwords and queries may be secret, and so may other parts of a path, because some servers take a token there.
+//! passwords and queries may be secret, and so may other parts of a path, because some servers take a token in the path.
 
 /// Replaces an address that cannot be parsed, because a secret may be anywhere in it.
 const UNREADABLE: &str = "[no readable URL]";
@@ -34,14 +34,14 @@ const WORDS: [&str; 20] = [
 /// Returns the address without parts that may be secret.
 pub(crate) fn shown_address(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // A missing scheme is the most common mistake. Without it, only a numeric address is certain to be an address.
+        // A missing scheme is the most common mistake. Without a scheme, only `localhost` or a numeric address is certain to be an address.
         let shown = shown_address(&format!("http://{url}"));
         let shown = shown.strip_prefix("http://").filter(|_| is_numeric(url));
         return shown.unwrap_or(UNREADABLE).to_owned();
     };
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
-    // A password that is not encoded may contain any of these characters, so an `@` after them may belong to the password.
+    // A password that is not encoded may contain any of these characters, so the text between them and a later `@` may be a password.
     if !is_scheme(scheme) || rest.contains('@') {
         return UNREADABLE.to_owned();
     }

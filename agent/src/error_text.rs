@@ -19,12 +19,12 @@ macro_rules! debug_is_the_sentence {
 }
 pub(crate) use debug_is_the_sentence;
 
-/// Writes the text of the error, then that of each source that is not yet contained in it.
+/// Writes the text of the error, followed by the text of each source that the text so far does not contain.
 pub(crate) fn write(error: &(dyn Error + 'static), f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(&with_sources(error))
 }
 
-/// Returns the text of the error, then that of each source that is not yet contained in it.
+/// Returns the text of the error, followed by the text of each source that the text so far does not contain.
 pub(crate) fn with_sources(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     for cause in std::iter::successors(error.source(), |&cause| cause.source()).take(MAX_CAUSES) {

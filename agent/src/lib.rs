@@ -47,7 +47,7 @@
 //!
 //! # Overview
 //!
-//! The names here are those that most programs use. Everything else is in the module of its topic:
+//! The root of the crate has the names that most programs use. Everything else is in the module of its topic:
 //!
 //! | to | see |
 //! | --- | --- |
@@ -77,7 +77,7 @@
 //!   awaited, and building a [`Registry`] fails if a tool has a timeout.
 //! * `approvals-signed`: runs that wait for approval can be stored and resumed in another process.
 //! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
-//! * `http`, `sse`: the transport below them, also usable alone.
+//! * `http`, `sse`: the transport of these models, also usable alone.
 //! * `store-sql`: records and sessions in SQLite or Postgres; see [`store`]. Needs Rust 1.94.
 //! * `durable-restate`: runs on the durable execution engine Restate; see `durable`. Needs Rust 1.90.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
@@ -175,9 +175,9 @@ pub use serde_json::json;
 
 /// Creates a provider's model by its name, with the key from the provider's environment variable.
 ///
-/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`. Each provider is a feature; if it is off, the error names
-/// it. The name of a provider alone (`anthropic`) means the model in `ANTHROPIC_DEFAULT_MODEL`. To set the key, address or timeout, use
-/// [`HttpModel::builder`](provider::http::HttpModel::builder).
+/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`. Each provider is a feature; if the feature is off, the error
+/// names it. The name of a provider alone (`anthropic`) means the model in `ANTHROPIC_DEFAULT_MODEL`. To set the key, address or timeout,
+/// use [`HttpModel::builder`](provider::http::HttpModel::builder).
 ///
 /// ```no_run
 /// use agent::Assistant;
@@ -189,7 +189,7 @@ pub use serde_json::json;
 /// ```
 ///
 /// # Errors
-/// Fails if the provider is unknown, or if there is no key.
+/// Fails if the provider is unknown or its feature is off, if no model is named, or if the key or a required address is missing.
 #[cfg(feature = "http")]
 pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::BuildModelError> {
     provider::http::HttpModel::builder(name).build()

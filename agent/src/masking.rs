@@ -5,8 +5,8 @@ use crate::quoted::quoted_forms;
 /// The replacement of a secret.
 const REDACTED: &str = "[redacted]";
 
-/// The minimum length in bytes of the start of a secret that is masked at the end of a text. Long texts are cut, so a secret may be
-/// incomplete there.
+/// The minimum length in bytes of the start of a secret that is masked at the end of a text. Long texts are cut, so a secret at the end may
+/// be incomplete.
 const MIN_PARTIAL_SECRET: usize = 4;
 
 /// Masks secrets in texts, also in a text that arrives in pieces.
@@ -49,7 +49,7 @@ impl SecretMask {
         });
     }
 
-    /// Returns a whole text without the secrets. The start of a secret at its end is masked, too.
+    /// Returns a whole text without the secrets. The start of a secret at the end of the text is masked, too.
     pub(crate) fn mask(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.scan(text.as_bytes(), true).0).into_owned()
     }

@@ -84,7 +84,7 @@ mod tests {
         let zeros = (0..64).map(|n| "\0".repeat(n));
         let hashes: HashSet<u64> = numbered.chain(zeros).map(|name| hash.hash_one(name.as_str())).collect();
         assert_eq!(hashes.len(), 100_064);
-        // The tables use the upper seven bits and the lower ones.
+        // Hash tables use the upper seven bits and the lower bits.
         let upper: HashSet<u64> = hashes.iter().map(|hash| hash >> 57).collect();
         let lower: HashSet<u64> = hashes.iter().map(|hash| hash & 0xfff).collect();
         assert_eq!((upper.len(), lower.len()), (128, 4_096));

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// Maximum number of times that JSON is quoted in JSON: arguments in a request, in a message, in the body of an error, in that of a proxy.
+/// Maximum number of levels of JSON in JSON, for example: arguments in a message, in a request, in the body of an error, in the body of a
+/// proxy's error.
 const MAX_QUOTED: usize = 4;
 
 /// The characters that a serializer escapes although JSON does not require it.
@@ -25,8 +26,8 @@ const GO: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: true, ca
 const DOTNET: EscapeStyle = EscapeStyle { ascii: true, slash: false, html: true, capitals: true };
 const PLAIN: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: false, capitals: false };
 
-/// Returns the forms of a text, the longest first: the text itself, the text in JSON, and in JSON that is quoted in JSON up to four times.
-/// Code that masks a secret has to mask all of these.
+/// Returns the forms of a text, the longest first: the text itself, the text in JSON, and the text in JSON that is quoted in JSON again, up
+/// to [`MAX_QUOTED`] levels of JSON. Code that masks a secret has to mask all of these forms.
 pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned()];
     for style in [PLAIN, PYTHON, PHP, GO, DOTNET] {

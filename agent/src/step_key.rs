@@ -42,8 +42,8 @@ impl StepKey {
     }
 }
 
-/// Refuses a name for a run or a session that could be the name of a sub-agent's run, which is the text of its call's key. Returns the
-/// error message.
+/// Refuses a name for a run or a session that has the form of the id of a sub-agent's run: the text of the key of the call that started
+/// the run. Returns the error message.
 #[cfg(feature = "runtime")]
 pub(crate) fn refuse_reserved_name(name: &str) -> Result<(), String> {
     match name.parse::<StepKey>() {
@@ -81,8 +81,8 @@ pub enum StepKind {
     Await,
     /// Calls the turn-end hooks.
     TurnEnd,
-    /// Asks for a summary of earlier messages. Its `ord` counts the summaries before a request, from 4 after the provider refused the request
-    /// as too long.
+    /// Asks for a summary of earlier messages. Its `ord` is the number of the summary before a request: 0 to 3, or 4 to 7 after the
+    /// provider refused the request as too long. A summary that was refused is requested again with 8 added.
     Compact,
     /// Asks the application which model answers.
     Select,

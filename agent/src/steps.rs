@@ -61,7 +61,7 @@ use crate::message::{Message, MessageList, ToolCall};
 pub use crate::step_key::{StepKey, StepKind};
 use crate::tool::outcome::ToolOutcome;
 
-/// The shared loop of a run: its driver records results in it, while other code may look at it.
+/// The shared loop of a run: the driver records results in the loop, while other code may inspect it.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -114,7 +114,7 @@ impl fmt::Debug for SharedLoop {
 /// that the run has to end: see [`StepError`].
 ///
 /// If a step fails and the run does not end, the run keeps what the step recorded before: prepared and ended calls, and the start of a
-/// reply. When the run is driven again, it repeats the step without these calls. A reply is requested anew; its start is not announced
+/// reply. If the run is driven again, it repeats the step without these calls. A reply is requested anew; its start is not announced
 /// twice, and its end has the whole message.
 ///
 /// ```
@@ -218,7 +218,7 @@ pub trait Steps: Send {
     }
 
     /// Called before each step and before the end of the run, when all events so far were received. Store the run here, or end it with an
-    /// error. On a replay, this must end the run before the same step.
+    /// error. If this ends the run, it must end the run before the same step on every replay.
     fn before_step(&mut self, run: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -379,7 +379,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // A suspended run is not stopped here; the next `drive` stops it.
+            // An error that would stop a suspended run is ignored; the next `drive` stops the run.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }
@@ -459,7 +459,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
     Ok(StepOutcome::Taken)
 }
 
-/// Hands over all events so far, and those of the transitions that follow without waiting.
+/// Passes all events so far to `steps`, and the events of the transitions that follow without a step.
 pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     let next = || run.lock().take_event();
     loop {

@@ -51,8 +51,8 @@ use crate::panics::Observer;
 pub struct Traffic<'a> {
     /// The other side: the name of an MCP server in this program, or the scheme, host and port of a provider.
     pub server: &'a str,
-    /// The number of the exchange, counted from 1 in this process: each attempt of each HTTP request to a provider has its own, and so has
-    /// each connection to an MCP server.
+    /// The number of the exchange, counted from 1 in this process: each attempt of each HTTP request to a provider has its own number, and
+    /// so has each connection to an MCP server.
     pub exchange: u64,
     /// The event.
     pub kind: TrafficKind<'a>,
@@ -98,10 +98,10 @@ pub enum TrafficKind<'a> {
     Response {
         /// The HTTP status.
         status: u16,
-        /// Its headers, with names in lower case.
+        /// The headers of the response, with names in lower case.
         headers: &'a [(String, String)],
     },
-    /// A piece of the response's body. The start of a key or character that may continue in the next piece is held back until then.
+    /// A piece of the response's body. The start of a key or character that may continue in the next piece is shown with the next piece.
     #[non_exhaustive]
     Body {
         /// The text; bytes that are not UTF-8 are replaced.

@@ -20,7 +20,7 @@ use super::json;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The id of the call in its message. The result carries it too.
+    /// The id of the call in its message. The result has the same id.
     pub id: String,
     /// The tool's name, as the model sent it.
     pub name: String,

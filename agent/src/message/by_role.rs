@@ -61,7 +61,7 @@ impl Message {
         }
     }
 
-    /// Returns the parts; for a custom message, those for the model.
+    /// Returns the parts; for a custom message, the parts for the model.
     pub fn content(&self) -> &[Part] {
         match self {
             Self::User(message) => &message.content,

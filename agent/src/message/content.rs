@@ -129,7 +129,7 @@ fn shorten(value: &Value) -> String {
                 kept.map(|(key, value)| (key.clone(), readable(value))).collect()
             }
             Value::Array(list) => list.iter().map(readable).collect(),
-            // An image, or an encoded state without a telling name.
+            // Probably an image, or encoded state whose key does not tell so.
             Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
                 format!("({} characters)", text.len()).into()
             }
@@ -173,8 +173,8 @@ pub struct ProviderData {
     /// The data, in the provider's own form.
     #[serde(with = "json")]
     pub data: Value,
-    /// The protocol that the data belongs to, if it is known and the data is not in a reply, which names its protocol. Other protocols of
-    /// the provider do not get the data.
+    /// The protocol that the data belongs to, if it is known: the data is not sent over other protocols of the provider. Data in a reply
+    /// needs none, because the reply names its protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
 }

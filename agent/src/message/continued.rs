@@ -9,7 +9,8 @@ use super::{CustomMessage, Message};
 
 /// The kind of the message that asks for the rest of an answer.
 const KIND: &str = "continue";
-/// The text of this message. It is a message of the application, so the conversation does not show it as words of the user.
+/// The text of the message that asks for the rest of an answer. It is a message of the application, so it is not shown as words of the
+/// user.
 const TEXT: &str = "Your last message was cut because of its length. Continue it exactly where it ends: repeat nothing, and add no introduction.";
 
 /// Returns the message that asks for the rest of an answer.

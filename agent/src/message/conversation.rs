@@ -16,9 +16,9 @@ use super::view::ViewChange;
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///
-/// The serde form is `{"version": 1, "messages": […]}`, with `view` if [changes of the view](Self::record_view_change) are recorded. A bare list
-/// is read too. Unknown fields, part types and roles are preserved, so adding some does not raise the version. Reading a higher version is
-/// an error.
+/// The serde form is `{"version": 1, "messages": […]}`, with `view` if [changes of the view](Self::record_view_change) are recorded. A bare
+/// list is read too. Unknown fields, part types and roles are preserved, so adding some does not raise the version. Reading a higher
+/// version is an error.
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -32,7 +32,7 @@ use super::view::ViewChange;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 ///
-/// It can be read and changed like a list:
+/// A conversation can be read and changed like a list:
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -58,7 +58,7 @@ pub struct Conversation {
     extra: Map<String, Value>,
 }
 
-/// The list of all conversations without changes of the view, so that they need no allocation.
+/// The empty list of changes, which all conversations without changes of the view share, so that they need no allocation.
 static UNCHANGED: LazyLock<Arc<Vec<ViewChange>>> = LazyLock::new(Arc::default);
 
 impl Default for Conversation {

@@ -66,8 +66,8 @@ impl Recipient {
         self.is_of_other_protocol(&opaque.provider, opaque.api.as_deref())
     }
 
-    /// Returns whether a reply has a summary that the provider of this model wrote for it: a part of the type `compaction` with content.
-    /// Without content, the provider failed to write the summary.
+    /// Returns whether a reply has a summary that the provider wrote for this model: a part of the type `compaction` with content. In a
+    /// part without content, the provider failed to write the summary.
     fn has_summary(&self, reply: &AssistantMessage) -> bool {
         let is_own =
             || (&*reply.provider, &*reply.api, &*reply.model) == (&*self.provider, &*self.api, &*self.model);
@@ -94,7 +94,7 @@ impl Recipient {
         if parts.iter().all(is_plain) { None } else { self.fit(parts) }
     }
 
-    /// [`fitting`](Self::fitting) for parts of any kind.
+    /// Does the work of [`fitting`](Self::fitting) if not all parts are plain.
     #[inline(never)]
     fn fit(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
@@ -122,7 +122,7 @@ impl Recipient {
 /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that becomes
 ///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
 ///   that a provider ran are described in words for other models.
-/// * Messages before the newest summary that the provider wrote for this model are left out. Pinned messages follow it.
+/// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow it.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
 /// * Provider data of messages that were read from a request is sent back only over the protocol that they were read from.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
@@ -172,8 +172,8 @@ impl HandOff {
         &self.sent
     }
 
-    /// Makes the next update start from the beginning. The slot for encoded text stays, so encoders still find the text of messages that
-    /// are the same.
+    /// Makes the next update start from the beginning. The slot for encoded text stays, so encoders still find the text of unchanged
+    /// messages.
     pub(crate) fn restart(&mut self) {
         let kept = self.sent.slot().clone();
         *self = Self::new(std::mem::take(&mut self.recipient));
@@ -189,8 +189,8 @@ impl HandOff {
         }
     }
 
-    /// Updates to the end of this conversation. Reads only the messages added since the last update, or all of them if it is another
-    /// conversation.
+    /// Updates the messages to the end of this conversation. Reads only the messages added since the last update; of another conversation,
+    /// reads all messages.
     pub(crate) fn update(&mut self, conversation: &[Arc<Message>]) {
         let same = match (&self.last, self.read.checked_sub(1).and_then(|at| conversation.get(at))) {
             (Some(last), Some(now)) => Arc::ptr_eq(last, now),
@@ -215,7 +215,7 @@ impl HandOff {
         let new = conversation.len() - self.read;
         let mut sent = list.list_mut();
         sent.reserve(new);
-        // If every turn has one call, one message in four is a reply with a call.
+        // Reserves room for the ids of calls: if every turn has one call, one message in four is a reply with a call.
         self.taken.reserve(new / 4);
         for (at, message) in conversation.iter().enumerate().skip(self.read) {
             if self.passes(message) {
@@ -248,8 +248,8 @@ impl HandOff {
         }
     }
 
-    /// Whether the next message of the conversation has only texts that every recipient gets unchanged, and counts it. This is true for
-    /// most messages, which avoids a call of [`convert`](Self::convert).
+    /// Returns whether the next message of the conversation has only texts, which every recipient gets unchanged, and if so counts the
+    /// message. This is true for most messages, and avoids a call of [`convert`](Self::convert).
     fn passes(&mut self, message: &Message) -> bool {
         let (content, data) = match message {
             Message::User(user) => (&user.content, &user.provider_data),
@@ -421,7 +421,8 @@ impl HandOff {
     }
 }
 
-/// Returns a copy of a message with another id of its call and other content, if there are any, and without data of another protocol.
+/// Returns a copy of a message with the new id of its call and the new content, if they are set. If the provider data of the message
+/// `is_foreign`, the copy is without it.
 fn changed(
     message: &Message,
     new_id: Option<String>,

@@ -15,7 +15,7 @@ use super::by_role::Message;
 /// The maximum number of bytes that are kept in the whole process. The texts that were not used for longest are dropped first.
 const MAX_KEPT: usize = 256 << 20;
 
-/// A part of an encoded text that requests share.
+/// A piece of encoded text, which requests share.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct TextSegment {
     text: Arc<str>,
@@ -48,36 +48,36 @@ impl From<Arc<str>> for TextSegment {
 /// A position in a list of messages at which encoding can continue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResumePoint {
-    /// The number of messages before it.
+    /// The number of messages before the position.
     pub(crate) messages: usize,
-    /// The length of their text.
+    /// The length of the text of these messages.
     pub(crate) length: usize,
-    /// The number of items in that text.
+    /// The number of items in the text.
     pub(crate) items: usize,
-    /// The number of cache marks in that text, and of those that were left out.
+    /// The number of cache marks in the text, and the number of cache marks that were left out.
     pub(crate) marks: usize,
     pub(crate) skipped_marks: usize,
-    /// Whether the turn before it is a result.
+    /// Whether the turn before the position is a result.
     pub(crate) follows_result: bool,
 }
 
 /// The encoded beginning of a list of messages.
 #[derive(Clone)]
 pub(crate) struct KeptText {
-    /// Everything but the messages on which the text depends.
+    /// Everything that the text depends on, except the messages.
     pub(crate) key: Arc<dyn Any + Send + Sync>,
-    /// The number of the list with which the messages begin: see [`MessageList::number`](super::MessageList::number).
+    /// The [number](super::MessageList::number) of the list that begins with the messages.
     pub(crate) list: u64,
     pub(crate) messages: Vec<Arc<Message>>,
-    /// In order; the last one is at the end of the text.
+    /// The positions at which encoding can continue, in order; the last position is the end of the text.
     pub(crate) points: Vec<ResumePoint>,
     pub(crate) segments: Vec<TextSegment>,
-    /// Whether the calls have the ids of the messages.
+    /// Whether the calls in the text have the same ids as in the messages.
     pub(crate) has_own_ids: bool,
 }
 
 impl KeptText {
-    /// Returns the number of bytes that it holds.
+    /// Returns the number of bytes that this value holds.
     fn size(&self) -> usize {
         let texts: usize = self.segments.iter().map(|segment| segment.text.len()).sum();
         texts + self.messages.len() * size_of::<usize>() + self.points.len() * size_of::<ResumePoint>()
@@ -94,7 +94,7 @@ impl KeptSlot {
         Self(Some(Arc::default()))
     }
 
-    /// Creates a slot of its own that begins with the same text.
+    /// Creates a separate slot that begins with the same text.
     pub(crate) fn fork(&self) -> Self {
         let fork = Self::new();
         if let Some(kept) = self.0.as_ref().and_then(|slot| slot.lock().kept.clone()) {
@@ -103,7 +103,7 @@ impl KeptSlot {
         fork
     }
 
-    /// Takes the text out. Another request of the same conversation finds none meanwhile.
+    /// Takes the text out. Until a text is put back, another request of the same conversation finds none.
     pub(crate) fn take(&self) -> Option<KeptText> {
         let slot = self.0.as_ref()?;
         let mut pool = lock_pool();
@@ -112,14 +112,14 @@ impl KeptSlot {
         content.kept.take()
     }
 
-    /// Keeps a text, in the place of the one before it.
+    /// Keeps a text, which replaces the previous text. A text of more than [`MAX_KEPT`] bytes is not kept.
     pub(crate) fn put(&self, kept: KeptText) {
         let Some(slot) = &self.0 else { return };
         let size = kept.size();
         if size > MAX_KEPT {
             return;
         }
-        // Dropped without a lock.
+        // The replaced and the evicted texts are dropped after both locks are released.
         let (replaced, evicted) = {
             let mut pool = lock_pool();
             let mut content = slot.lock();
@@ -149,13 +149,13 @@ struct TextSlot(Mutex<TextSlotContent>);
 
 #[derive(Default)]
 struct TextSlotContent {
-    /// Its number in the pool; 0 without a text.
+    /// The number of the slot in the pool; 0 if the slot has no text.
     used: u64,
     kept: Option<KeptText>,
 }
 
 impl TextSlot {
-    /// Never locked by one that waits for the pool.
+    /// Locks the content. A thread that holds this lock must not wait for the lock of the pool.
     fn lock(&self) -> MutexGuard<'_, TextSlotContent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,7 +201,8 @@ impl Pool {
         }
     }
 
-    /// Takes the oldest texts out until at most `max` bytes are left. They and their slots are to be dropped without a lock.
+    /// Takes the oldest texts out until at most `max` bytes are left. The caller must drop the texts and their slots without a lock,
+    /// because dropping a slot may lock the pool.
     fn evict(&mut self, max: usize) -> Vec<(Option<KeptText>, Arc<TextSlot>)> {
         let mut evicted = Vec::new();
         while self.bytes > max

@@ -33,7 +33,7 @@ pub struct MessageList {
     kept: KeptSlot,
 }
 
-/// Messages that are only appended to, so that two looks at the same number begin with the same messages.
+/// Messages with a number. Messages are only appended, so two lists that are read under one number begin with the same messages.
 struct NumberedMessages {
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
@@ -57,7 +57,7 @@ impl Clone for NumberedMessages {
     }
 }
 
-/// What all empty lists share, so that they cost nothing.
+/// The messages that all empty lists share, so that an empty list needs no allocation.
 static EMPTY: LazyLock<Arc<NumberedMessages>> = LazyLock::new(|| Arc::new(NumberedMessages::new(Vec::new())));
 
 impl Default for MessageList {

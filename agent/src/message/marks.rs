@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::roles::{AssistantMessage, UserMessage};
 
-/// The field of a message that is never replaced.
+/// The field that marks a message as pinned: no change of the view replaces it.
 const PINNED: &str = "pinned";
-/// The field of a message that is a summary. Such messages are in views only, never in a conversation.
+/// The field that marks a message as a summary. Summaries are only in views, never in a conversation.
 const SUMMARY: &str = "summary";
 /// The field of a reply with the estimated tokens of its request without the messages: system prompt and tools.
 const FRAME: &str = "request_frame";
@@ -47,7 +47,8 @@ impl UserMessage {
 }
 
 impl AssistantMessage {
-    /// Records the estimated tokens of the system prompt and the tools in the request. The next request compares its own with them.
+    /// Records the estimated tokens of the system prompt and the tools in the request. The next request compares its own estimate with this
+    /// one.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_request_frame(&mut self, tokens: u64) {
         self.extra.insert(FRAME.to_owned(), tokens.into());

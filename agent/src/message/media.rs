@@ -95,7 +95,7 @@ pub struct Media {
     /// The content, or its location.
     #[serde(flatten)]
     pub(crate) source: MediaSource,
-    /// The media type, for example `image/png`. Always set for content in memory.
+    /// The media type, for example `image/png`. The constructors set it for content in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The file name or title.

@@ -73,7 +73,7 @@ pub struct Part {
     pub content: Content,
     /// The data that the provider needs back with this part.
     pub provider_data: Option<Box<ProviderData>>,
-    /// Set if the provider's prompt cache should keep the request up to here.
+    /// Set if the provider's prompt cache should keep the request up to the end of this part.
     pub cache: Option<CacheMark>,
     /// Fields that this version does not know. They are preserved.
     pub extra: Map<String, Value>,
@@ -141,7 +141,8 @@ impl Part {
         self
     }
 
-    /// Makes this part the end of the content that the provider's prompt cache should keep. Providers that cache automatically ignore it.
+    /// Makes this part the end of the content that the provider's prompt cache should keep. Providers that cache automatically ignore the
+    /// mark.
     ///
     /// ```
     /// use agent::message::{CacheMark, Message, Part};

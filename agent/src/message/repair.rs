@@ -120,7 +120,7 @@ impl Ledger {
             }
         }
         let mut ledger = Self { calls, kept: HashSet::new(), repairs: Vec::new() };
-        // A result belongs to the nearest earlier call with its id. If there is no earlier one, it belongs to the nearest later call.
+        // A result belongs to the nearest earlier call with its id. If there is no earlier call, it belongs to the nearest later call.
         let orphans = ledger.assign(messages, 0..messages.len(), None);
         let orphans = ledger.assign(messages, (0..messages.len()).rev(), Some(&orphans));
         let ids = messages.iter().enumerate().filter(|(at, _)| orphans.contains(at));
@@ -136,8 +136,8 @@ impl Ledger {
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // `last` has for each id the message with such a call that the walk met last. `free` has for each message and id the calls without
-        // a result, in reverse order.
+        // For each id, `last` has the message with a call of this id that the walk met last. For each message and id, `free` has the calls
+        // without a result, in reverse order.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
@@ -210,7 +210,7 @@ impl Ledger {
                     ordered.push(Arc::new(unknown.into()));
                     continue;
                 };
-                // The result is in place if only dropped results were before it.
+                // The result is in place if only dropped results are between the previous message and this result.
                 let between = last.saturating_add(1)..place;
                 let in_place = place > last
                     && messages.get(between.clone()).is_some_and(|between| {

@@ -80,7 +80,7 @@ pub struct AssistantMessage {
     /// The text, thinking and calls of the model, in order.
     #[serde(deserialize_with = "read_parts")]
     pub content: Vec<Part>,
-    /// The provider that answered, for example `anthropic`. Empty if none did.
+    /// The provider that answered, for example `anthropic`. Empty if no provider answered.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub provider: String,
     /// The protocol of the request, for example `anthropic-messages`.
@@ -171,7 +171,7 @@ pub struct ToolResultMessage {
     pub tool: String,
     /// The content for the model. For an error, this is its plain text.
     pub content: Vec<Part>,
-    /// The result as a JSON object, if the tool returns one.
+    /// The result as structured data, a JSON object or list, if the tool returns such data.
     #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// How the call ended.
@@ -181,7 +181,7 @@ pub struct ToolResultMessage {
     pub code: Option<String>,
     /// Whether the result is marked as an error for the model.
     pub is_error: bool,
-    /// The arguments that the call ran with, if a person changed them. Adapters tell the model with
+    /// The arguments that the call ran with, if a person changed them. Adapters show them to the model with
     /// [`content_for_model`](Self::content_for_model). The adapters of this library leave out arguments that the tool marks as secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
@@ -238,7 +238,7 @@ impl ToolResultMessage {
         self
     }
 
-    /// Sets the result as a JSON object.
+    /// Sets the result as structured data: a JSON object or list.
     pub fn with_structured(mut self, structured: Option<Value>) -> Self {
         self.structured = structured;
         self

@@ -27,7 +27,7 @@ use super::json;
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The tokens of the request, including cached ones.
+    /// The tokens of the request, including cached tokens.
     pub input: u64,
     /// The tokens of the reply, including reasoning.
     pub output: u64,
@@ -42,8 +42,8 @@ pub struct Usage {
     /// The cost, if prices are known. A sum includes only the replies whose prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The input and output tokens of the provider's last request, if it made several requests for the reply, such as a first one for a
-    /// summary.
+    /// The input and output tokens of the provider's last request, if the provider made several requests for the reply, such as a first
+    /// request for a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_request: Option<Box<(u64, u64)>>,
     /// The provider's original report. A sum has none.

@@ -14,7 +14,7 @@ pub(super) struct Accumulator {
     open: Vec<bool>,
     /// The ids of the calls so far; not filled for a single call with an id.
     call_ids: HashSet<String>,
-    /// For each repeated id, the number that makes the next one unique, so that n equal ids take n steps, not n².
+    /// For each repeated id, the next number to make it unique with, so that n equal ids take n steps, not n².
     next_numbers: HashMap<String, usize>,
     stopped: bool,
 }
@@ -68,7 +68,8 @@ impl Accumulator {
         self.stopped
     }
 
-    /// Adds an event, and emits it to the listener, together with the starts and ends that the adapter left out.
+    /// Adds an event to the message. Adds the events for the listener to `out`: the event, and the starts and ends that the adapter left
+    /// out.
     ///
     /// # Errors
     /// Fails when the event does not fit the earlier events.
@@ -179,7 +180,7 @@ impl Accumulator {
             call.id = self.unique_id(std::mem::take(&mut call.id));
         }
         out.extend(start_event(index, &part.content));
-        // Most replies have one part, and parts are large.
+        // Reserves room for one part, because most replies have one part, and parts are large.
         if index == 0 {
             self.message.content.reserve_exact(1);
         }
@@ -305,7 +306,7 @@ impl Accumulator {
         raw: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
-        // A reply that was withheld or failed may be incomplete: an open call without arguments may have missing arguments.
+        // A reply that was withheld or failed may be incomplete: the arguments of an open call may not have been sent yet.
         let is_broken = matches!(reason, StopReason::ContentFilter | StopReason::Error);
         for index in 0..self.open.len() {
             if is_broken {

@@ -61,7 +61,7 @@ impl ArgumentChange {
         match event {
             ArgumentEvent::Started { kind, .. } => Self::Started { kind: *kind },
             ArgumentEvent::Appended { fragment, .. } => Self::Appended { fragment: (*fragment).to_owned() },
-            // The value of a container is left out: it contains its members, which would then be emitted once for each level.
+            // The value of a container is left out: it contains its members, so each member would be emitted once for each level.
             ArgumentEvent::Finished { json, .. } => {
                 Self::Finished { value: (!json.starts_with(['{', '['])).then(|| read_literally(json)) }
             }

@@ -22,7 +22,7 @@ const MIN_EFFECT: u64 = 100;
 const TAIL_SHARE: u64 = 250;
 /// The tokens to which a result that is longer than the window is shortened, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
-/// The tokens that are reserved for a reply, if the request does not limit it.
+/// The maximum number of tokens that are reserved for a reply, if the request does not limit the reply.
 const MAX_RESERVE: u64 = 32_000;
 
 /// Rules for the [view](Conversation::view) of a conversation: when it is changed, and which content stays. For an assistant:
@@ -61,9 +61,9 @@ pub(crate) enum SummaryAuthor {
     Own,
     /// A named model of the assistant.
     Named(String),
-    /// The provider of the model, within its replies, if it can write summaries. Otherwise the model.
+    /// The provider of the model, within its replies. If the provider cannot write summaries, the model of the run.
     Provider,
-    /// None: messages are not replaced.
+    /// No author: messages are not replaced.
     Off,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum ViewDecision {
         /// The results, oldest first.
         results: Vec<ClearedResult>,
     },
-    /// The newest result alone exceeds the window: it is [shortened](ConversationView::shorten).
+    /// A result of the newest reply alone exceeds the window: this result is [shortened](ConversationView::shorten).
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
@@ -225,9 +225,9 @@ impl ContextRules {
         self.window
     }
 
-    /// Changes the [view](Conversation::view) of the conversation until this request fits with its messages: old results are cleared, and
-    /// the newest result is shortened if it is longer than the window. If that is not enough, returns the index before which messages have
-    /// to be [compacted](Conversation::compact); `None` once the request fits.
+    /// Changes the [view](Conversation::view) of the conversation until this request fits with its messages: old results are cleared, and a
+    /// result of the newest reply is shortened if it is longer than the window. If these changes are not enough, returns the index before
+    /// which messages have to be [compacted](Conversation::compact); `None` once the request fits.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -251,9 +251,8 @@ impl ContextRules {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// `request` is the next request to `model`, with its tools, whose effect and [`keep_result`](crate::tool::ToolPolicy::keep_result)
-    /// count. Its messages are ignored, because the view replaces them. The author of summaries, and a counter of the assistant, are not
-    /// used.
+    /// `request` is the next request to `model`. The effect and [`keep_result`](crate::tool::ToolPolicy::keep_result) of its tools count.
+    /// Its messages are ignored, because the view replaces them. The author of summaries, and a counter of the assistant, are not used.
     ///
     /// # Errors
     /// Fails if the window is unknown or too small, if the shares contradict each other, or if nothing can be replaced and the request is
@@ -347,7 +346,8 @@ impl ContextRules {
             reclaimed = reclaimed.saturating_add(saved);
             results.push(cleared);
         }
-        // The clear is enough if it ends below the trigger. It has a minimum size, because each clear invalidates the provider's cache.
+        // A clear is enough if the request ends below `clear_at`. It has a minimum size, because each clear invalidates the provider's
+        // cache.
         if reclaimed >= minimum && used.saturating_sub(reclaimed) < share(self.clear_at) {
             return ViewDecision::Clear { results };
         }
@@ -399,7 +399,7 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Shortens the newest result if it does not fit into the window alone.
+    /// Returns the decision to shorten the first result of the newest reply that does not fit into the window alone, if there is one.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);

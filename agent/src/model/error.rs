@@ -53,7 +53,7 @@ struct ErrorDetails {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     body: Option<String>,
-    /// Set if the provider contradicts the default of the kind.
+    /// Whether the same request may succeed later; set if the default of the kind does not apply.
     retryable: Option<bool>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -264,7 +264,7 @@ impl ModelError {
         self.edit(|inner| inner.message = format!("{}, from {address}: {hint}", inner.message))
     }
 
-    /// Removes secrets from every text of the error: message, code, body. In a body, the secrets may be escaped as in JSON.
+    /// Removes secrets from every text of the error: message, code, request id, body. In a body, the secrets may be escaped as in JSON.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
         let secrets: Vec<String> = secrets

@@ -32,7 +32,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// # Ok(()) }
 /// ```
 ///
-/// Methods return what most variants have in common:
+/// Methods return the data that most variants have:
 ///
 /// ```
 /// use agent::message::Usage;
@@ -93,7 +93,7 @@ pub enum ModelEvent {
     ToolCallStart {
         /// The index of the part.
         content_index: usize,
-        /// The id of the call. An adapter whose provider sends none leaves it empty.
+        /// The id of the call. An adapter leaves it empty if its provider sends no ids.
         id: String,
         /// The name of the tool.
         name: String,

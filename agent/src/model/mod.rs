@@ -158,8 +158,8 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Asks the provider how many input tokens a request has, without a reply. `None` if it has no endpoint for token counts, which is the
-    /// default.
+    /// Asks the provider how many input tokens a request has, without requesting a reply. Returns `None` if the provider has no endpoint
+    /// for token counts, which is the default.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -338,7 +338,8 @@ pub struct Capabilities {
     /// The dialect of the schemas for replies, if the provider refuses other schemas. An answer whose schema the dialect cannot express is
     /// requested by a tool, too.
     pub output_dialect: Option<Dialect>,
-    /// Whether the provider can search the web for the model, in a request that also has tools of yours, as with the three fields below.
+    /// Whether the provider can search the web for the model. This field and the next three are about requests that also have tools of
+    /// yours.
     pub web_search: bool,
     /// Whether the provider can read web pages for the model.
     pub web_fetch: bool,
@@ -473,7 +474,7 @@ impl ModelInfo {
 /// # Ok(()) }
 /// ```
 ///
-/// A custom driver sets the key and the attempt of the step, and that the driver itself retries:
+/// A custom driver sets the key and the attempt of the step, and declares that the driver itself retries:
 ///
 /// ```
 /// use agent::model::StepCx;
@@ -498,7 +499,7 @@ pub struct StepCx {
     /// A listener of this library to the HTTP exchanges of the step.
     #[cfg(feature = "http")]
     pub(crate) traffic: Option<crate::traffic::OnTraffic>,
-    /// Records notices about the request before it is sent.
+    /// The notices about the request, which are added before it is sent.
     pub(crate) notices: RequestNotices,
     /// The listener for limits that the provider reports, which lowers the limits of this library.
     pub(crate) quota: Option<QuotaListener>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub(crate) enum RequestNotice {
-    /// The request waited for a limit, in milliseconds.
+    /// The request waited for a limit, for `waited_ms` milliseconds.
     Delayed { waited_ms: u64, limit: String },
     /// At least 80 % of a budget are spent.
     BudgetNear { key: String, budget: String, share: f64 },

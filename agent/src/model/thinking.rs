@@ -7,8 +7,8 @@ use crate::parse_error::ParseError;
 
 /// The amount of thinking before a model answers.
 ///
-/// The levels have the names that providers use. Providers with fewer levels use the nearest one, and a level is translated to a budget for
-/// providers that require a number of tokens.
+/// The levels have the names that providers use. Providers with fewer levels use the nearest level, and a level is translated to a budget
+/// for providers that require a number of tokens.
 ///
 /// ```
 /// use agent::model::Thinking;

@@ -68,7 +68,7 @@ impl WrappedReply {
         self.stream.partial()
     }
 
-    /// Returns a message with the names of the model that gives the reply, and its record of attempts.
+    /// Returns a message with the names of the model that gives the reply, and with the record of attempts.
     pub(super) fn author(&self) -> AssistantMessage {
         let AssistantMessage { provider, api, model, extra, .. } = self.stream.partial();
         let (provider, api, model, extra) = (provider.clone(), api.clone(), model.clone(), extra.clone());

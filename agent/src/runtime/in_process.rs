@@ -82,7 +82,9 @@ pub(super) const DROPPED: &str = "the prompt was dropped";
 impl Steps for InProcessSteps {
     async fn before_step(&mut self, _: &SharedLoop) -> Result<(), StepError> {
         self.deliver();
-        self.yield_at_times().await;
+        if self.has_to_yield() {
+            tokio::task::yield_now().await;
+        }
         self.check_stop()?;
         match self.resumption.take() {
             Some(resumption) => Box::pin(self.continue_with(resumption)).await,
@@ -260,14 +262,11 @@ impl InProcessSteps {
         self.is_running = false;
     }
 
-    /// Yields to the other tasks of the thread from time to time, because a model whose events have all arrived, and tools that need no
-    /// time, never wait. Tokio's own budget is not enough: it belongs to a task, which may contain many runs.
-    pub(super) async fn yield_at_times(&mut self) {
-        self.steps += 1;
-        if self.steps >= MAX_STEPS {
-            self.steps = 0;
-            tokio::task::yield_now().await;
-        }
+    /// Counts a step. Returns whether the run yields to the other tasks of the thread now, because a model whose events have all arrived, and
+    /// tools that need no time, never wait. Tokio's own budget is not enough: it belongs to a task, which may contain many runs.
+    pub(super) fn has_to_yield(&mut self) -> bool {
+        self.steps = (self.steps + 1) % MAX_STEPS;
+        self.steps == 0
     }
 
     /// Notifies all listeners of the events so far, while a step works.

@@ -102,10 +102,10 @@ pub(crate) fn new_id(kind: &str) -> String {
     let time = time.as_secs() << 30 ^ u64::from(time.subsec_nanos());
     let random = RandomState::new();
     let halves = [random.hash_one(time), random.hash_one(!time)].map(u64::to_be_bytes);
-    let digits: [u8; 32] = std::array::from_fn(|at| {
-        let byte = halves[at / 16][at % 16 / 2];
-        b"0123456789abcdef"[usize::from(if at % 2 == 0 { byte >> 4 } else { byte & 15 })]
-    });
+    let mut digits = [0; 32];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(halves.as_flattened()) {
+        pair.copy_from_slice(&[byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+    }
     let mut id = String::with_capacity(kind.len() + 1 + digits.len());
     id.push_str(kind);
     id.push('_');

@@ -26,7 +26,7 @@ const MUTANTS: usize = 6;
 /// on six faulty variants of each, under every policy. `T` is the type of the plan, or [`Value`](serde_json::Value) for a plan that was
 /// compiled from a schema. The same seed makes the same values.
 ///
-/// [`assert_agrees`] does so with 200 values.
+/// [`assert_agrees`] proves this for the plan of a type, with 200 values.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -39,7 +39,8 @@ const MUTANTS: usize = 6;
 /// ```
 ///
 /// # Errors
-/// Returns the shortest call for which a law does not hold. A plan that accepts none of the values proves nothing, and fails.
+/// Returns a law that does not hold, with the shortest call that breaks it. A plan that accepts none of the values proves nothing, and
+/// fails.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
@@ -141,7 +142,7 @@ struct Proof<T> {
     samples: usize,
     seed: u64,
     plans: Plans,
-    /// A field may have its own policy, so coercions are possible even if the tool allows none.
+    /// Whether a field has its own policy, so that coercions are possible even if the tool allows none.
     own_policies: bool,
     /// The independent validator of the plan's schema, which denies unknown keys where the plan does.
     closed: Option<Schema>,
@@ -311,7 +312,7 @@ impl<T: DeserializeOwned> Proof<T> {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions().is_empty();
-            // The exact policy allows only changes such as 1.0 to 1, after which a value fits only if it did before.
+            // The exact policy allows only changes such as 1.0 to 1, which do not make a value fit that did not fit before.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }
@@ -363,8 +364,8 @@ fn numbers(text: &str) -> impl Iterator<Item = &str> {
         .filter(|token| token.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns whether there is a number beyond the integers that floats represent exactly. Validators of JSON Schema differ on such numbers,
-/// and bounds beyond these integers are not in the schema.
+/// Returns whether the text has a number beyond the integers that floats represent exactly. Validators of JSON Schema differ on such
+/// numbers, and bounds beyond these integers are not in the schema.
 fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
@@ -379,13 +380,13 @@ fn is_same_number(change: &Coercion) -> bool {
             && change.from.as_f64() == change.to.as_f64()
 }
 
-/// Returns whether there is an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, but serde does not.
+/// Returns whether the text has an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, but serde does not.
 fn has_long_key(text: &str) -> bool {
     let texts = text.split('"').filter(|text| text.len() > 1);
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
 }
 
-/// Returns whether there is a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
+/// Returns whether the text has a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
 fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)

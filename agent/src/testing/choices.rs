@@ -8,7 +8,7 @@ pub(super) struct Choices {
     random: Option<Random>,
 }
 
-/// The maximum number of recorded choices, enough for most schemas. Of a schema with more choices, only the first ones are varied.
+/// The maximum number of recorded choices, enough for most schemas. For a schema with more choices, only the first choices are varied.
 const MAX_REMEMBERED: usize = 4_096;
 
 impl Choices {

@@ -90,8 +90,8 @@ impl EventLog {
         self.lock().clear();
     }
 
-    /// Returns one line for each event, except for the start and the updates of messages. Texts are cut after 60 characters. Lines of sub-agents
-    /// begin with their [path](crate::Event::path).
+    /// Returns one line for each event, except for the start and the updates of messages. Texts are cut after 60 characters. Lines of
+    /// sub-agents begin with their [path](crate::Event::path).
     pub fn outline(&self) -> String {
         self.lines().join("\n")
     }
@@ -122,7 +122,7 @@ impl EventLog {
     /// Asserts that no line of the [outline](Self::outline) begins with this text.
     ///
     /// # Panics
-    /// Panics with the outline if a line does.
+    /// Panics with the outline if a line begins with the text.
     #[track_caller]
     pub fn assert_never(&self, unwanted: &str) {
         let lines = self.lines();

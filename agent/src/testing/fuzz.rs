@@ -48,7 +48,7 @@ pub fn fuzz_tool(tool: &Tool) -> FuzzReport {
     let is_right = |value: &Value| matches!(validate(tool, &value.to_string()), ValidationResult::Accepted(coercions) if coercions.is_empty());
     let right: Vec<Value> =
         samples(schema, 60, 0).into_iter().filter(Value::is_object).filter(is_right).collect();
-    // The first value has all parameters. The others are taken at regular distances, because neighbouring values differ little.
+    // The first value has all parameters. The other values are taken at regular distances, because neighbouring values differ little.
     let apart = right.len().div_ceil(MAX_SAMPLES).max(1);
     let right: Vec<Value> = right.into_iter().step_by(apart).collect();
     let mut report = FuzzReport {
@@ -240,7 +240,7 @@ impl FuzzReport {
 }
 
 /// Returns whether there is an issue at the path of the mistake, within it, or at a parent. For a wrong key, the issue may be that the
-/// correct key is missing.
+/// correct key is missing. If the report does not list all issues, the issue may be among the omitted issues.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

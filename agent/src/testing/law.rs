@@ -29,7 +29,8 @@ pub(super) enum Law {
     ReportsAreBounded,
     /// A corrected call that is offered is accepted.
     CorrectionsAreAccepted,
-    /// Arguments that a stream refuses early are also refused as a whole, at the same path, and a stream ends where the JSON ends.
+    /// Arguments that a stream refuses early are also refused as a whole, at the same path. A stream is complete exactly if its text is
+    /// JSON.
     StreamsAgree,
     /// Checking arguments does not panic.
     ChecksDoNotPanic,
@@ -37,7 +38,7 @@ pub(super) enum Law {
     BrokenTextIsRefused,
     /// A refusal has an issue at the path of the mistake.
     RefusalsNameTheMistake,
-    /// The proof is not empty: a value was found that the schema accepts.
+    /// The proof is not empty: a value was found that the schema and the type accept.
     SamplesExist,
 }
 
@@ -70,7 +71,7 @@ impl fmt::Display for Law {
     }
 }
 
-/// A call for which a law of the argument engine does not hold: a property that every call of every tool must have.
+/// A call that breaks a law of the argument engine, which is a property that every call of every tool must have.
 #[derive(Clone, PartialEq)]
 pub(super) struct LawViolation {
     /// The law that does not hold.

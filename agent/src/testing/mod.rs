@@ -6,8 +6,8 @@
 //! | see how a tool handles the mistakes that real models make | [`fuzz_tool`], [`fuzz_tools`] |
 //! | check the engine's laws against a call, for logs and fuzzers | [`verify_call`] |
 //! | drive an agent with known replies | [`ScriptedModel`](crate::ScriptedModel) |
-//! | drive it with a function | [`ScriptedModel::from_fn`](crate::ScriptedModel::from_fn), [`from_async_fn`](crate::ScriptedModel::from_async_fn) |
-//! | call each of its tools with correct and incorrect arguments | [`SchemaModel`] |
+//! | drive an agent with a function | [`ScriptedModel::from_fn`](crate::ScriptedModel::from_fn), [`from_async_fn`](crate::ScriptedModel::from_async_fn) |
+//! | call each tool of an agent with correct and incorrect arguments | [`SchemaModel`] |
 //! | record the replies of a real model and replay them | [`Cassette`] |
 //! | read and assert the events of a run | [`EventLog`] |
 //! | check your own store against its contract | [`assert_store`] |
@@ -101,8 +101,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Everything here is deterministic: a test always fails or always passes. The independent reader of schemas is the crate
-//! [`jsonschema`](https://docs.rs/jsonschema).
+//! Everything in this module is deterministic: a test always fails or always passes. The proofs compare the engine with an independent
+//! validator of schemas, the crate [`jsonschema`](https://docs.rs/jsonschema).
 
 mod agreement;
 mod call;

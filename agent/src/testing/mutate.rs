@@ -10,13 +10,13 @@ pub(super) enum PathSegment {
     Index(usize),
 }
 
-/// The path of a value within another.
+/// The path of a value within another value.
 pub(super) type ValuePath = Vec<PathSegment>;
 
 /// The maximum number of paths in one value.
 const MAX_PATHS: usize = 200;
 
-/// Returns every path in a value except the root, outer paths before inner ones in each branch.
+/// Returns the paths in a value except the root, outer paths before inner paths in each branch, and at most [`MAX_PATHS`].
 pub(super) fn paths(value: &Value) -> Vec<ValuePath> {
     fn visit(value: &Value, here: &mut ValuePath, out: &mut Vec<ValuePath>) {
         let mut below = |step: PathSegment, value: &Value| {
@@ -50,7 +50,7 @@ pub(super) fn at<'v>(value: &'v Value, path: &[PathSegment]) -> Option<&'v Value
     })
 }
 
-/// Returns the value with a replacement at a path. `None` removes the value there.
+/// Returns the value with a replacement at a path. `None` removes the value at the path.
 pub(super) fn with(value: &Value, path: &[PathSegment], new: Option<Value>) -> Value {
     let mut out = value.clone();
     if let Some((last, above)) = path.split_last() {

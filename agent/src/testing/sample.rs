@@ -11,15 +11,17 @@ use std::collections::HashSet;
 const MAX_DEPTH: usize = 24;
 /// The depth from which the shortest option is taken.
 const SHORT_FROM: usize = 5;
-/// The maximum number of optional parts that are followed in one value.
+/// The maximum number of schemas that are followed to generate one value, nested ones included.
 const MAX_STEPS: usize = 3_000;
-/// The maximum number of items or keys, even if a schema requires more.
+/// The maximum number of items, unless a schema requires more, of keys that are added because a schema requires a number of keys, and of
+/// characters in a text of the maximum length.
 const MAX_MADE: u64 = 300;
 /// The largest integer up to which every integer is exact as a float.
 const SAFE: i64 = 1 << 53;
 
-/// Returns up to `count` different values for `schema`, which are the same in every call. The first value has all optional parts and the
-/// first of all alternatives. Each of the following values makes one choice differently, and the last ones make random choices.
+/// Returns up to `count` different values for `schema`, which are the same in every call with one seed. The first value has all optional
+/// properties, and the first alternative of each choice. Each of the following values makes one choice differently, and the last values
+/// make random choices.
 pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
     let mut known = HashSet::new();
     let mut values = Vec::new();
@@ -42,7 +44,7 @@ pub(super) fn samples(schema: &Value, count: usize, seed: u64) -> Vec<Value> {
         script.push(way);
         add(Choices::scripted(script));
     }
-    // Small schemas have fewer values than requested.
+    // The number of tries is limited, because small schemas have fewer values than requested.
     for turn in 0..u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(2) {
         if add(Choices::random(seed.wrapping_mul(1_000_003).wrapping_add(turn))).1 >= count {
             break;

@@ -222,7 +222,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(paged.join(" "), "2.1 1.2 2.0 1.0 1.1", "pages are the whole list");
 }
 
-/// Empty texts and texts with control characters are names like others, and different from each other.
+/// Empty texts and texts with control characters are names like any other text, and different from each other.
 async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     const TEXTS: [&str; 5] = ["", "\0", "a\0b", "a\u{1a}b", "\u{1a}"];
     let run = |text: &str| format!("{name}/odd{text}");
@@ -346,7 +346,7 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// A list has each session with entries once, the latest first, over any pages. A store that cannot list says so.
+/// A list has each session with entries once, the latest first, over any pages. A store that cannot list returns the error `Unsupported`.
 async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let names: Vec<String> =
         ["B", "a%", "a_c", "a\\", "é\u{0}"].iter().map(|end| format!("{name}-list/{end}")).collect();

@@ -41,7 +41,7 @@ impl Approval {
     /// No call waits for an approval. This is the default.
     pub const NEVER: Self = Self(Rule::Never);
 
-    /// Every call waits.
+    /// Every call waits for an approval.
     pub const ALWAYS: Self = Self(Rule::Always);
 
     /// Requires approval where `rule` returns `true`. The rule gets the arguments as the argument type of the tool, or as a
@@ -100,8 +100,8 @@ impl Approval {
         })
     }
 
-    /// Whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool; text that does not fit requires
-    /// approval.
+    /// Whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool. If the rule is a function, text
+    /// that does not fit requires approval.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
         self.applies(&ArgumentText { plan, text: arguments })
     }

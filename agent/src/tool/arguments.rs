@@ -29,7 +29,7 @@ pub trait ToolArgs {
     /// the whole argument object.
     const OBJECT: bool;
 
-    /// The value as JSON, if it is a member of a closed set, whose JSON is known without `Serialize`.
+    /// Returns the value as JSON, for a member of a closed set: its JSON is known without `Serialize`. Other types return `None`.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None

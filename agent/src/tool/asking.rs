@@ -150,7 +150,7 @@ impl BodyInProgress {
         asking.count = asking.count.max(count);
     }
 
-    /// Drops the body at its question.
+    /// Records why the body has to be dropped at its question, and wakes the task that polls and drops the body.
     pub(super) fn stop(&self, stop: AskStop, question: Option<Question>) {
         let mut asking = self.asking();
         asking.open.extend(question);
@@ -161,7 +161,7 @@ impl BodyInProgress {
     }
 }
 
-/// A question that is answered in place. Until it is dropped, the time limits of its call and of all outer calls are paused.
+/// Counts a question that waits in place. Until this value is dropped, the time limits of its call and of all outer calls are paused.
 struct WaitsInPlace<'c>(&'c BodyInProgress);
 
 impl<'c> WaitsInPlace<'c> {
@@ -264,18 +264,19 @@ fn mark_secrets(schema: &mut Value, names: &[&str]) {
 }
 
 impl ToolContext {
-    /// Asks a person for a value of a type. Its plan describes the input to forms, checks it and coerces it, as it does for arguments. If
-    /// an input does not fit, the question is asked again with a list of the issues, and fails when the third input is refused.
+    /// Asks a person for a value of type `T`. The plan of `T` describes the input to forms, checks the input and coerces it, as for
+    /// arguments. If an input does not fit, the question is asked again with a list of the issues, and fails when the third input is
+    /// refused.
     ///
     /// Where a function answers questions ([`on_question`](crate::AssistantBuilder::on_question) of the assistant, or of an
     /// assistant around it), the body waits here, and the time limit of the tool begins anew with the input.
     ///
     /// Otherwise the run is suspended, and the question is one of [its questions](crate::SuspendedRun::questions). A waiting body cannot be
-    /// stored. So it is dropped here, and **started again from its beginning** when there is an input, with the same arguments: questions that
-    /// were answered return at once. Code before the last question therefore runs more than once. That is allowed for tools with the effect
-    /// `pure` or `idempotent`, and for those with the option [`asks`](crate::tool::ToolOptions::asks), whose authors state that the body has no
-    /// effect before its last question. A body that asks something else when it is started again ends its call with the code `ask_changed`.
-    /// Questions that are asked at the same time, with `join!`, wait together.
+    /// stored. So it is dropped here, and **started again from its beginning** when there is an input, with the same arguments: questions
+    /// that were answered return at once. Code before the last question therefore runs more than once. That is allowed for tools with the
+    /// effect `pure` or `idempotent`, and for those with the option [`asks`](crate::tool::ToolOptions::asks), whose authors state that the
+    /// body has no effect before its last question. A body that asks something else when it is started again ends its call with the code
+    /// `ask_changed`. Questions that are asked at the same time, with `join!`, wait together.
     ///
     /// A message has at most 4 KiB, and a call at most 64 questions.
     ///

@@ -16,8 +16,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The body of a [`Tool`](crate::Tool) that is written by hand. Closures ([`Tool::new`](crate::Tool::new)) and `#[tool]` are shorter; a type
-/// of your own can also state what it requires, or check arguments in its own way.
+/// The body of a [`Tool`](crate::Tool) that is written by hand. Closures ([`Tool::new`](crate::Tool::new)) and `#[tool]` are shorter; a
+/// type of your own can also state what it requires, or check arguments in its own way.
 ///
 /// ```
 /// use agent::tool::{AcceptedArguments, ToolBody};
@@ -135,7 +135,8 @@ pub struct AcceptedArguments {
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
     parsed: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The arguments that the body gets instead, if the application adds some that the model does not see.
+    /// The arguments that the body gets instead, if the model sees another definition than the body: the application adds hidden arguments,
+    /// or shows another schema.
     whole: Option<Box<AcceptedArguments>>,
 }
 
@@ -239,10 +240,12 @@ impl AcceptedArguments {
         hash.unwrap_or_else(|| JsonHash::of(&Value::Null))
     }
 
-    /// Takes the arguments as an `A`. The value that the check parsed is returned once; a body that runs again has it parsed again.
+    /// Takes the arguments as an `A`. The value that the check parsed is returned once; for a body that runs again, the text is parsed
+    /// again.
     ///
     /// # Errors
-    /// Fails when the arguments were checked as another type, and are not an `A`.
+    /// Fails when the text cannot be parsed as an `A`. This is possible only if the arguments were checked as another type, or in another
+    /// way.
     pub fn take<A: Argument>(&self) -> Result<A, InvalidArguments> {
         match self.take_by(ArgumentReader::of::<A>())?.downcast::<A>() {
             Ok(value) => Ok(*value),
@@ -260,7 +263,8 @@ impl AcceptedArguments {
     }
 }
 
-/// A type of arguments as a value at run time, so that the code around it is compiled once instead of once for each type.
+/// The type of a tool's arguments, as a value at run time, so that the code that uses the type is compiled once instead of once for each
+/// type.
 #[derive(Clone, Copy)]
 pub(super) struct ArgumentReader {
     id: TypeId,
@@ -283,7 +287,7 @@ impl RuleArguments for AcceptedArguments {
     }
 
     fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool) {
-        // Taken out, so that the lock is not held while the rule runs: it is code of the application.
+        // Taken out, so that the lock is not held while the rule runs: a rule is code of the application.
         let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let is_taken = parsed.as_deref().is_some_and(|parsed| take(parsed));
         *self.parsed.lock().unwrap_or_else(PoisonError::into_inner) = parsed;

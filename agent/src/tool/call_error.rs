@@ -37,13 +37,13 @@ pub enum CallError {
         /// The sentence for the model, which lists the tools.
         text: String,
     },
-    /// The tool could not prepare the arguments, or a check of its own panicked.
+    /// The tool could not prepare the arguments, or its check of the arguments panicked.
     #[error(transparent)]
     Prepare(ToolError),
     /// The arguments are refused.
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
-    /// The tool has no parameters for this source.
+    /// The parameters of the tool for this source are invalid, or the function that gives them panicked.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
 }
@@ -51,7 +51,7 @@ pub enum CallError {
 crate::error_text::debug_is_the_sentence!(CallError);
 
 impl CallError {
-    /// Returns how the call of this tool ends.
+    /// Returns the outcome of the call of `tool`.
     pub(crate) fn into_outcome(self, tool: &str) -> ToolOutcome {
         let text = self.to_string();
         match self {

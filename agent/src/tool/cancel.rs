@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Tells work to stop, with a reason. Clones are the same token; [`child`](CancelToken::child) tokens are cancelled with their
-/// parent, but not the other way round.
+/// A signal that tells work to stop, with a reason. Clones are the same token. [`child`](CancelToken::child) tokens are cancelled with
+/// their parent; cancelling a child does not cancel its parent.
 ///
 /// ```
 /// use agent::CancelToken;
@@ -119,7 +119,7 @@ impl CancelToken {
         if self.node.reason.set(reason.into()).is_err() {
             return;
         }
-        // Woken outside of the lock: a waker may poll at once and come back here.
+        // Woken outside of the lock: a waker may poll at once, which locks the waiters again.
         let woken: Vec<Waker> = self.node.waiters().slots.iter_mut().filter_map(Option::take).collect();
         woken.into_iter().for_each(Waker::wake);
     }

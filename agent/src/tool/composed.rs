@@ -35,7 +35,7 @@ pub const fn composed_text<const N: usize>(pieces: &[&str]) -> [u8; N] {
     text
 }
 
-/// Does not compile if a text for a model is empty.
+/// Returns a text for a model. Does not compile if the text is empty.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn some_text(text: &'static [u8]) -> &'static str {

@@ -28,11 +28,11 @@ pub enum Sort {
 pub struct Integer {
     name: &'static str,
     min: i128,
-    /// For `u128` the largest literal that is supported here.
+    /// The maximum of the type; for `u128`, the maximum of `i128`, the largest bound that this field can hold.
     max: i128,
 }
 
-/// `SORT`, the kind of a type for constraints, for types that are not a `KnownSort`.
+/// The default of `SORT`, the kind of a type for constraints, for types that are not a `KnownSort`.
 pub trait SortUnknown {
     const SORT: Sort = Sort::Unknown;
 }
@@ -196,7 +196,8 @@ impl Sort {
     }
 }
 
-/// `IS_MAP`, whether a type is a map, and `TEXT_KEYS`, whether its keys can be the keys of a JSON object, for all other types.
+/// The default of `TEXT_KEYS`, whether the keys of a type can be the keys of a JSON object, for types that are not [`WithoutTextKeys`], and
+/// of `IS_MAP`, whether a type is a map, for types that are not a [`Map`].
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
     const IS_MAP: bool = false;
@@ -263,7 +264,7 @@ const fn refuse(parts: &[&str]) -> ! {
 /// A numeric end of a range.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
 pub trait Bound: serde::Serialize {
-    /// `Self`. A type without this trait has no `End`, so that one mistake causes one message.
+    /// The type itself. A type without this trait has no `End`, so that one mistake causes one message.
     type End;
 }
 

@@ -63,7 +63,7 @@ struct Inner {
     ask: Option<AskRules>,
     /// The state of the run; it takes precedence over `shared`.
     state: StateMap,
-    /// The type of which a prompt gave two values.
+    /// A type of state of which a prompt set two values.
     #[cfg(feature = "runtime")]
     duplicate: Option<StateKey>,
     /// The state of the registry.
@@ -96,13 +96,13 @@ impl ToolContext {
         self.inner.state.over(&self.inner.shared)
     }
 
-    /// Whether the prompt gave state of its own.
+    /// Whether the prompt set any state.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own_state(&self) -> bool {
         !self.inner.state.is_empty()
     }
 
-    /// Whether the prompt gave state of this type.
+    /// Whether the prompt set state of this type.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own(&self, key: &StateKey) -> bool {
         self.inner.state.contains(key)
@@ -132,8 +132,8 @@ impl ToolContext {
         &self.inner.tool
     }
 
-    /// Returns a key that is the same for every attempt at this call and unique to it. Pass it to services that detect
-    /// duplicates. In a run it is the key of the step, otherwise the id of the call.
+    /// Returns a key that is the same for every attempt at this call and unique to the call. Pass it to services that detect
+    /// duplicates. In a run it is the key of the step, and a call within another call adds its id; otherwise it is the id of the call.
     pub fn idempotency_key(&self) -> &str {
         self.inner.idempotency_key.as_deref().unwrap_or(&self.inner.call_id)
     }
@@ -214,7 +214,8 @@ impl ToolContext {
         self.inner.cancel.is_cancelled()
     }
 
-    /// Completes when the call is cancelled. A result that the body returns within the grace period still counts.
+    /// Completes when the call is cancelled. A value that the body returns within the grace period still counts as the result; an error
+    /// counts as an interruption.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + Unpin + use<> {
         self.inner.cancel.cancelled()
     }
@@ -429,8 +430,8 @@ impl ToolContext {
         self
     }
 
-    /// Sets the executor for blocking work and waiting. By default it is tokio's with the feature `runtime`, and otherwise one
-    /// that blocks in place and has no clock.
+    /// Sets the executor for blocking work and waiting. The default is tokio's executor with the feature `runtime`, and without the feature
+    /// an executor that blocks in place and has no clock.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.edit().executor = executor;
         self
@@ -469,7 +470,7 @@ impl ToolContext {
         self
     }
 
-    /// Sets whether traces contain the content of calls.
+    /// Sets how traces capture the content of calls; with `None` they do not contain it.
     #[cfg(feature = "runtime")]
     pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.edit().capture = capture;

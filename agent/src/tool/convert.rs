@@ -65,7 +65,7 @@ impl<T, E> Returned<Result<T, E>> {
     }
 }
 
-/// Step 1 for everything else.
+/// Step 1 for a value that is not a `Result`.
 pub trait PlainValue {
     type Value;
     fn peel(self) -> Result<Self::Value, Infallible>;
@@ -106,7 +106,7 @@ impl<T: IntoOutcome> OfValue<'_, T> {
     }
 }
 
-/// Step 2 for everything else.
+/// Step 2 for a value that does not convert to an outcome itself.
 pub trait ValueUnknown {
     fn kind(&self) -> AsJson {
         AsJson
@@ -175,7 +175,7 @@ impl OfError<'_, ToolOutcome> {
     }
 }
 
-/// Step 3 for errors.
+/// Step 3 for a type that implements `Error`.
 pub trait ErrorWithSource {
     fn kind(&self) -> WithSource {
         WithSource
@@ -184,7 +184,7 @@ pub trait ErrorWithSource {
 
 impl<E: Error + Send + Sync + 'static> ErrorWithSource for OfError<'_, E> {}
 
-/// Step 3 for everything else, with one more reference.
+/// Step 3 for a type that does not implement `Error`. Implemented for a reference, so that method resolution tries it last.
 pub trait ErrorUnknown {
     fn kind(&self) -> TextOnly {
         TextOnly

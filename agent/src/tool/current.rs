@@ -13,7 +13,7 @@ pub(crate) fn tool() -> Option<Arc<str>> {
     TOOL.with_borrow(Clone::clone)
 }
 
-/// Sets the tool of this thread while its body is polled. Dropping the value restores the tool before.
+/// Sets the tool of this thread while its body is polled. Dropping the value restores the previous tool.
 pub(super) struct Running(Option<Arc<str>>);
 
 impl Running {

@@ -25,7 +25,8 @@ type Shows = fn() -> bool;
 /// The types to test, by name. Types within functions may share a name.
 static TYPES: Mutex<BTreeMap<&'static str, Vec<Shows>>> = Mutex::new(BTreeMap::new());
 
-/// Marks the schema of a type with secrets that implements `Debug`.
+/// Marks the schema of a type with secrets, and registers the test of the type's `Debug`. `ask` is `None` for a type that cannot be tested;
+/// its schema is returned unchanged.
 #[must_use]
 pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
     if let Some((name, shows)) = ask {
@@ -40,7 +41,7 @@ pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
     schema
 }
 
-/// Whether the `Debug` of the type that an extension names shows its secrets.
+/// Whether the `Debug` of a type with this name, from [`EXTENSION`], shows its secrets.
 pub(super) fn is_shown_by(name: &str) -> bool {
     let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = types.get(name).cloned().unwrap_or_default();
@@ -86,7 +87,7 @@ pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool 
     )
 }
 
-/// Returns other values of the same length, because a `Debug` may show the length of a secret.
+/// Returns other values. Texts keep their length, because a `Debug` that shows only the length of a secret is allowed.
 fn variants(value: &Value) -> Vec<Value> {
     match value {
         Value::Bool(value) => vec![json!(!value)],

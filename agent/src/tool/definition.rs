@@ -278,7 +278,7 @@ impl ToolDefinition {
     /// Sets defaults for the options of the plan, which decide how arguments are checked.
     ///
     /// # Errors
-    /// Fails when the schema cannot be compiled with them.
+    /// Fails when the schema cannot be compiled with the defaults.
     pub fn with_plan_defaults(self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
         let plan = self.plan().with_defaults(defaults)?;
         self.with_plan(plan)
@@ -286,7 +286,7 @@ impl ToolDefinition {
 }
 
 impl PartialEq for ToolDefinition {
-    /// Whether models see the same of both tools.
+    /// Whether models and clients see the same of both tools.
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (self.options(), other.options());
         Arc::ptr_eq(&self.inner, &other.inner)

@@ -12,12 +12,12 @@ use crate::schema::{
 use std::sync::Arc;
 
 impl Registry {
-    /// Returns the tools in a dialect, in the order of registration: both the tools that it [can express](Rendered::is_expressible) and
-    /// those that it cannot.
+    /// Returns the tools in a dialect, in the order of registration: the tools that the dialect [can express](Rendered::is_expressible) and
+    /// the tools that it cannot express.
     ///
     /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It is assigned in the
-    /// order of registration: a tool that fits into the remaining budget is strict, and one that does not is sent without `strict`, which
-    /// is not an error. Register the tools that should be strict first.
+    /// order of registration: a tool that fits into the remaining budget is strict, and a tool that does not fit is sent without `strict`,
+    /// which is not an error. Register the tools that should be strict first.
     ///
     /// ```
     /// use agent::{Registry, schema::Dialect, tool, tools};

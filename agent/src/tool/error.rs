@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 /// The error of a tool's body. The model reads the message; a source, if there is one, is only logged.
 ///
-/// Any error type can be a tool's error. This one says more than a text: that the model should [try a better call](Self::retry),
-/// that the call is [refused](Self::denied), or a [code](Self::with_code) of your own.
+/// Any error type can be a tool's error. A `ToolError` can also say that the model should [try a better call](Self::retry), or that the
+/// call is [not allowed](Self::denied), and it can have a [code](Self::with_code) of your own.
 ///
 /// ```
 /// use agent::{ToolError, ToolOutcome};
@@ -47,7 +47,7 @@ enum Kind {
 }
 
 impl ToolError {
-    /// The call failed, and repeating it will not help.
+    /// Creates the error of a call that failed, and that would fail again.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             outcome: Kind::Failed(OutcomeCode::TOOL_ERROR),
@@ -57,12 +57,12 @@ impl ToolError {
         }
     }
 
-    /// The model should call again with better arguments; the message says how.
+    /// Creates an error that asks the model to call again with better arguments; the message says how.
     pub fn retry(message: impl Into<String>) -> Self {
         Self { outcome: Kind::Retry, ..Self::new(message) }
     }
 
-    /// The tool refuses this call.
+    /// Creates the error of a call that the tool does not allow.
     pub fn denied(message: impl Into<String>) -> Self {
         Self { outcome: Kind::Denied, ..Self::new(message) }
     }
@@ -79,7 +79,7 @@ impl ToolError {
         self
     }
 
-    /// Adds a value that only the application sees: it is in events, messages and records, and no model is sent it. `stop_loop: true`
+    /// Adds a value that only the application sees: it is in events, messages and records, and is never sent to a model. `stop_loop: true`
     /// ends the run, as in [`ToolOutput::with_metadata`](crate::ToolOutput::with_metadata).
     ///
     /// ```

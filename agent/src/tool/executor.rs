@@ -4,7 +4,7 @@ use super::BoxFuture;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Runs blocking work and waits. The `runtime` feature provides tokio's; tests can bring their own.
+/// Runs blocking work, and waits. The feature `runtime` provides the executor of tokio; tests can bring executors of their own.
 ///
 /// A call gets its executor from the [`ToolContext`](crate::ToolContext), so nothing in the library requires a specific
 /// asynchronous runtime.
@@ -45,13 +45,13 @@ pub trait Executor: Send + Sync + 'static {
     /// Completes after `duration`; `None` when this executor has no clock.
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>>;
 
-    /// Whether [`sleep`](Self::sleep) returns a timer. Default: by asking it for one.
+    /// Whether [`sleep`](Self::sleep) returns a timer. By default it is called to find out.
     fn has_clock(&self) -> bool {
         self.sleep(Duration::ZERO).is_some()
     }
 
-    /// Returns the time since a fixed moment in the past, by the clock of [`sleep`](Self::sleep). It never decreases. Default: the clock of the
-    /// system.
+    /// Returns the time since a fixed moment in the past, by the clock of [`sleep`](Self::sleep). It never decreases. Default: the clock of
+    /// the system.
     fn now(&self) -> Duration {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         START.elapsed()

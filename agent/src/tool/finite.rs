@@ -11,7 +11,7 @@ pub(super) struct NotFinite {
 }
 
 impl NotFinite {
-    /// Finds the first such number in `value`. `written` is the value as JSON: without a null in it, there is no such number.
+    /// Finds the first number in `value` that is not finite. `written` is the value as JSON: if it has no `null`, there is no such number.
     pub(super) fn find<T: Serialize + ?Sized>(value: &T, written: &Value) -> Option<NotFinite> {
         let may_be = has_null(written);
         let end = may_be.then(|| value.serialize(Finder).err().and_then(|stop| stop.0));

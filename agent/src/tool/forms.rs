@@ -1,4 +1,4 @@
-//! Questions of other programs, which ask by forms: the tools of MCP servers.
+//! Questions that other programs ask by forms. The programs are MCP servers, which ask during a call of one of their tools.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -49,8 +49,9 @@ impl ToolContext {
         Some((found, state))
     }
 
-    /// Asks a person the questions of another program. A question that cannot be asked is declined. If no function answers and
-    /// `may_suspend` is set, the call is suspended; when it restarts, [`form_inputs`](Self::form_inputs) returns the inputs.
+    /// Asks a person the questions of another program. A question is dismissed if its form cannot be shown, and declined if no person can
+    /// be asked. If no function answers and `may_suspend` is set, the call is suspended; when it restarts,
+    /// [`form_inputs`](Self::form_inputs) returns the inputs.
     pub(crate) async fn ask_forms(
         &self,
         server: &str,

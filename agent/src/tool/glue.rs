@@ -246,7 +246,7 @@ pub fn keys(injected: &[Option<StateKey>]) -> InjectedState {
     InjectedState { state: keys.into(), context: injected.contains(&None) }
 }
 
-/// A type that can be the default from a text literal.
+/// A type whose default can be written as a text literal.
 #[diagnostic::on_unimplemented(
     message = "a default of type `{Self}` is not text",
     label = "write a value of the type, without quotes",
@@ -263,7 +263,7 @@ impl<T: From<&'static str>> FromText for T {
     }
 }
 
-/// `default = "…"`
+/// Returns the value of the option `default = "…"`.
 pub fn from_text<T: FromText>(text: &'static str) -> T {
     T::from_text(text)
 }
@@ -285,7 +285,7 @@ impl<T: Default> OwnDefault for T {
     }
 }
 
-/// `default`
+/// Returns the value of the option `default` without a value.
 pub fn default<T: OwnDefault>() -> T {
     T::own_default()
 }
@@ -307,7 +307,7 @@ impl<T: Default> Skippable for T {
     }
 }
 
-/// `skip`
+/// Returns the value of a parameter with the option `skip`.
 pub fn skipped<T: Skippable>() -> T {
     T::when_skipped()
 }
@@ -340,7 +340,7 @@ pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     }
 }
 
-/// `#[arg(length(…))]`: adds the keywords for the length of the type in the schema, or for all types if the schema has none.
+/// `#[arg(length(…))]`: adds the keywords for the length of the schema's `type`, or those of all types if the schema has no `type`.
 pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     let is = |kind: &str| match schema.get("type") {
         None => true,

@@ -65,7 +65,7 @@ pub(super) fn without(
     ToolDefinition::with_options(plan, options)
 }
 
-/// The arguments of a call, with those that the application adds.
+/// The arguments of a call, with the arguments that the application adds.
 pub(super) struct JoinedArguments {
     pub(super) text: String,
     pub(super) coercions: Vec<Coercion>,
@@ -114,8 +114,8 @@ impl HiddenArgument {
     }
 }
 
-/// Checks the model's arguments against `shown`, the plan that the model saw, and adds those of the application. `whole` is the tool's own
-/// plan.
+/// Checks the model's arguments against `shown`, the plan that the model saw, and adds the hidden arguments of the application. `whole` is
+/// the tool's own plan.
 pub(super) fn join(
     shown: &Plan,
     whole: &Plan,

@@ -268,7 +268,7 @@ enum BodyEnd {
     Cancelled,
 }
 
-/// Waits until the body ends, its timeout is reached, or the grace period after a cancellation is over.
+/// Waits until the body ends or stops at a question, its timeout is reached, or the grace period after a cancellation is over.
 async fn supervise(
     call: &mut SupervisedBody<'_>,
     mut timer: Option<BodyTimer>,
@@ -288,7 +288,7 @@ async fn supervise(
         if grace.is_none() && Pin::new(&mut cancelled).poll(task).is_ready() {
             match cx.executor().sleep(cx.cancel_grace()) {
                 Some(wait) => grace = Some(wait),
-                // No clock to measure a grace period with.
+                // Without a clock, a grace period cannot be measured, so the body is stopped at once.
                 None => return Poll::Ready(BodyEnd::Cancelled),
             }
         }

@@ -41,7 +41,7 @@ impl Registry {
     /// finding.
     ///
     /// For foreign tools, such as those of an MCP server or of a schema that is read at run time, the hints are for their user, and all
-    /// parameters with the same fault have one finding. Names that look alike are reported once, at the last of the group:
+    /// parameters with the same fault have one finding. Names that look alike are reported once, at the last tool of the group:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};
@@ -58,8 +58,8 @@ impl Registry {
     /// # Ok(()) }
     /// ```
     ///
-    /// The order of findings is fixed: those of each tool in the order of registration, then those about several tools. Findings are not
-    /// errors: the tools work.
+    /// The order of findings is fixed: the findings about each tool, in the order of registration, then the findings about several tools.
+    /// Findings are not errors: the tools work.
     #[must_use = "the tools work all the same: a test compares the findings with `[]`"]
     pub fn lint(&self) -> Vec<LintFinding> {
         let mut findings = Vec::new();
@@ -94,7 +94,7 @@ pub enum Lint {
     AmbiguousWords,
     /// A description is longer than some providers accept, or than models follow.
     LongDescription,
-    /// Two tools, or two parameters of one, have the same description.
+    /// Two tools, or two parameters of one tool, have the same description.
     SameDescription,
     /// Tools have nearly the same name or description.
     LookAlike,
@@ -102,7 +102,7 @@ pub enum Lint {
     RefusedName,
     /// The `Debug` of a type with secret arguments shows them, mostly because it is derived.
     SecretInDebug,
-    /// An example would be refused as a call. An example of a tool is therefore not sent to models.
+    /// An example of a call, or of a parameter, would be refused. Refused examples of a call are not sent to models.
     RefusedExample,
     /// A definition costs [more than 1,000 tokens](crate::ToolDefinition::estimated_tokens) in each request.
     CostlyDefinition,

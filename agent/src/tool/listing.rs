@@ -41,7 +41,7 @@ pub const fn duplicate_message_len(name: &str) -> usize {
     HEAD.len() + name.len() + TAIL.len()
 }
 
-/// The bytes of the message: a panic in a constant prints one `&str` and cannot format.
+/// Returns the bytes of the message that two tools have the same name. A panic in a constant prints one `&str`, and cannot format it.
 #[doc(hidden)]
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time; `N` is the sum of the lengths")]
 pub const fn duplicate_message<const N: usize>(name: &str) -> [u8; N] {

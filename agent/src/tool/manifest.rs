@@ -58,8 +58,8 @@ fn shown(definition: &ToolDefinition) -> Value {
     serde_json::to_value(definition).unwrap_or_default()
 }
 
-/// A snapshot, as data, of what models see of a set of tools. Stored as a file in a repository, it makes each change of a tool,
-/// which is a change of the prompt, visible for review.
+/// A snapshot, as data, of what models see of a set of tools. If the snapshot is a file in a repository, each change of a tool, which
+/// changes the prompt, is visible for review.
 ///
 /// ```
 /// use agent::{Registry, lint::ToolManifest, tool, tools};

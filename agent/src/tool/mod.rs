@@ -1,7 +1,7 @@
 //! Tools as values: their options, bodies that are written by hand, the outcomes of calls, and the errors of a set of tools.
 //!
 //! A [`Tool`](crate::Tool) is a [definition](crate::ToolDefinition), which includes a [policy](ToolPolicy), and a [body](ToolBody). Most
-//! tools need nothing from this module: `#[tool]` has all [options](ToolOptions), and it makes the bodies, as closures do.
+//! tools need nothing from this module: `#[tool]` has all [options](ToolOptions), and makes a body from a function.
 //!
 //! ```
 //! use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -30,8 +30,8 @@
 // and `invoke` run one call, `trace` and `capture` record it, `secrets` withholds its secrets, and `untrusted` marks its result. `written`
 // has the texts of a definition in requests. `combine` derives sets and searches for tools. `builder` and `parameters` make tools at run
 // time. `lint`, `examples`, `dialect` and `manifest` serve tests. The macros use `arguments`, `glue`, `set`, `listing`, `probe`,
-// `composed`, `constraint`, `convert`, `schemas` and `result_schema`. Nothing here uses a clock, a thread pool or a network: waiting goes
-// through `Executor`.
+// `composed`, `constraint`, `convert`, `schemas` and `result_schema`. No module of this folder uses a clock, a thread pool or a network:
+// waiting goes through `Executor`.
 
 pub(crate) mod annotations;
 pub(crate) mod approval;

@@ -209,7 +209,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets how many more calls a model gets in a run after one with bad arguments.
+        /// Sets how many further calls a model gets in a run after bad arguments, or after the body asked for a better call.
         pub fn max_retries(mut self, retries: u32) -> Self {
             self.$options().policy.max_retries = Some(retries);
             self
@@ -252,7 +252,7 @@ macro_rules! setters {
             self
         }
 
-        /// Allows any number of repetitions of the same call, as in polling: the loop guard does not count it.
+        /// Allows any number of repetitions of the same call, as in polling: the loop guard does not count them.
         pub fn allow_repeat(mut self) -> Self {
             self.$options().policy.allow_repeat = true;
             self
@@ -381,9 +381,9 @@ macro_rules! setters {
             self
         }
 
-        /// Changes control characters and marks of chat templates in the text that the body returns, its errors included, so that they have no
-        /// effect: a control character becomes its code point, such as `[U+202E]`, and a mark such as `<|im_start|>` gets a space after its
-        /// first character. Structured data and metadata stay as they are.
+        /// Changes control characters and marks of chat templates in the text that the body returns, its errors included, so that they have
+        /// no effect: a control character becomes its code point, such as `[U+202E]`, and a mark such as `<|im_start|>` gets a space after
+        /// its first character. Structured data and metadata stay as they are.
         pub fn neutralize(mut self) -> Self {
             self.$options().neutralizes = true;
             self
@@ -483,8 +483,8 @@ macro_rules! setters {
         }
 
         /// Shows a stored result in another form, each time a request is built. The function gets the arguments that the call ran with (the
-        /// model's, or those that a person changed) and the result, with the metadata that only the application sees. For `None`, or only blank text, the stored content is
-        /// shown. See [`Registry::shown_content`](crate::Registry::shown_content).
+        /// model's, or those that a person changed) and the result, with the metadata that only the application sees. If the function
+        /// returns `None` or only blank text, the stored content is shown. See [`Registry::shown_content`](crate::Registry::shown_content).
         ///
         /// ```
         /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
@@ -519,8 +519,8 @@ macro_rules! setters {
             self
         }
 
-        /// Sets for which recorded calls the model is asked at once, by the arguments that the call ran with and its result. Default: as [`follow_up`](Self::follow_up) says. In a run the model
-        /// sees every result anyway.
+        /// Sets the function that decides whether the model is asked at once when a call is recorded. It gets the arguments that the call
+        /// ran with, and the result. By default [`follow_up`](Self::follow_up) decides. In a run the model sees every result anyway.
         ///
         /// ```
         /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};

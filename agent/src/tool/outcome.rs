@@ -1,4 +1,4 @@
-//! How a call ended. Every outcome is data, and every one but a deferred result is a result for the model.
+//! How a call ended. Every outcome is data, and all outcomes except a deferred result are results for the model.
 
 use super::error::ToolError;
 use super::output::{Control, ToolOutput};
@@ -227,7 +227,7 @@ impl fmt::Display for OutcomeCode {
 }
 
 impl ToolOutcome {
-    /// A failure with a code and a text for the model.
+    /// Creates a failure with a code and a text for the model.
     pub fn failed(code: OutcomeCode, message: impl Into<String>) -> Self {
         Self::Failed { code, message: message.into(), metadata: Map::new() }
     }
@@ -414,7 +414,7 @@ impl IntoOutcome for &str {
     }
 }
 
-/// `None` is the text `There is none.`
+/// Converts `None` to the text `There is none.`
 impl<T: IntoOutcome> IntoOutcome for Option<T> {
     fn into_outcome(self) -> ToolOutcome {
         self.map_or_else(|| ToolOutput::absent().into(), IntoOutcome::into_outcome)

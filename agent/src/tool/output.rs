@@ -100,7 +100,7 @@ impl ToolOutput {
         Self::parts(vec![Part::text(text)])
     }
 
-    /// The output for a value that is absent.
+    /// Creates the output for a value that is absent.
     pub(super) fn absent() -> Self {
         Self::text("There is none.")
     }
@@ -117,8 +117,8 @@ impl ToolOutput {
 
     /// Creates an output with a value as JSON text. A string stays text, and `null` becomes the text `There is none.`, because a model
     /// cannot tell an empty result from a success without a value. An object or a list is also kept as [`structured`](Self::structured)
-    /// data. JSON has no form for numbers that are not finite. A value that is such a number becomes the text `NaN`, `inf` or `-inf`; a
-    /// number inside of a value is an error.
+    /// data. JSON has no form for numbers that are not finite. A value that is such a number becomes the text `NaN`, `inf` or `-inf`; such
+    /// a number inside of a value is an error.
     ///
     /// # Errors
     /// Fails when the value cannot be serialized as JSON: it has a map with keys that are not text, it contains a number that is not

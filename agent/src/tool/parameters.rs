@@ -62,7 +62,7 @@ macro_rules! kinds {
                 json!({"type": "array", "items": {"type": "number"}});
         }
 
-        /// Adds a required member of a closed set.
+        /// Adds a required text that is one of `words`.
         pub fn required_enum<W: Into<String>>(
             self,
             name: impl Into<String>,
@@ -73,7 +73,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_words(name.into(), description.into(), &words, true))
         }
 
-        /// Adds an optional member of a closed set.
+        /// Adds an optional text that is one of `words`.
         pub fn optional_enum<W: Into<String>>(
             self,
             name: impl Into<String>,

@@ -28,11 +28,11 @@ use std::time::Duration;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// No effects: it may be run any number of times.
+    /// No effects: the tool may be run any number of times.
     Pure,
     /// Repeated runs with the same idempotency key have the same effect as one run.
     Idempotent,
-    /// Something that must not happen twice. This is the default, because it is the safe assumption.
+    /// An effect that must not happen twice. This is the default, because it is the safe assumption.
     #[default]
     Once,
 }
@@ -69,8 +69,9 @@ pub struct ToolPolicy {
     pub timeout: Option<Duration>,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
-    /// Maximum number of times that the body may be started for one call, for failures outside of the body: a crash, or a lost engine. A
-    /// body with the effect [`Once`](Effect::Once) is never started again. `None`: the driver decides.
+    /// Maximum number of times that the body may be started for one call. It is started again after a panic or a timeout, and after a crash
+    /// of the process or the engine, but not after an error that it returns. A body with the effect [`Once`](Effect::Once) is never started
+    /// again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// The number of further calls that a model gets in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). `None`: the driver decides.
@@ -82,8 +83,8 @@ pub struct ToolPolicy {
     /// Whether a completed result is cached for the same arguments. `None`: the driver decides. An assistant has a cache for each session
     /// and source, and caches nothing if the tool could read state of the prompt; see `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
-    /// Whether the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again although its effect
-    /// is [`Once`](Effect::Once).
+    /// Whether the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again although its
+    /// effect is [`Once`](Effect::Once).
     pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
@@ -103,7 +104,7 @@ impl ToolPolicy {
         self.timeout.is_some_and(|limit| limit < Duration::MAX)
     }
 
-    /// Every value at its default.
+    /// The policy with every value at its default.
     pub const DEFAULT: Self = Self {
         effect: Effect::Once,
         timeout: None,

@@ -29,7 +29,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// `OBJECT`, whether a type is a whole argument object, for types that are not [`ToolArgs`].
+/// The default of `OBJECT`, whether a type is a whole argument object, for types that are not [`ToolArgs`].
 pub trait ObjectUnknown {
     const OBJECT: bool = false;
 }
@@ -40,7 +40,7 @@ impl<T: ToolArgs> Probe<T> {
     pub const OBJECT: bool = T::OBJECT;
 }
 
-/// `ARGUMENT`, whether a type can be an argument, for types that are not an [`Argument`].
+/// The default of `ARGUMENT`, whether a type can be an argument, for types that are not an [`Argument`].
 pub trait ArgumentUnknown {
     const ARGUMENT: bool = false;
 }
@@ -51,7 +51,7 @@ impl<T: Argument> Probe<T> {
     pub const ARGUMENT: bool = true;
 }
 
-/// `RUNS`, whether a type implements `RunTool`, for types that do not.
+/// The default of `RUNS`, whether a type implements `RunTool`, for types that do not.
 pub trait RunUnknown {
     const RUNS: bool = false;
 }
@@ -62,7 +62,7 @@ impl<T: RunTool> Probe<T> {
     pub const RUNS: bool = true;
 }
 
-/// `DEBUG`, the test whether the `Debug` of a type shows its secrets, for types that cannot be tested.
+/// The default of `DEBUG`, the test whether the `Debug` of a type shows its secrets, for types that cannot be tested.
 pub trait DebugUnknown {
     const DEBUG: Option<AskDebug> = None;
 }
@@ -76,7 +76,7 @@ impl<T: std::fmt::Debug + DeserializeOwned + JsonSchema> Probe<T> {
 /// Asserts that a struct implements `RunTool`.
 pub const fn runs<T: RunTool>() {}
 
-/// `BY_VALUE` and `BY_REFERENCE`, the advice to use another type, for types without advice.
+/// The defaults of `BY_VALUE` and `BY_REFERENCE`, the advice to use another type, for types without advice.
 pub trait AdviceUnknown {
     const BY_VALUE: Option<&'static str> = None;
     const BY_REFERENCE: Option<&'static str> = None;
@@ -205,7 +205,7 @@ pub const fn advise(advice: Option<&'static str>) {
     }
 }
 
-/// Does not compile if the parameter is the whole argument object.
+/// Does not compile if a parameter with options is the whole argument object: the fields of its type take the options instead.
 #[track_caller]
 pub const fn own_argument(whole: bool) {
     assert!(
@@ -287,7 +287,7 @@ pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
 
-/// `DESCRIBED`, whether a type has a schema, for types without one.
+/// The default of `DESCRIBED`, whether a type has a schema, for types without a schema.
 pub trait SchemaUnknown {
     const DESCRIBED: bool = false;
 }
@@ -333,12 +333,12 @@ pub const fn shared<T: SharedReceiver>() {}
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// Whether a type is replaced, as a type-level boolean. Types with advice are.
+/// Whether a type is replaced, as a type-level boolean. Types with advice are replaced.
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 
-/// Replaces the type of a parameter that is not an argument, so that one mistake causes one message. It satisfies the derives and the
-/// assertions.
+/// Replaces the type of a parameter that is not an argument, so that one mistake causes one message: the derives and the assertions accept
+/// the stand-in.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct StandIn {}
 
@@ -402,7 +402,7 @@ impl<T> OrStandIn<T> for ReplacedType<true> {
     }
 }
 
-/// The body of a struct tool, or nothing if the struct does not implement [`RunTool`].
+/// The body of a struct tool, or a body that does nothing if the struct does not implement [`RunTool`].
 pub trait OrIdle<T> {
     type Output: Send;
     fn run(value: T, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;

@@ -239,7 +239,7 @@ pub enum RegistryProblem {
 
 crate::error_text::debug_is_the_sentence!(RegistryProblem);
 
-/// Cuts a name that a model sent, so that it can be repeated.
+/// Cuts a name that a model sent, for an error that repeats the name.
 fn cut(name: &str) -> String {
     const MOST: usize = 64;
     match name.char_indices().nth(MOST) {

@@ -43,14 +43,14 @@ pub struct Progress {
     pub content: Vec<Part>,
 }
 
-/// A message without numbers.
+/// Creates progress with a message and without numbers.
 impl From<&str> for Progress {
     fn from(message: &str) -> Self {
         Self::new(message)
     }
 }
 
-/// A message without numbers.
+/// Creates progress with a message and without numbers.
 impl From<String> for Progress {
     fn from(message: String) -> Self {
         Self::new(message)

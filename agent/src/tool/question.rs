@@ -61,7 +61,8 @@ pub struct Question {
     pub server: Option<String>,
     /// The text for the person.
     pub message: String,
-    /// The JSON Schema of the input. A type that is not an object has one property `value`. Secret fields have `"x-secret": true`.
+    /// The JSON Schema of the input. The schema for a type that is not an object has the only property `value`. Secret fields have
+    /// `"x-secret": true`.
     pub schema: Value,
     /// The report on the refused input, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,8 +122,8 @@ impl Question {
         Ok(if names.is_empty() { plan } else { plan.with_secrets(&names) })
     }
 
-    /// Returns the schema as a form: a flat object of scalars, choices and lists of choices, as MCP's elicitation has them. Rules that a form
-    /// cannot express are in the descriptions; [`check`](Self::check) knows all of them.
+    /// Returns the schema as a form: a flat object of scalars, choices and lists of choices, as in MCP's elicitation. Rules that a form
+    /// cannot express are in the descriptions; [`check`](Self::check) applies all rules.
     ///
     /// ```
     /// use agent::tool::{Question, QuestionInput};
@@ -150,8 +151,9 @@ impl Question {
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
     }
 
-    /// Returns the two texts that an input may mean, in the order in which they are tried: the input itself, and an object with the input
-    /// as the property `value`.
+    /// Returns the two texts that an input may mean, in the order in which they are tried. If the schema has only the property `value`, an
+    /// input means an object with this property; an input that already is such an object is tried unchanged first. Otherwise both texts are
+    /// the input.
     pub(super) fn texts(&self, input: &Value) -> [String; 2] {
         let plain = input.to_string();
         if !self.is_wrapped() {
@@ -184,7 +186,7 @@ fn marked_names<'s>(schema: &'s Value, names: &mut Vec<&'s str>) {
     }
 }
 
-/// Shows no schema.
+/// Leaves out the schema and the report.
 impl fmt::Debug for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Question")
@@ -258,11 +260,11 @@ pub enum AskError {
     /// No person can be asked where the tool was called.
     #[error("no person can be asked here")]
     Unavailable,
-    /// The question would have to wait, and the body cannot be started again: its tool has the effect `once`.
+    /// The question would have to wait, and the body cannot be started again: its tool has the effect `once`, and not the option `asks`.
     #[error("the question cannot wait for an answer, because the tool `{tool}` cannot be started again")]
     #[non_exhaustive]
     CannotWait {
-        /// The name of the tool. The option `asks` of `#[tool]` allows it.
+        /// The name of the tool.
         tool: String,
     },
     /// The question is not valid: its type has no schema, its message is longer than 4 KiB, or it is the 65th question of its call.
@@ -279,7 +281,7 @@ pub enum AskError {
         /// The JSON Pointer of the value.
         path: String,
     },
-    /// The function that answers questions failed.
+    /// The function that answers questions panicked.
     #[error("the question could not be asked")]
     Failed,
     /// The call is cancelled or over.
@@ -309,7 +311,7 @@ pub(crate) struct RecordedInput {
     pub(crate) input: QuestionInput,
 }
 
-/// Serializes the inputs, except those with secrets.
+/// Serializes the inputs, except the inputs to questions for secrets.
 pub(crate) fn serialize_inputs<S: serde::Serializer>(
     inputs: &[RecordedInput],
     serializer: S,

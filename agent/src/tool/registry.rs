@@ -99,7 +99,7 @@ impl Registry {
         self.with_shared_state(Arc::new(value))
     }
 
-    /// Adds a shared value as state, or one behind a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    /// Adds a shared value as state; `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -209,7 +209,7 @@ impl Registry {
         self.inner.definitions.clone()
     }
 
-    /// Returns the [`SecretArguments`] of the tools, which withhold them.
+    /// Returns the value that withholds the secret arguments of the tools.
     #[cfg(feature = "runtime")]
     pub(crate) fn secrets(&self) -> &Arc<SecretArguments> {
         &self.inner.secrets
@@ -219,7 +219,7 @@ impl Registry {
     /// shared list of [`definitions`](Self::definitions).
     ///
     /// # Errors
-    /// Lists every tool whose schema for this source cannot be compiled.
+    /// Lists every tool whose schema for this source cannot be compiled, or whose function for the source panics.
     pub fn definitions_for(&self, source: Option<&Source>) -> Result<Arc<[ToolDefinition]>, RegistryError> {
         let Some(source) = source else { return Ok(self.definitions()) };
         let (mut problems, mut own) = (Vec::new(), Vec::new());
@@ -359,7 +359,7 @@ impl Registry {
     /// Checks that a call with this context would find all state that the tools need.
     ///
     /// # Errors
-    /// Lists every tool with the type that is missing.
+    /// Lists every tool that lacks state, with the type of the missing state.
     pub fn check_state(&self, cx: &ToolContext) -> Result<(), RegistryError> {
         let missing = self.inner.tools.iter().flat_map(|tool| {
             let wanted = tool.requires().iter().filter(|key| !cx.has(key) && !self.inner.state.contains(key));
@@ -376,7 +376,8 @@ impl Registry {
     /// [`call_accepted`](Self::call_accepted) runs the call with them.
     ///
     /// # Errors
-    /// Fails when there is no such tool, or with the full report when its arguments are refused.
+    /// Fails when there is no such tool, when its [`prepare`](crate::tool::ToolOptions::prepare) fails or its check panics, or with the
+    /// full report when its arguments are refused.
     ///
     /// ```
     /// # use agent::{Registry, message::ToolCall, tool, tools};
@@ -399,7 +400,8 @@ impl Registry {
     /// Checks a call as [`validate`](Self::validate) does, against the parameters that the tool has for `source`.
     ///
     /// # Errors
-    /// Fails as [`validate`](Self::validate) does, and when the tool's schema for this source cannot be compiled.
+    /// Fails as [`validate`](Self::validate) does, and when the tool's schema for this source cannot be compiled or its function for the
+    /// source panics.
     pub fn validate_for(
         &self,
         call: &ToolCall,
@@ -480,7 +482,7 @@ impl Registry {
     }
 }
 
-/// The error for a name that none of these tools has.
+/// Returns the error for a name that none of these tools has.
 pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool {
     let names = || tools.iter().map(ToolDefinition::name);
     let mut suggestions = did_you_mean(name, names());

@@ -35,7 +35,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// `OUTPUT`, whether a type is a [`ResultSchema`], for types that are not.
+/// The default of `OUTPUT`, whether a type is a [`ResultSchema`], for types that are not.
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -46,7 +46,8 @@ impl<T: ResultSchema> super::probe::Probe<T> {
     pub const OUTPUT: bool = true;
 }
 
-/// The source of a field's schema: 2 for schemars, 1 for `ToolOutput`, 0 for none, which means any value.
+/// A type with the schema of a field of type `T`. `FROM` is the source of the schema: 2 for schemars, 1 for `ToolOutput`, and 0 for a type
+/// without a schema, which may be any value.
 #[derive(Debug)]
 pub struct OutputField<T, const FROM: u8>(PhantomData<T>);
 
@@ -102,7 +103,7 @@ impl<T, E> ResultOf<Result<T, E>> {
     }
 }
 
-/// Step 1 for everything else.
+/// Step 1 for a type that is not a `Result`.
 pub trait OutputOfValue<T> {
     fn value(self) -> ResultOf<T>;
 }
@@ -131,7 +132,7 @@ impl<T: ResultSchema> OutputWithSchema for ResultOf<T> {
     }
 }
 
-/// Step 2 for everything else, with one more reference.
+/// Step 2 for a type without a schema. Implemented for a reference, so that method resolution tries it last.
 pub trait OutputUnknown {
     fn schema(&self) -> Option<Value> {
         None
@@ -145,8 +146,9 @@ const MAX_INLINED: usize = 16 * 1024;
 
 /// Returns the output schema of a type, if it describes an object or a list; other return values are sent only as text.
 ///
-/// The schema of a list has its definitions where they are used, except recursive ones: FastMCP's client makes a type of the subschema for
-/// the list, which does not contain the definitions of the whole.
+/// The schema of a list has its definitions where they are used, except recursive definitions: FastMCP's client makes a type from the
+/// subschema for the list alone, without the definitions of the whole schema. A list's schema that would become longer than
+/// [`MAX_INLINED`] keeps its definitions.
 fn of<T: JsonSchema>() -> Option<Value> {
     let schema = generated::<T>(false);
     match schema.get("type").and_then(Value::as_str)? {

@@ -47,7 +47,7 @@ impl SecretArguments {
         self.lists.iter().flat_map(|list| list.iter()).filter(move |known| known.name() == tool)
     }
 
-    /// Withholds the arguments of every call of another tool, for a reader that does not know all tools of the conversation.
+    /// Makes this value withhold the arguments of calls of unknown tools, for a reader that does not know all tools of the conversation.
     pub(crate) fn hiding_unknown(mut self) -> Self {
         self.hides_unknown = true;
         self

@@ -61,7 +61,7 @@ impl ToolSet {
         self
     }
 
-    /// Sets the default options for checking arguments: those of a tool or a parameter take precedence.
+    /// Sets the default options for checking arguments. Options of a tool or a parameter take precedence.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};

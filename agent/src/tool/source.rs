@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// On whose behalf tools are shown and called: a user, a tenant, a request. The library passes the source on and does not read it.
 ///
-/// Without a source, a tool whose schema depends on it uses its own definition, which should offer the least.
+/// Without a source, a tool whose schema depends on the source uses its own definition, which should offer the least.
 ///
 /// ```
 /// use agent::{ToolContext, tool::Source};

@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock};
 #[derive(Clone, Copy)]
 pub struct StateKey {
     id: TypeId,
-    /// The id of `Arc<T>`, which is present if the `Arc` itself was added as state.
+    /// The id of the type `Arc<T>`. A map has state of this type if the `Arc` itself was added as a value, by mistake.
     in_arc: TypeId,
     name: &'static str,
 }
@@ -84,7 +84,7 @@ pub(crate) struct StateValue {
     pub(crate) address: usize,
 }
 
-/// A `TypeId` is already a hash.
+/// The hasher of types. It returns the hash that a `TypeId` already is.
 #[derive(Clone, Default)]
 struct TypeHasher(u64);
 

@@ -35,7 +35,7 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
 
 /// Warns of the arguments that were dropped because the tool does not have them: by name, never by value.
 pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolContext) {
-    /// Maximum number of names, and of characters in one.
+    /// Maximum number of names, and of characters in a name.
     const NAMES: usize = 10;
     const CHARS: usize = 64;
     if coercions.is_empty() || tool.definition().plan().options().unknown_keys() != UnknownKeys::Strip {

@@ -171,7 +171,7 @@ impl Tool {
     /// Returns the definition that a model sees on behalf of `source`; `None` if it is [`definition`](Self::definition).
     ///
     /// # Errors
-    /// Fails when the schema for the source cannot be compiled, or the function that gives it panics.
+    /// Fails when the schema for the source cannot be compiled, or the function that gives the parameters or the examples panics.
     pub fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
         Ok(self.definitions_for(source)?.map(|definitions| definitions.shown.into_owned()))
     }
@@ -256,7 +256,7 @@ impl Tool {
     /// Checks arguments that need no preparation, without running the body, and returns the changes that made them fit.
     ///
     /// # Errors
-    /// Fails with the full report when they are refused.
+    /// Fails with the full report when the arguments are refused.
     pub fn validate(&self, arguments: &str) -> Result<Vec<Coercion>, InvalidArguments> {
         self.accept(&self.definitions(), arguments).map(|accepted| accepted.coercions().to_vec())
     }
@@ -303,7 +303,7 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns the content of a stored result for a model, if it differs from the stored content.
+    /// Returns the content of a stored result for a model, if the tool has a function that returns another form of the result.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,
@@ -369,7 +369,7 @@ impl Tool {
         Self { definition, ..self }.over_whole(|whole| whole.with_plan_defaults(defaults))
     }
 
-    /// If arguments are hidden, changes the whole definition, and hides them from the result again.
+    /// If arguments are hidden, changes the definition with all arguments, and hides them from the changed definition again.
     fn over_whole(
         mut self,
         change: impl FnOnce(ToolDefinition) -> Result<ToolDefinition, DefinitionError>,
@@ -490,7 +490,7 @@ impl Tool {
         let alone = [argument.clone()];
         let definition = without(&self.definition, &alone)?;
         argument.check(&before, |text| self.validate(text))?;
-        // The approval rule was written for all arguments, so it gets the hidden ones, too.
+        // The approval rule was written for all arguments, so it gets the hidden arguments, too.
         let approval = self.policy().approval.clone().over(before.clone(), move |shown, text| {
             join(shown, &before, &alone, text).ok().map(|joined| joined.text)
         });

@@ -8,8 +8,8 @@ use super::super::by_role::Message;
 use super::super::roles::UserMessage;
 use super::super::usage::Usage;
 
-/// A recorded change of the [view](crate::message::Conversation::view) of a conversation, to be stored as JSON. A view is its conversation with its changes
-/// applied, so that stored changes lead to the same view again.
+/// A recorded change of the [view](crate::message::Conversation::view) of a conversation, to be stored as JSON. A view is its conversation
+/// with its changes applied, so that stored changes lead to the same view again.
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -43,7 +43,7 @@ pub struct ViewChange {
 }
 
 impl ViewChange {
-    /// Returns the usage of the request for the summary, if the change has one.
+    /// Returns the usage of the request for the summary, if the change is a summary.
     #[cfg(feature = "runtime")]
     pub(crate) fn usage(&self) -> Option<&Usage> {
         match &self.kind {
@@ -122,7 +122,7 @@ impl ClearedResult {
     }
 }
 
-/// Why the [view](crate::message::Conversation::view) of a conversation cannot be changed in this way, or by
+/// Why the [view](crate::message::Conversation::view) of a conversation cannot be changed as requested, or by
 /// [rules](crate::model::ContextRules).
 ///
 /// ```
@@ -170,7 +170,7 @@ pub enum ViewError {
     /// Neither the rules nor the catalogue know the window.
     #[error("the context window of the model is unknown; set it with `window`")]
     UnknownWindow,
-    /// The window has no room.
+    /// The window has no room for a request.
     #[error(
         "the context window of {window} tokens has no room for a request; set a larger one with `window`"
     )]

@@ -82,8 +82,8 @@ impl Conversation {
     /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result, or is not behind an earlier cut. [`cuts`](Self::cuts) returns the indices that
-    /// are possible.
+    /// Fails if the cut would split a call from its result or a reply from its continuation, is not behind an earlier cut, or would leave
+    /// no message. [`cuts`](Self::cuts) returns the indices that are possible.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
     }
@@ -215,7 +215,8 @@ impl ConversationView {
         self.window
     }
 
-    /// Continues to the end of this conversation, which must begin with the same messages.
+    /// Updates the view to the end of this conversation. Only new messages are read, unless the earlier messages or the recorded changes
+    /// differ from the last update: in this case the view is made anew.
     #[cfg(feature = "runtime")]
     pub(crate) fn update(&mut self, conversation: &Conversation) {
         let messages = conversation.shared();
@@ -256,8 +257,8 @@ impl ConversationView {
     /// within a turn, the message of the user that the turn answers stays, too.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result, or is not behind an earlier cut. [`cuts`](Self::cuts) returns the indices that
-    /// are possible.
+    /// Fails if the cut would split a call from its result or a reply from its continuation, is not behind an earlier cut, or would leave
+    /// no message. [`cuts`](Self::cuts) returns the indices that are possible.
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })
     }
@@ -294,7 +295,7 @@ impl ConversationView {
         self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
     }
 
-    /// Records that the context window is smaller than was known. `tokens` is ignored if a smaller window is already recorded.
+    /// Records that the context window is smaller than was known. Returns `None` if a window of at most `tokens` is already recorded.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
         if self.window.is_some_and(|window| window <= tokens) {

@@ -157,7 +157,7 @@ impl ScriptedReply {
     /// # Ok(()) }
     /// ```
     pub fn part(mut self, part: Part) -> Self {
-        // Most replies have one part, and parts are large.
+        // Reserves room for one part, because most replies have one part, and parts are large.
         if self.parts.is_empty() {
             self.parts.reserve_exact(1);
         }
@@ -171,13 +171,13 @@ impl ScriptedReply {
         self
     }
 
-    /// Sets why the reply ends. By default it is `tool_use` with calls and `stop` without.
+    /// Sets why the reply ends. Default: `tool_use` for a reply with calls, and `stop` for a reply without calls.
     pub fn stop_reason(mut self, reason: impl Into<StopReason>) -> Self {
         self.end = ReplyEnd::Stop(reason.into());
         self
     }
 
-    /// Fails with this error after the parts.
+    /// Makes the reply fail with this error after its parts.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};
@@ -196,7 +196,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Never ends after the parts, until it is cancelled.
+    /// Makes the reply wait after its parts until it is cancelled.
     ///
     /// ```
     /// use agent::CancelToken;

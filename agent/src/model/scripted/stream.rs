@@ -16,7 +16,7 @@ pub(super) enum ScriptStream {
     Playing(ReplyEvents),
 }
 
-/// The parts of the model that play a reply.
+/// The state and the settings of a model, which are needed to play a reply.
 pub(super) struct Player {
     state: Arc<Mutex<ScriptState>>,
     chunks: Chunks,

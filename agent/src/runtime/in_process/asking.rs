@@ -111,7 +111,9 @@ impl InProcessSteps {
                 ReplyProgress::Unchanged => {}
                 ReplyProgress::Ended(failure) => return failure,
             }
-            self.yield_at_times().await;
+            if self.has_to_yield() {
+                tokio::task::yield_now().await;
+            }
         }
     }
 

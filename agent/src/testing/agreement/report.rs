@@ -10,7 +10,7 @@ pub(super) struct AgreementReport {
     pub(super) name: String,
     /// The number of values that the schema accepts.
     pub(super) fitting: usize,
-    /// The number of other texts, most of them values with one fault.
+    /// The number of texts that do not fit the schema, most of them values with one fault.
     pub(super) faulty: usize,
     /// The number of texts that the exact, the strict and the lenient policy accepted.
     pub(super) accepted: [usize; 3],
@@ -20,7 +20,7 @@ pub(super) struct AgreementReport {
     /// The number of verdicts that were not compared, because validators of JSON Schema differ on numbers beyond 2^53, or because an enum
     /// has a variant for every other word (`#[serde(other)]`), which the schema does not show.
     pub(super) not_compared: usize,
-    /// The calls for which a law does not hold: the shortest one for each law.
+    /// The calls for which a law does not hold: the shortest call for each law.
     pub(super) violations: Vec<LawViolation>,
     pub(super) count: usize,
 }

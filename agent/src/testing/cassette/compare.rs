@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// The maximum number of differences that are shown.
 const SHOWN: usize = 12;
-/// The length of the text that is shown around a difference, in characters.
+/// The number of characters that are shown before the first difference of two texts. Twice as many are shown after this position.
 const AROUND: usize = 40;
 /// The maximum number of differences that are counted when requests are compared.
 const COUNTED: usize = 400;
@@ -33,7 +33,7 @@ impl Difference<'_> {
     }
 }
 
-/// Returns whether a request matches the recorded one.
+/// Returns whether a request matches the recorded request.
 pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
     match (recorded, asked) {
         (Value::String(recorded), Value::String(asked)) => text_matches(recorded, asked),
@@ -49,7 +49,7 @@ pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
     }
 }
 
-/// Returns whether a text matches the recorded one. The marker of a secret matches any text.
+/// Returns whether a text matches the recorded text. The marker of a secret matches any text.
 fn text_matches(recorded: &str, asked: &str) -> bool {
     let Some((begin, others)) = recorded.split_once(WITHHELD) else { return recorded == asked };
     let (middle, end) = others.rsplit_once(WITHHELD).unwrap_or(("", others));

@@ -25,7 +25,7 @@ impl RecordedExchange {
             .for_each(|value| scrubber.clean_reply(value));
     }
 
-    /// Returns the reply of the model.
+    /// Returns the reply of the model, or its error.
     pub(super) fn reply(&self) -> Result<AssistantMessage, ModelError> {
         if let Some(error) = &self.error {
             let text = |key: &str| error.get(key).and_then(Value::as_str);

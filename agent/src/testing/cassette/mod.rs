@@ -69,8 +69,8 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 ///
 /// # Contents
 /// For each request, the system prompt, messages, tools and settings that are set. For each reply, the complete message with its usage, or
-/// the error. Messages that an exchange shares with an earlier one are written once. Replies are replayed whole: the pieces in which they
-/// arrived are not recorded.
+/// the error. Messages that an exchange shares with an earlier exchange are written once. Replies are replayed whole: the pieces in which
+/// they arrived are not recorded.
 ///
 /// # Secrets
 /// The file contains the conversation: the texts of people, models and tools, except for the secrets described here. Review a recording
@@ -114,8 +114,8 @@ impl Cassette {
     /// creates.
     ///
     /// # Errors
-    /// Returns an error if the file does not exist or is not a cassette, if the variable has another value, or if the model cannot be
-    /// created.
+    /// Returns an error if the file does not exist or is not a cassette, if the variable is neither `record` nor `play`, or if the model
+    /// cannot be created.
     pub fn open<M, E>(
         path: impl Into<PathBuf>,
         make: impl FnOnce() -> Result<M, E>,
@@ -160,7 +160,8 @@ impl Cassette {
         Ok(Self::with_state(path, info, state))
     }
 
-    /// Sends requests to `model`, and writes each exchange to the file when it is complete. The previous contents of the file are lost.
+    /// Sends requests to `model`, and writes each exchange to the file when its reply ends, completely or with an error. The previous
+    /// contents of the file are lost.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -336,7 +337,7 @@ impl Model for Cassette {
                 ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
             }
             Some(source) => {
-                // Argument events are emitted once, below.
+                // The recorded stream below emits the argument events, so the source must not emit them, too.
                 let plain = ModelRequest { argument_events: false, ..request.clone() };
                 let events = source.stream(cx, &plain);
                 ModelStream::new(
@@ -426,7 +427,7 @@ impl Stream for Recording {
     }
 }
 
-/// The error of a cassette that cannot be used.
+/// Returns the error of a cassette that cannot be used.
 fn unusable(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::Other, message).with_code("cassette").with_retryable(false)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 const SCRUBBED: &str = "[scrubbed]";
 
-/// Minimum length of the value of an environment variable that is removed. Shorter values may be ordinary words.
+/// Minimum length in bytes of an environment variable's value that is removed. Shorter values may be ordinary words.
 const MIN_LENGTH: usize = 12;
 
 /// Patterns of keys of model providers, clouds and code hosts, and of request authorization.
@@ -30,7 +30,7 @@ type TextChange = dyn Fn(&str) -> String + Send + Sync;
 /// Removes secrets from JSON.
 #[derive(Clone)]
 pub(super) struct Scrubber {
-    /// The secrets, the longest first, because one may be part of another.
+    /// The secrets, the longest first, because a secret may be part of another secret.
     secrets: Vec<String>,
     changes: Vec<Arc<TextChange>>,
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) const WITHHELD: &str = "[secret]";
 /// The number of argument objects from which substitutes for secrets are taken.
 const SAMPLES: usize = 24;
-/// The names of texts that have to stay unchanged, because a reply could not be replayed without them.
+/// The keys whose texts have to stay unchanged, because a reply could not be replayed without these texts.
 const STRUCTURE: [&str; 12] = [
     "role",
     "type",
@@ -90,7 +90,7 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // An empty path means that the arguments are a text, in which the scrubber replaces no values by their names.
+            // An empty path means that the arguments are a text, which has no keys for which the scrubber could replace a value.
             for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
                 if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();

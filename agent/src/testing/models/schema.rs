@@ -35,7 +35,7 @@ pub struct SchemaModel {
 struct SchemaModelState {
     known: HashSet<String>,
     waiting: VecDeque<SchemaCall>,
-    /// The calls that were made. Their positions are in their ids.
+    /// The calls that were made. The id of a call contains its position in this list.
     made: Vec<SchemaCall>,
 }
 

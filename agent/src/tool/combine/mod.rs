@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// # Derived sets
 ///
-/// Each of these methods returns a new set in the order of the first. Arguments are still checked by the schema that a model sees. A
-/// mistake, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the [`Registry`] that is built from
-/// the set, which reports all mistakes together.
+/// Each of these methods returns a new set. All but [`subset`](Self::subset) keep the order of the tools. Arguments are still checked by
+/// the schema that a model sees. A mistake, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the
+/// [`Registry`] that is built from the set, which reports all mistakes together.
 ///
 /// ```
 /// use agent::{Approval, Registry, tool, tools};
@@ -177,7 +177,7 @@ impl ToolSet {
         self.hide(&HiddenArgument::new(argument, Some(value.into())))
     }
 
-    /// Requires approval for every tool where `approval` does, in addition to the tool's own rule.
+    /// Adds a rule to every tool: a call needs approval if `approval` or the tool's own rule requires it.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a rule is made for its set; users would have to write `&`"
@@ -191,7 +191,7 @@ impl ToolSet {
         })
     }
 
-    /// Changes the output of every tool when it completes; `change` also gets the name of the tool.
+    /// Changes the output of every call that completes; `change` also gets the name of the tool.
     ///
     /// ```
     /// # use agent::{Registry, ToolContext, ToolOutput, message::ToolCall, tool, tools};
@@ -290,7 +290,7 @@ impl IntoTools for Registry {
 }
 
 impl Registry {
-    /// Returns only the tools for which `keep` returns `true`, with the same state. It is cheap, so it can be called for each
+    /// Returns a registry of the tools for which `keep` returns `true`, with the same state. Filtering is cheap, so it can be done for each
     /// user or turn. The order is kept, so that cached requests stay valid at providers.
     ///
     /// ```

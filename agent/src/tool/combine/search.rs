@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The metadata key for the names that a search found, which no model sees.
+/// The key of the names of the tools that a search found, in the metadata of its result. No model sees metadata.
 const FOUND: &str = "found_tools";
 
 const SEARCH_TOOLS: &str = "search_tools";
-/// Default number of tools that one search finds.
+/// Default for the maximum number of tools that one search finds.
 const USUAL: usize = 5;
 const MOST: usize = 20;
 /// Maximum number of names that are listed when nothing was found.

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 /// Maximum length of a tool's description that every provider accepts (OpenAI's limit), in characters.
 const LONGEST_OF_TOOL: usize = 1_024;
-/// Maximum length of a parameter's description; no provider limits it, but longer text belongs to the tool.
+/// Maximum length of a parameter's description, in characters. No provider limits it, but longer text belongs in the tool's description.
 const LONGEST_OF_PARAMETER: usize = 600;
 
 /// Maximum tokens of a definition, which is a part of each request.
@@ -157,7 +157,7 @@ fn parameter_findings(
     [undocumented, empty, long, refused, similar, codes]
 }
 
-/// Finds examples that are refused, and therefore not sent.
+/// Finds examples that are refused. A refused example of a whole call is not sent to models.
 fn examples(tool: &Tool, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
     for problem in refused_examples(tool) {
         let (path, number, issues, effect) = match &problem {
@@ -231,7 +231,8 @@ fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a fault for each pair of words of a closed set that are forms of one word. Others, such as `asc` and `desc`, differ enough.
+/// Returns a fault for each pair of words of a closed set that are forms of one word, unless the description mentions both. Other pairs,
+/// such as `asc` and `desc`, differ enough.
 fn similar_values(schema: &Value) -> Vec<String> {
     let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {
@@ -265,7 +266,7 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
-/// Returns names in the descriptions that are similar to those of parameters.
+/// Finds names in the descriptions that no parameter has, and that are similar to the name of a parameter.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],

@@ -8,7 +8,7 @@ use crate::args::did_you_mean;
 use crate::tool::definition::ToolDefinition;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The share of common words from which two descriptions look alike.
+/// Minimum share of common words of two descriptions that look alike.
 const ALIKE: f64 = 0.8;
 /// Maximum number of tools that are compared with each other.
 const MAX_COMPARED: usize = 400;
@@ -153,8 +153,8 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Whether two names have the same words except for one that is a misspelling, not another word: `read_file` and `read_files`,
-/// but not `get_user` and `set_user`.
+/// Whether each word of one name equals the word of the other at the same position, or looks like a misspelling of it: `read_file` and
+/// `read_files`, but not `get_user` and `set_user`, because words of three letters are too short for that.
 fn differ_by_little(one: &str, other: &str) -> bool {
     let (one, other) = (split(one), split(other));
     one.len() == other.len()

@@ -19,7 +19,7 @@ impl Parameter<'_> {
     }
 }
 
-/// Returns every parameter, outer ones first.
+/// Returns every parameter, outer parameters first.
 pub(super) fn parameters(root: &Value) -> Vec<Parameter<'_>> {
     let mut found = Vec::new();
     collect(root, root, "", 0, &mut found);
