@@ -76,7 +76,8 @@ pub(super) enum JsonSource {
     Request,
 }
 
-/// Adds the remaining fields of the object that the part was read from as provider data.
+/// Adds provider data to a part: the fields that are left in the object from which the part was read. No fields are added as empty
+/// provider data, but only for a request.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part

@@ -7,11 +7,13 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-/// The keywords that a property keeps, by its type.
+/// The keywords that a string keeps in a form.
 const TEXT: &[&str] = &["minLength", "maxLength"];
+/// The keywords that a number keeps in a form.
 const NUMBER: &[&str] = &["minimum", "maximum"];
+/// The formats that a string keeps in a form.
 const FORMATS: &[&str] = &["email", "uri", "date", "date-time"];
-/// The keywords that are described in words.
+/// The keywords that the description expresses in words, unless the property keeps them.
 const SAID: &[&str] = &["pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "format"];
 
 /// Renders the canonical schema of an object as a form.

@@ -51,8 +51,8 @@ impl ProviderEntry {
         }
     }
 
-    /// Sets the base URL, which replaces the default of the protocol. The URL may end with the version of the API, or be the complete URL of
-    /// the endpoint.
+    /// Sets the base URL, which replaces the default of the protocol. The URL may end with the version of the API, or be the complete URL
+    /// of the endpoint.
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
@@ -121,7 +121,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Adds a header to all requests of this provider. A header of the same name that a model's builder adds comes after it.
+    /// Adds a header to all requests of this provider. A header of the same name that a model's builder adds replaces this header.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

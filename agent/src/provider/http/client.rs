@@ -65,8 +65,8 @@ impl HttpClient {
         &self.options
     }
 
-    /// Sends a request until a response begins that needs no retry. Failed connections and responses with the status 408, 409, 429 or 5xx are
-    /// retried within the limits of the options; the header `x-should-retry` takes precedence over the status. The last response is
+    /// Sends a request until a response begins that needs no retry. Failed connections and responses with the status 408, 409, 429 or 5xx
+    /// are retried within the limits of the options; the header `x-should-retry` takes precedence over the status. The last response is
     /// returned whatever its status.
     ///
     /// Dropping the future ends the exchange at once.
