@@ -48,7 +48,7 @@ impl ToolCatalogue {
         self.tools.get(at)
     }
 
-    /// Returns whether an argument of any tool is also sent in a header, which `rmcp` compares with it.
+    /// Returns whether an argument of any tool is also sent in a header, which `rmcp` compares with the argument.
     pub(super) fn has_header_parameters(&self) -> bool {
         self.has_header_parameters
     }

@@ -206,7 +206,7 @@ fn provider_tool(item: &Value) -> Option<Content> {
 ///
 /// Reasoning is sent back together with the item that followed it, because the API refuses reasoning alone. `stored` says whether
 /// the provider may have stored reasoning that has no encrypted form, and `is_own` whether the same model wrote the message.
-/// Reasoning of another model is not sent. Calls of another model are sent without their item's id, because the id would require
+/// Reasoning of another model was removed before. Calls of another model are sent without their item's id, because the id would require
 /// the reasoning.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
