@@ -72,8 +72,8 @@ fn predicates(input: &DeriveInput) -> Option<TokenStream> {
 fn deserialize(input: &DeriveInput, mirror: &Ident, checks: &Checks, private: &Private) -> TokenStream {
     let body = {
         let (_, type_generics, _) = input.generics.split_for_impl();
-        // If an error about a field was reported, the mirror has no such function, and that of a fallback
-        // trait is used.
+        // If an error about a field was reported, the mirror has no function `deserialize`, and the function of
+        // a fallback trait is called.
         let fallback = bounds::stand_alone(input).then(|| {
             quote! {
                 #[allow(unused_imports)]

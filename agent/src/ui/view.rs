@@ -181,7 +181,7 @@ pub(super) fn token_counts(usage: &Usage) -> Value {
         ("cachedInputTokens", usage.cache_read),
         ("cacheWriteInputTokens", usage.cache_write),
     ] {
-        // The first three counts are always known. A later count of zero may just not be reported by the provider, so it is left out.
+        // The first three counts are always known. A zero in another may mean that the provider does not report it, so it is left out.
         if counts.len() < 3 || count > 0 {
             counts.insert(key.to_owned(), count.into());
         }

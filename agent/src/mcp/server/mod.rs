@@ -339,9 +339,8 @@ impl McpServer {
     /// [`into_layer`](Self::into_layer).
     ///
     /// # Errors
-    /// Fails if the tools are invalid or lack state, if two values of the state have one type, if an allowed origin or host cannot be parsed,
-    /// if the [state key](Self::state_key) is too short, or if the server would accept unauthenticated requests from other machines without
-    /// [`allow_anonymous`](Self::allow_anonymous).
+    /// Fails if the tools, their state, an allowed origin or host, or the [state key](Self::state_key) is invalid, or if the server would
+    /// accept unauthenticated requests from other machines without [`allow_anonymous`](Self::allow_anonymous).
     pub fn into_service<B>(
         self,
     ) -> Result<
@@ -487,8 +486,7 @@ impl McpServer {
     /// may write to standard output. The only caller is the program that started this one. The authenticator is not called.
     ///
     /// # Errors
-    /// Fails if a tool is invalid or lacks state, if two values of the state have one type, if an allowed host or origin cannot be parsed, if
-    /// the [state key](Self::state_key) is too short, or if the client does not speak the protocol.
+    /// Fails as [`into_service`](Self::into_service) does for invalid settings, and if the client does not speak the protocol.
     pub async fn serve_stdio(mut self) -> Result<(), McpServerError> {
         // Other machines cannot reach standard input.
         self.is_open = true;

@@ -26,8 +26,8 @@ pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMe
     let messages = thread.assistant.messages();
     let mut list: Vec<LabelledMessage> =
         messages.shared().iter().map(|message| (message.clone(), state.label(message))).collect();
-    // An unfinished run has open calls. When the session was opened, results were added for them, which no event
-    // has.
+    // An unfinished run has open calls. When the session was opened, results without events were added for these
+    // calls.
     if (state.is_active() || thread.assistant.unfinished_run().is_some())
         && let Some(last) = list.iter().rposition(|(_, label)| label.is_some())
     {
