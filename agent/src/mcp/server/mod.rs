@@ -486,7 +486,7 @@ impl McpServer {
     /// may write to standard output. The only caller is the program that started this one. The authenticator is not called.
     ///
     /// # Errors
-    /// Fails as [`into_service`](Self::into_service) does for invalid settings, and if the client does not speak the protocol.
+    /// Fails if the tools, their state, an allowed origin or host, or the state key is invalid, or if the client does not speak MCP.
     pub async fn serve_stdio(mut self) -> Result<(), McpServerError> {
         // Other machines cannot reach standard input.
         self.is_open = true;
