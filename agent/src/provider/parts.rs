@@ -114,7 +114,7 @@ pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
     }
 }
 
-/// Returns whether the messages were read from a request that begins with the assistant.
+/// Returns whether the messages were read from a request that begins with a message of the assistant.
 pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool {
     let reply = messages.first().and_then(|message| message.as_assistant());
     let data = reply.and_then(|reply| own_data(provider, reply.provider_data.as_deref()));

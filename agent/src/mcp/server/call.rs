@@ -278,7 +278,7 @@ fn completed(
         }
     }
     let mut content: Vec<ContentBlock> = output.content.iter().filter_map(block).collect();
-    // Clients of the older versions read only the text.
+    // Clients of older protocol versions read only the text.
     if let (Some(structured), true) = (&output.structured, content.is_empty()) {
         content.push(ContentBlock::text(structured.to_string()));
     }

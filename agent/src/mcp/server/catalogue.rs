@@ -184,7 +184,7 @@ struct ServedTools {
     catalogue: Arc<ToolCatalogue>,
 }
 
-/// A cache of the most recently used sets, by their definitions.
+/// A cache of the most recently used sets of tools, by the definitions of their tools.
 #[derive(Default)]
 pub(super) struct CatalogueCache {
     /// The options for arguments that are added to tools without such options.

@@ -21,7 +21,7 @@ use crate::provider::{BuildModelError, Catalogue, HttpRequest, ModelFacts, Proto
 use crate::tool::BoxFuture;
 use crate::tool::secrets::SecretArguments;
 
-/// A model of a provider, accessed over HTTP. Clones share everything.
+/// A model of a provider, accessed over HTTP. Clones share the connections and the settings.
 ///
 /// It needs a tokio runtime with timers.
 ///

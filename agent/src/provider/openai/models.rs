@@ -48,7 +48,7 @@ pub(super) fn media(model: &str) -> Capabilities {
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
         || ["gpt-4", "gpt-4-0613"].contains(&name);
     let is_openai = is_openai(name);
-    // OpenAI's models that accept audio have `audio` in their names. For other models it is unknown.
+    // OpenAI's models that accept audio have `audio` in their names. Models of other providers may accept it, too.
     Capabilities {
         images: !is_text,
         documents: !is_text,

@@ -226,7 +226,7 @@ impl UiServer {
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
-        // A page that only asks whether a result has been delivered gets the run as it waits.
+        // A page that only asks whether a result has been delivered gets the suspended run again.
         let asks = |answer: &UiAnswer| matches!(answer, UiAnswer::Waiting { is_abandoned: false, .. });
         if request.prompt.is_none() && thread.suspended().is_some() && request.answers.iter().all(asks) {
             return self.attach_to(&thread, protocol, &request, None);

@@ -340,7 +340,7 @@ impl UiThread {
         AttachStep::Live
     }
 
-    /// Ends the run of this thread, and the responses of its readers.
+    /// Records that the run of this thread ended or was suspended, and ends the responses of its readers.
     pub(super) fn settle(&self, suspended: Option<SuspendedRun>) {
         let mut state = self.lock();
         state.is_busy = false;
