@@ -30,7 +30,7 @@ impl Text<'_> {
     }
 }
 
-/// A structure that is written as an object. (Derived structures accept lists, too.)
+/// A structure that is read only from an object. (A derived `Deserialize` accepts lists, too.)
 #[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 

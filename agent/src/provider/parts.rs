@@ -76,8 +76,8 @@ pub(super) enum JsonSource {
     Request,
 }
 
-/// Adds provider data to a part: the fields that are left in the object from which the part was read. No fields are added as empty
-/// provider data, but only for a request.
+/// Adds provider data to a part: the fields that are left in the object from which the part was read. If no field is left, a part of a
+/// request gets empty provider data, and a part of a reply gets none.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part

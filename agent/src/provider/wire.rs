@@ -225,7 +225,7 @@ impl<'a> WireList<'a> {
         }
     }
 
-    /// Adds blocks or parts to the last item. Returns them if the item cannot be changed.
+    /// Adds blocks or parts to the last item. If the item cannot be changed, returns the blocks or parts.
     pub(super) fn join(&mut self, more: Vec<Value>) -> Result<(), Vec<Value>> {
         match &mut self.last {
             LastItem::Open(item) => match item.get_mut(self.content).and_then(Value::as_array_mut) {

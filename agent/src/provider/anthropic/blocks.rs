@@ -138,7 +138,7 @@ fn write_source(media: &Media) -> Value {
 pub(super) struct BlockTarget {
     /// Whether the message is the assistant's.
     pub(super) is_assistant: bool,
-    /// Whether the API version is `2026-10-21`: no documents in assistant messages, no citations in user texts.
+    /// Whether the API version is `2026-10-21` or later: no documents in assistant messages, no citations in user texts.
     pub(super) is_2026: bool,
 }
 

@@ -249,7 +249,7 @@ fn code_of(error: &RunError) -> &'static str {
     }
 }
 
-/// Returns the reason why a run does not begin. The details are only in the log.
+/// Returns the error of a request whose run does not begin. The details of the cause are only in the log.
 fn rejected(error: &RunError) -> UiRequestError {
     match error {
         RunError::Resume(ResumeError::InputRefused { request_id, error }) => {

@@ -20,8 +20,8 @@ use crate::tool::outcome::ToolResult;
 /// A message, and the run and turn that it comes from, if they are known.
 pub(super) type LabelledMessage = (Arc<Message>, Option<MessageLabel>);
 
-/// Returns the messages of the conversation whose events have been sent. A message whose event is still to come
-/// is left out.
+/// Returns the messages of the conversation whose events have been sent. A message whose event has not been sent
+/// yet is left out.
 pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMessage> {
     let messages = thread.assistant.messages();
     let mut list: Vec<LabelledMessage> =
