@@ -46,7 +46,7 @@ pub(crate) fn hidden(name: &str) -> Ident {
 }
 
 /// Returns the user's span with the macro's hygiene: the compiler points to the user's code, but resolves names as
-/// generated ones.
+/// names of generated code.
 pub(crate) fn ours(span: Span) -> Span {
     span.resolved_at(Span::mixed_site())
 }

@@ -6,8 +6,8 @@ use quote::{ToTokens, quote};
 use syn::visit_mut::{self, VisitMut};
 use syn::{GenericArgument, Lifetime, PathArguments, Type, TypePath, parse_quote};
 
-/// Replaces `Self` by the user's type, because `Self` has another meaning inside generated types. `with` has the form of
-/// [`as_self`].
+/// Replaces `Self` by the user's type, because `Self` has another meaning inside generated types. `with` has the form
+/// that [`as_self`] returns.
 pub(crate) fn replace_self(tokens: TokenStream, with: &TokenStream) -> TokenStream {
     let starts_path = syn::parse2::<syn::Path>(with.clone()).is_ok();
     let qualified = if starts_path { with.clone() } else { quote!(<#with>) };
@@ -229,7 +229,7 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
 }
 
 /// Returns the types in `ty` that look like maps whose key may not be a text: types with several generic arguments, of which the
-/// first is a tuple, an array, or a named type. A named type is returned, too.
+/// first is a tuple, an array, or a named type. If the key is a named type, it is returned, too.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {

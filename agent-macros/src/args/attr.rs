@@ -161,8 +161,8 @@ const VARIANT: Keys = Keys {
     repeatable: &["alias"],
     elsewhere: &[OF_TYPES, RENAME_ALL, (FIELD.known, "it describes one argument, write it on a field")],
 };
-// A type may derive `ToolArgs`, too, so the options for arguments are accepted; most of them have no effect on
-// outputs.
+// A type that derives `ToolOutput` may derive `ToolArgs`, too, so the options for arguments are accepted. Most of
+// them have no effect on outputs.
 const OUTPUT: Keys = FIELD;
 const FOREIGN: Keys = Keys {
     known: &[],

@@ -87,8 +87,8 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an assertion that the field's type can be an argument or a result, whose error message is this library's. The
-    /// derives on the mirror assume that it can, so that they report no further errors.
+    /// Adds an assertion that the field's type can be an argument or a result, with an error message of this library. The
+    /// derives on the mirror assume that the assertion holds, so that they report no further errors.
     fn demand(&mut self, field: &mut Field, serde: &Serde) {
         let (check, others) = match self.kind {
             Kind::Args => ("field", ["skip", "skip_deserializing", "deserialize_with", "with"]),
@@ -297,7 +297,8 @@ impl FieldLowering<'_> {
         extensions
     }
 
-    /// Adds the schema of a field of a result: that of schemars, that of `ToolOutput`, or one that accepts any value.
+    /// Adds the schema of a field of a result: the schema of schemars, the schema of `ToolOutput`, or a schema that accepts
+    /// any value.
     fn describe_output(&mut self, field: &mut Field, options: &ArgOptions, serde: &Serde) {
         let (private, ty) = (self.private, &field.ty);
         let alias = format_ident!("__Output{}", self.helpers.len());
@@ -394,8 +395,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(transform = #show #turbofish)]));
     }
 
-    /// Lowers `skip` without a default: the type's own default is used. If it has none, the error message is this
-    /// library's.
+    /// Lowers `skip` without a default: the type's own default is used. If the type has no default, the compile error has
+    /// a message of this library.
     fn skipped(&mut self, field: &mut Field, options: &ArgOptions, at: Span) {
         let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
         let ty = &field.ty;
@@ -426,7 +427,7 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
         // The type may be an alias of a reference. The compiler checks late whether such a type can be read "for every
-        // lifetime", and then reports only that error, so this is not asked for types that get other advice.
+        // lifetime", and then reports only that error, so this check is left out for types that get other advice.
         let is_advised = quote!({
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;
@@ -473,7 +474,7 @@ pub(super) fn check_aliases(aliases: &[LitStr], errors: &mut Errors) {
     }
 }
 
-/// Reports names that two arguments of one object share. `None` means a name that serde decides.
+/// Reports names that two arguments of one object share. `None` stands for a flattened argument, which has no name.
 pub(crate) fn check_names(names: &[(Option<LitStr>, &[LitStr])], errors: &mut Errors) {
     let mut seen: Vec<String> = Vec::new();
     for (name, aliases) in names {

@@ -72,8 +72,8 @@ fn predicates(input: &DeriveInput) -> Option<TokenStream> {
 fn deserialize(input: &DeriveInput, mirror: &Ident, checks: &Checks, private: &Private) -> TokenStream {
     let body = {
         let (_, type_generics, _) = input.generics.split_for_impl();
-        // If an error about a field was reported, the mirror has no such function, and that of a fallback
-        // trait is used.
+        // If an error about a field was reported, the mirror has no function `deserialize`, and the function of
+        // a fallback trait is called.
         let fallback = bounds::stand_alone(input).then(|| {
             quote! {
                 #[allow(unused_imports)]
@@ -131,7 +131,7 @@ fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) 
 
 fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Private) -> TokenStream {
     let (_, type_generics, _) = input.generics.split_for_impl();
-    // If the derive on the mirror failed, it has reported an error, and a stand-in is described.
+    // If the derive on the mirror failed, it has reported an error, and the schema describes a stand-in.
     let (alias, described) = if bounds::stand_alone(input) {
         let alias = Ident::new("__Described", Span::call_site());
         (Some(described_as(&alias, &quote!(#mirror), private)), quote!(#alias))

@@ -25,8 +25,8 @@ impl FieldLowering<'_> {
                 let value = match whole {
                     // An assertion has already reported a constant that is not a number.
                     None if known => replace_self(quote!(#end), &self.this),
-                    // Literals get a suffix, because the compiler infers `i32` for those without, and larger
-                    // ones would not fit.
+                    // Literals get a suffix, because the compiler infers `i32` for literals without a suffix,
+                    // and larger numbers would not fit.
                     Some(whole) if whole < 0 => {
                         i64::try_from(whole).map_or_else(|_| quote!(#end), |end| quote!(#end))
                     }

@@ -119,8 +119,8 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
 }
 
-/// Returns the type of the hidden struct's field for a parameter: the parameter's type if it is an argument or
-/// made from one, or else a stand-in.
+/// Returns the type of the hidden struct's field for a parameter: the parameter's type if a model can send it or
+/// `with` makes it, and otherwise a stand-in.
 pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     if param.options.with.is_some() {
         return quote!(<#private::OwnType<true> as #private::OrStandIn<#ty>>);
@@ -136,7 +136,7 @@ pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> To
 fn own_types(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut aliases = TokenStream::new();
     for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
-        // A type with a lifetime may leave it out, which an alias cannot do.
+        // In a signature, a type may leave out its lifetime, but not in an alias.
         if !param.is_argument() || param.options.with.is_some() || has_lifetime(ty) {
             continue;
         }

@@ -61,8 +61,8 @@ pub(crate) struct Param {
     /// The `#[cfg]` attributes, which are repeated wherever the parameter is used.
     pub(crate) cfgs: Vec<Attribute>,
     pub(crate) options: ArgOptions,
-    /// Set if the parameter has no name for the model, so that it must be the whole argument object: the advice otherwise, and the
-    /// span.
+    /// Set if the parameter has no name for the model, so that it must be the whole argument object: the advice for the case
+    /// that it is not, and the span of the pattern.
     pub(crate) nameless: Option<(&'static str, Span)>,
     /// The alias of the type that chooses between the parameter's type and a stand-in, so that the compiler evaluates the choice only
     /// once.

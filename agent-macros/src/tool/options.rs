@@ -224,8 +224,8 @@ fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     }
 }
 
-/// Returns the calls that set the option: one call of the setter that has its name, or one for each example and each entry of `meta`. Returns
-/// none for a time limit, which is written elsewhere.
+/// Returns the calls that set the option: one call of the setter that has its name, or one call for each example or each entry of
+/// `extend`. Returns no call for a time limit, for which the row of `timeout` has its own function.
 fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));

@@ -1,4 +1,4 @@
-//! Reads the parameters of a function. Their syntax decides whether they are arguments or injected, and nothing else.
+//! Reads the parameters of a function. Only their syntax decides whether they are arguments or injected.
 
 use super::is_tool;
 use super::model::{Param, Pass};

@@ -37,7 +37,7 @@ mod outgoing {
         })
     }
 
-    /// Media in memory becomes the block that `inline` makes; other media becomes a link.
+    /// Converts media: media in memory becomes the block that `inline` makes, and other media becomes a link.
     fn media_block(media: &Media, inline: impl FnOnce(String, String) -> ContentBlock) -> ContentBlock {
         let mime_type = media.mime_type.clone();
         match &media.source {

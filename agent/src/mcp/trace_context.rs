@@ -40,7 +40,7 @@ pub(super) fn write(context: &HashMap<String, String>) -> Option<RequestMetaObje
     Some(meta)
 }
 
-/// Returns the valid values by their keys.
+/// Returns the valid values by their keys, or `None` without a valid `traceparent`.
 fn checked(
     parent: Option<&str>,
     state: Option<&str>,

@@ -32,7 +32,7 @@ impl RequestBody {
         text
     }
 
-    /// Parses the text, to inspect it. Sending a request does not need it.
+    /// Parses the text, to inspect it. To send a request, the text is not parsed.
     pub(super) fn value(&self) -> Value {
         serde_json::from_str(&self.text()).unwrap_or_default()
     }
@@ -121,7 +121,7 @@ impl BodyFields {
 
 /// Writes a value as JSON.
 pub(super) fn write_json(out: &mut String, value: &Value) {
-    // The keys of a value are texts, so it can be written.
+    // Serializing fails only for maps whose keys are not texts, which a `Value` cannot contain.
     out.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 

@@ -142,12 +142,12 @@ impl Prices {
 /// A family of models: provider, name, window, maximum reply (0 if unknown), and prices.
 type Row = (&'static str, &'static str, u64, u64, Prices);
 
-/// Prices of input, output, cache reads and cache writes.
+/// Creates prices for input, output, cache reads and cache writes.
 const fn each(input: f64, output: f64, read: f64, write: f64) -> Prices {
     Prices::new(input, output).with_cache(read, write)
 }
 
-/// Prices where writing to the cache costs as much as input.
+/// Creates prices with which a write to the cache costs as much as input.
 const fn reading(input: f64, output: f64, read: f64) -> Prices {
     each(input, output, read, input)
 }
@@ -157,6 +157,8 @@ const fn openai(prices: Prices) -> Prices {
     prices.above(272_000, 2.0, 1.5)
 }
 
+/// The known families of models.
+///
 /// Source: the price and model pages of the providers, as the table in `LiteLLM` 1.106.2 quotes them. Each figure was compared on
 /// 2026-11-22; models withdrawn by then, and figures without a source in that table, are left out.
 const ROWS: &[Row] = &[
@@ -252,8 +254,8 @@ fn row(provider: &str, model: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Returns whether a model belongs to a family: its name is the family's, or the family's with the date or number of a snapshot.
-/// A single digit after the family's name is another version, whose facts are unknown.
+/// Returns whether a model belongs to a family: its name is the family's, alone or followed by `-latest` or by the date or number of a
+/// snapshot. A single digit after the family's name is another version, whose facts are unknown.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
         let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {

@@ -30,7 +30,7 @@ impl Text<'_> {
     }
 }
 
-/// A structure that is written as an object. (Derived structures accept lists, too.)
+/// A structure that is read only from an object. (A derived `Deserialize` accepts lists, too.)
 #[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 
@@ -62,7 +62,7 @@ pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
     text.is_some_and(|text| !text.as_str().is_empty())
 }
 
-/// Reads a frequent event. Returns `None` for every other event.
+/// Reads an event as `T`. Returns `None` if the data does not fit `T`, and for events that are errors or not UTF-8.
 pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     if event.is_lossy || event.event == "error" || generalizes() {
         return None;

@@ -93,13 +93,13 @@ impl<'a> ManagedCall<'a> {
         self.result.or(self.call).is_some_and(|tool| tool.is_error)
     }
 
-    /// Returns the provider's error code from this field of the output.
+    /// If the call failed, returns the provider's error code from this field of the output, or `failed` if the field has none.
     pub(super) fn error(&self, key: &str) -> Option<String> {
         self.is_error().then(|| some_text(self.output(), key).unwrap_or("failed").to_owned())
     }
 }
 
-/// Returns whether a result belongs to a call. Without ids, a result belongs to the call directly before it.
+/// Returns whether a result belongs to a call with the same id. Without ids, a result belongs to a call of the same name.
 fn is_result_of(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }

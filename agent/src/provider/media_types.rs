@@ -58,8 +58,8 @@ impl fmt::Display for UnsupportedPart {
     }
 }
 
-/// Replaces the parts of a result that the protocol does not accept by descriptions. Refusing the request instead would make the
-/// conversation unusable.
+/// Replaces each part of a result that the protocol does not accept with a description of the part. Refusing the request instead would
+/// make the conversation unusable.
 pub(super) fn describe_unsupported<'p, W>(
     parts: &'p [Part],
     protocol: &str,

@@ -9,7 +9,7 @@ use crate::model::{ModelError, ModelErrorKind, ModelRequest};
 /// The key for which every provider except Gemini has a field.
 const USER_ID: &str = "user_id";
 
-/// OpenAI's limits of metadata.
+/// OpenAI's limits of metadata: the number of entries, and the numbers of characters of a key and of a value.
 ///
 /// Source: `metadata` in its [reference](https://platform.openai.com/docs/api-reference/responses/create).
 const MAX_TAGS: usize = 16;
@@ -23,7 +23,7 @@ fn invalid(text: String) -> ModelError {
 /// Returns the id of the user.
 ///
 /// # Errors
-/// Fails when it is not a text.
+/// Fails when the id is not a text.
 pub(super) fn user_id(request: &ModelRequest) -> Result<Option<&str>, ModelError> {
     match request.metadata.get(USER_ID) {
         None => Ok(None),
@@ -35,7 +35,7 @@ pub(super) fn user_id(request: &ModelRequest) -> Result<Option<&str>, ModelError
 /// Returns the metadata other than the id of the user, for OpenAI.
 ///
 /// # Errors
-/// Fails when they exceed OpenAI's limits.
+/// Fails when the metadata exceed OpenAI's limits, or a value is not a text.
 pub(super) fn tags(request: &ModelRequest) -> Result<Map<String, Value>, ModelError> {
     let tags: Map<String, Value> = others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
     if tags.len() > MAX_TAGS {

@@ -1,8 +1,8 @@
 //! Model providers: their protocols, and the HTTP transport that they share.
 //!
 //! Most programs need only [`agent::model`](fn@crate::model), or [`http::HttpModel::builder`] to set keys, addresses and
-//! timeouts. The rest is for a closer look: a [`Protocol`] is a pure encoder and a pure decoder, and a [`ReplyReader`] reads a
-//! recorded response without a network.
+//! timeouts. The rest of this module gives access to single layers: a [`Protocol`] is a pure encoder and a pure decoder, and a
+//! [`ReplyReader`] reads a recorded response without a network.
 //!
 //! ```
 //! # #[cfg(feature = "anthropic")] {

@@ -76,7 +76,8 @@ pub(super) enum JsonSource {
     Request,
 }
 
-/// Adds the remaining fields of the object that the part was read from as provider data.
+/// Adds provider data to a part: the fields that are left in the object from which the part was read. If no field is left, a part of a
+/// request gets empty provider data, and a part of a reply gets none.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part
@@ -113,7 +114,7 @@ pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
     }
 }
 
-/// Returns whether the messages were read from a request that begins with the assistant.
+/// Returns whether the messages were read from a request that begins with a message of the assistant.
 pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool {
     let reply = messages.first().and_then(|message| message.as_assistant());
     let data = reply.and_then(|reply| own_data(provider, reply.provider_data.as_deref()));

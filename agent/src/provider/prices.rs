@@ -41,7 +41,7 @@ impl Prices {
     /// ```
     ///
     /// # Errors
-    /// The text has another form, or a price is negative or not a number. The error names the entry.
+    /// The text has another form, a price is negative or not a number, or a `cost` has no `input` or `output`. The error names the entry.
     pub fn from_json(text: &str) -> Result<BTreeMap<String, Self>, ParseError> {
         let providers: BTreeMap<String, ProviderPrices> = serde_json::from_str(text)
             .map_err(|error| ParseError::new(format!("the text is not a list of prices: {error}")))?;

@@ -44,8 +44,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Capabilities::default()
     }
 
-    /// Encodes the HTTP request that counts the input tokens of `request`. Returns it with the JSON Pointer to the number in the answer, or
-    /// `None` if the provider has no endpoint for counting, which is the default.
+    /// Encodes the HTTP request that counts the input tokens of `request`. Returns it with the JSON Pointer to the number in the response,
+    /// or `None` if the provider has no endpoint for counting, which is the default.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -75,7 +75,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Returns a new decoder for one response.
     fn decoder(&self, model: &ModelInfo) -> Box<dyn Decoder>;
 
-    /// Returns the dialect of the schemas of strict tools. By default schemas are sent unchanged.
+    /// Returns the dialect of the schemas of strict tools. By default this is [`Plain`](Dialect::Plain), in which no schema is strict.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -120,8 +120,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         ("authorization", format!("Bearer {key}"))
     }
 
-    /// Returns the results of the tools that the provider ran for this reply, in order. They are read from the parts of the reply and the
-    /// provider data of the parts.
+    /// Returns the results of the tools that the provider ran for this reply, in order. They are read from the parts and the provider data
+    /// of the reply.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -340,7 +340,7 @@ impl HttpRequest {
         self.body.text()
     }
 
-    /// Parses the body, to inspect it. Sending a request does not need it.
+    /// Parses the body, to inspect it. To send a request, the body is not parsed.
     pub fn json(&self) -> Value {
         self.body.value()
     }

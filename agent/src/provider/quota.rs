@@ -7,9 +7,10 @@ use crate::model::{ProviderQuota, QuotaLeft};
 
 /// The time until a limit is full again, if the headers do not report it, or report more than a day.
 const DEFAULT_REFILL: Duration = Duration::from_secs(60);
+/// The longest time that is accepted from the headers.
 const MAX_REFILL: Duration = Duration::from_secs(86_400);
 
-/// The names of a group of headers, with `{}` for `limit`, `remaining` and `reset`. Anthropic's come first.
+/// The names of the headers about one limit, with `{}` in place of `limit`, `remaining` and `reset`. The names of Anthropic come first.
 const REQUESTS: [&str; 2] = ["anthropic-ratelimit-requests-{}", "x-ratelimit-{}-requests"];
 const TOKENS: [&str; 2] = ["anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-tokens"];
 const INPUT: [&str; 1] = ["anthropic-ratelimit-input-tokens-{}"];
@@ -38,7 +39,8 @@ fn quota_left(response: &HttpResponse<'_>, names: &str, now: SystemTime) -> Opti
     Some(QuotaLeft { limit: limit.flatten(), left, refill: reset.unwrap_or(DEFAULT_REFILL) })
 }
 
-/// Returns the time until a limit is full again: a duration such as `6m0s`, a number of seconds, or a time of RFC 3339.
+/// Parses the time until a limit is full again: a duration such as `6m0s`, a number of seconds, or a time of RFC 3339. Returns `None` for
+/// other texts, and for more than [`MAX_REFILL`].
 fn refill_time(text: &str, now: SystemTime) -> Option<Duration> {
     let seconds = text.parse().ok().or_else(|| duration_seconds(text));
     let duration = |seconds| Duration::try_from_secs_f64(seconds).ok();

@@ -7,7 +7,7 @@ use super::sse::{SseEvent, SseParser};
 use super::{failure, sse, weight};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
 
-/// Reads a response in chunks of any size: a stream, a JSON body, or an error, which it detects.
+/// Reads a response in chunks of any size. The reader detects whether the response is a stream, a JSON body or an error.
 ///
 /// The reader uses no network: it gets its bytes from the transport, or from a program that inspects a recording.
 ///

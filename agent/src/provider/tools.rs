@@ -13,7 +13,7 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::options::ToolOptions;
 
 /// Reads a definition from an object with `name`, `description` and a schema. Returns `None` if the object is not a function tool, or
-/// is one that this library does not accept.
+/// if this library does not accept the tool.
 pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition> {
     let schema = tool.get(schema_key)?;
     let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;
@@ -33,7 +33,7 @@ pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
     tool.examples().iter().filter_map(shown).collect()
 }
 
-/// Returns an example without its secret parameters, or `None` if a secret is not a parameter of the whole call.
+/// Returns an example without the parameters that contain secrets, or `None` if the example as a whole is withheld.
 fn without_secrets(tool: &ToolDefinition, example: &Value) -> Option<Value> {
     let Some((shown, true)) = withheld(tool.plan(), example) else { return Some(example.clone()) };
     let (shown, mut kept) = (shown.as_object()?, example.as_object()?.clone());
@@ -42,8 +42,8 @@ fn without_secrets(tool: &ToolDefinition, example: &Value) -> Option<Value> {
     Some(Value::Object(kept))
 }
 
-/// Returns the description of a tool, for protocols without a field for examples: if the request asks for it, the examples are
-/// appended.
+/// Returns the description of a tool, for protocols without a field for examples. If the request sets `examples_in_descriptions`, the
+/// examples are appended.
 pub(super) fn description<'t>(tool: &'t ToolDefinition, request: &ModelRequest) -> Cow<'t, str> {
     let description = tool.description();
     if !request.examples_in_descriptions {

@@ -238,7 +238,8 @@ impl<'a> TurnShaper<'a> {
         Ok(result)
     }
 
-    /// Adds the media of a reply that another provider made, each with a text that says that the assistant made it.
+    /// Adds the media of a reply that have no data of this provider, each after a text that says that the assistant made it. For media that
+    /// cannot be sent, only the text is added.
     fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
         let takes = self.model.capabilities;
         let foreign =

@@ -14,8 +14,9 @@ use crate::message::{AssistantMessage, MessageList};
 
 /// A list of messages that is being written.
 ///
-/// An item stays open until the next one begins, because further turns may join it. The end of the kept text is closed: a turn that
-/// would join its last item makes the encoder continue from an [earlier](Self::rewind) position.
+/// The text of the last request of the conversation is kept, and continued if the same messages are sent again. An item stays open until
+/// the next one begins, because further turns may join it. The kept text cannot be changed: a turn that would join its last item makes
+/// the encoder continue from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
     /// The field of an item that further turns join: its blocks or parts.
@@ -32,16 +33,16 @@ pub(super) struct WireList<'a> {
 
 /// The last item of the list.
 enum LastItem {
-    /// It is in the kept text, or there is none.
+    /// The last item is in the kept text, or the list is empty.
     Kept,
-    /// It is in the text, which ends with the bracket of its content and its own if turns can join it.
+    /// The last item is in `text`. If turns can join the item, the text ends with `]}`, the ends of the item's content and of the item.
     Written {
         can_grow: bool,
     },
     Open(Value),
 }
 
-/// The cache marks of the items: how many there are, and how many of the first ones are left out.
+/// The cache marks of the items: how many were seen, how many of the first marks were left out, and how many have to be left out.
 #[derive(Clone, Copy, Default)]
 struct CacheMarks {
     seen: usize,
@@ -49,15 +50,15 @@ struct CacheMarks {
     skip: usize,
 }
 
-/// The key of a kept text: everything but the messages on which it depends.
+/// The key of a kept text: everything on which the text depends, except the messages.
 #[derive(PartialEq)]
 struct Key<K> {
     key: K,
 }
 
 impl<'a> WireList<'a> {
-    /// Creates the list of these messages. It continues the text of the last request of the conversation, if its `key` was the same.
-    /// `stable` is the number of messages whose text does not depend on those after them.
+    /// Creates the list of these messages. The list continues the text of the conversation's last request, if that request had the same
+    /// `key`. `stable` is the number of messages whose text does not depend on later messages.
     pub(super) fn new<K: PartialEq + Send + Sync + 'static>(
         messages: &'a MessageList,
         content: &'static str,
@@ -105,7 +106,7 @@ impl<'a> WireList<'a> {
 
     /// Continues from the last kept position that fits.
     fn resume(&mut self, fits: impl Fn(&ResumePoint) -> bool) {
-        // Before a further result, media of the results would have been written too early.
+        // A position before a further result is not used: the media of the results follow the last result.
         let is_open = |point: &ResumePoint| {
             self.messages.get(point.messages).is_some_and(|next| next.as_tool_result().is_some())
         };
@@ -143,14 +144,14 @@ impl<'a> WireList<'a> {
         ids
     }
 
-    /// Continues from the position before.
+    /// Continues from the previous kept position.
     pub(super) fn rewind(&mut self) {
         let now = self.resumed.messages;
         self.resume(|point| point.messages < now);
     }
 
-    /// Leaves out the first cache marks if there are more than `max`. Returns the number of those left out, or `None` if the list has to be
-    /// written again from [`start`](Self::start) for it.
+    /// Leaves out the first cache marks if there are more than `max`. Returns the number of marks that are left out, or `None` if the turns
+    /// from [`start`](Self::start) have to be written again.
     pub(super) fn limit_marks(&mut self, max: usize) -> Option<usize> {
         self.close();
         let skip = self.marks.seen.saturating_sub(max);
@@ -224,7 +225,7 @@ impl<'a> WireList<'a> {
         }
     }
 
-    /// Adds blocks or parts to the last item. Returns them if it cannot have them.
+    /// Adds blocks or parts to the last item. If the item cannot be changed, returns the blocks or parts.
     pub(super) fn join(&mut self, more: Vec<Value>) -> Result<(), Vec<Value>> {
         match &mut self.last {
             LastItem::Open(item) => match item.get_mut(self.content).and_then(Value::as_array_mut) {
@@ -242,7 +243,7 @@ impl<'a> WireList<'a> {
         Ok(())
     }
 
-    /// Adds a block to the last item as text. Returns whether it can have it.
+    /// Adds a block to the last item as text. Returns `false` if the item cannot be changed.
     pub(super) fn join_text(&mut self, write: impl FnOnce(&mut String)) -> bool {
         let can_grow = matches!(self.last, LastItem::Written { can_grow: true });
         if can_grow {
@@ -289,8 +290,8 @@ impl<'a> WireList<'a> {
     }
 }
 
-/// Joins the last segments until each is more than twice as long as all after it. So there are few of them, and a byte is copied few times
-/// while a conversation grows.
+/// Joins the last segments until each is more than twice as long as all segments after it together. The number of segments stays small, and
+/// each byte is copied only a few times while a conversation grows.
 fn join_last(segments: &mut Vec<TextSegment>) {
     let (mut length, mut joined) = (0, 0);
     for segment in segments.iter().rev().map(TextSegment::as_str) {
@@ -309,7 +310,7 @@ fn join_last(segments: &mut Vec<TextSegment>) {
 }
 
 impl CacheMarks {
-    /// Counts the mark of a block, and those inside of a result, and removes those that are left out.
+    /// Counts the cache mark of a block and the marks inside of a result, and removes the marks that have to be left out.
     fn limit_block(&mut self, block: &mut Value) {
         if block.get("type").is_some_and(|kind| kind == "tool_result") {
             let inner = block.get_mut("content").and_then(Value::as_array_mut);

@@ -97,7 +97,7 @@ pub(super) enum ReferenceSupport {
     Definitions,
     /// `#/$defs/…`, without other keywords next to a reference.
     Alone,
-    /// As `Alone`, but only within a property that is not required.
+    /// As `Alone`, but a reference may only occur within a property that is not required.
     Optional,
     None,
 }

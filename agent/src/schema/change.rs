@@ -46,7 +46,7 @@ pub(crate) enum ChangeKind {
     Described,
     /// Other keywords replace the keyword, and may allow more values.
     Rewritten,
-    /// An open object accepts only the keys that it lists.
+    /// An open object becomes a closed one, which accepts only the keys that it lists.
     Closed,
     /// An optional property is required and nullable; null means absent ([`restore_nulls`](super::restore_nulls)).
     MadeNullable,
@@ -57,7 +57,7 @@ pub(crate) enum ChangeKind {
     /// A keyword of the original schema is in no rendered schema, because the plan has no node for it (feature `full-schema`).
     /// Replies are still checked against it.
     Unsaid,
-    /// The dialect cannot express this in any way.
+    /// The dialect cannot express the keyword in any way.
     NotExpressible {
         /// The reason.
         reason: String,
@@ -65,7 +65,7 @@ pub(crate) enum ChangeKind {
 }
 
 impl Change {
-    /// Returns whether the dialect cannot express this in any way.
+    /// Returns whether the dialect cannot express the keyword in any way.
     pub fn is_not_expressible(&self) -> bool {
         matches!(self.kind, ChangeKind::NotExpressible { .. })
     }

@@ -5,7 +5,7 @@ use crate::args::{Graph, NodeId, NodeKind};
 /// Returns the children of a node that are rendered into the schema of the node.
 fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.kind(id) {
-        // Checks are not written into the schema.
+        // The nodes of checks are not rendered as schemas.
         NodeKind::Checked(checked) => vec![checked.base],
         _ => graph.children(id),
     }
@@ -23,7 +23,7 @@ impl Cycles {
         Cycles::along(graph, rendered_children)
     }
 
-    /// Finds the cycles that contain no step through a named property.
+    /// Finds the cycles that pass through no named property.
     pub(super) fn without_properties(graph: &Graph) -> Cycles {
         Cycles::along(graph, |graph, id| match graph.kind(id) {
             NodeKind::Object(object) => {

@@ -7,17 +7,20 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-/// The keywords that a property keeps, by its type.
+/// The keywords that a string keeps in a form.
 const TEXT: &[&str] = &["minLength", "maxLength"];
+/// The keywords that a number keeps in a form.
 const NUMBER: &[&str] = &["minimum", "maximum"];
+/// The formats that a string keeps in a form.
 const FORMATS: &[&str] = &["email", "uri", "date", "date-time"];
-/// The keywords that are described in words.
+/// The keywords that the description expresses in words, unless the property keeps them.
 const SAID: &[&str] = &["pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "format"];
 
 /// Renders the canonical schema of an object as a form.
 ///
 /// # Errors
-/// Returns the JSON Pointer, within the value, of the first property that cannot be part of a form.
+/// Returns the JSON Pointer, within the value, of the first property that cannot be part of a form. The pointer is empty if the schema has
+/// no `properties`.
 pub(crate) fn form(schema: &Value) -> Result<Value, String> {
     let definitions = schema.get("$defs");
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
@@ -43,7 +46,8 @@ pub(crate) fn form(schema: &Value) -> Result<Value, String> {
     Ok(form)
 }
 
-/// Converts the schema of a property to a property of a form, and returns whether its value may be null.
+/// Converts the schema of a property to a property of a form, and returns whether its value may be null. Returns `None` if a form cannot
+/// contain such a property.
 fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
     let (schema, is_nullable) = without_null(schema, definitions, 0)?;
     let mut field = match schema.get("type").and_then(Value::as_str) {
@@ -81,7 +85,8 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
     Some((field, is_nullable))
 }
 
-/// Returns a schema with its references resolved and without null, and whether it accepted null.
+/// Resolves the references of a schema and removes null from the accepted values. Also returns whether the original schema accepted null.
+/// Returns `None` if several types are left, or if references are unknown or nested too deeply.
 fn without_null(
     schema: &Value,
     definitions: Option<&Value>,

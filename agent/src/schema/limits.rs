@@ -1,4 +1,4 @@
-//! Limits of the providers on the size of a schema. The size is that of the rendered schema.
+//! Limits of the providers on the size of a rendered schema.
 
 use super::change::{Change, ChangeKind};
 use super::dialect::Dialect;
@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 /// The quantities of a schema that providers limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// The properties of all objects.
+    /// The number of properties of all objects.
     properties: usize,
-    /// The properties that are not required.
+    /// The number of properties that are not required.
     pub(crate) optional: usize,
-    /// The schemas with `anyOf` or a list of types.
+    /// The number of schemas with `anyOf` or a list of types.
     pub(crate) unions: usize,
     /// The nesting depth of objects.
     depth: usize,
     members: usize,
-    /// The characters in the names of properties and definitions and in closed sets.
+    /// The number of characters in the names of properties and definitions and in closed sets.
     characters: usize,
-    /// The characters of the longest closed set of more than 250 strings.
+    /// The number of characters in the longest closed set of more than 250 members.
     largest_set: usize,
 }
 

@@ -3,7 +3,7 @@
 //! A [`Plan`] is the single definition of what a tool accepts: every schema is rendered from it, and every reply is checked
 //! against it. A less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args) checks and
 //! coerces everything that a provider cannot enforce. [`render`] lists what was lost, and
-//! [`Registry::check_dialect`](crate::Registry::check_dialect) does so for all tools, so that a test can fail.
+//! [`Registry::check_dialect`](crate::Registry::check_dialect) does so for all tools, so that a test can check the losses.
 //! ```
 //! use agent::args::{Plan, PlanOptions};
 //! use agent::schema::{Dialect, render};
@@ -25,15 +25,16 @@
 //! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, sets, positions in tuples, other formats, defaults, examples | maps, values of any type, more than its size limits |
 //! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, lengths, patterns, `minItems` above 1, `maxItems`, other formats, defaults, examples | maps, values of any type, recursion, more than 16 unions, names beyond `^[a-zA-Z0-9_.-]{1,64}$` [6] |
 //! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, sets, defaults, examples, key patterns | recursion with no property in between |
-//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | the same except lengths and patterns; sets of numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
+//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | as `GeminiJsonSchema`, except lengths and patterns; also sets of numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
 //! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, other formats, `multipleOf`, exclusive bounds of numbers, sets, key patterns | only `false` |
 //!
 //! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
 //! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is written as wide as the dialect allows.
 //!
-//! Even without `strict`, Anthropic refuses the whole request if a parameter of any tool has a name beyond that pattern: rename the
-//! parameter, or check with [`Registry::check_dialect`](crate::Registry::check_dialect) or [`Registry::lint`](crate::Registry::lint). No
-//! other provider is known to have such a rule.
+//! Even without `strict`, Anthropic refuses the whole request if the name of a parameter of any tool does not match
+//! `^[a-zA-Z0-9_.-]{1,64}$`. [`Registry::check_dialect`](crate::Registry::check_dialect) and
+//! [`Registry::lint`](crate::Registry::lint) find such parameters, which have to be renamed. No other provider is known to have such a
+//! rule.
 //!
 //! In OpenAI's strict mode null means "absent": pass replies through [`restore_nulls`] before they are parsed. Anthropic does not
 //! guarantee the letter case of members of closed sets; `CoercionPolicy::lenient()` ignores it.
@@ -98,7 +99,8 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
 pub struct Rendered {
     /// The name of the tool.
     pub tool: String,
-    /// The dialect of the schema: the requested one, or [`Plain`](Dialect::Plain) if that is strict and cannot express the plan.
+    /// The dialect of the schema: the requested dialect, or [`Plain`](Dialect::Plain) if the requested dialect is strict and cannot express
+    /// the plan.
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
@@ -125,7 +127,7 @@ impl Rendered {
         self.not_expressible().next().is_none()
     }
 
-    /// Returns the changes that the requested dialect cannot express.
+    /// Returns the changes of the kind `not_expressible`: the parts of the plan that the requested dialect cannot express.
     pub fn not_expressible(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.is_not_expressible())
     }

@@ -53,7 +53,7 @@ struct Restorer<'g> {
 type ObjectEntries<'t> = [(Cow<'t, str>, Doc<'t>)];
 
 impl Restorer<'_> {
-    /// Restores the root, which was sent as one plain object.
+    /// Restores the arguments as a whole. Their schema was sent with one plain object at the root, even if the plan has alternatives.
     fn root(&mut self, doc: &Doc<'_>) -> Option<String> {
         let Shape::Object(entries) = &doc.shape else { return None };
         if self.graph.root_object().is_some() {
@@ -81,7 +81,7 @@ impl Restorer<'_> {
             }
             first.get_or_insert(restored);
         }
-        // If no variant fits, the text is restored for the first variant, so that the report is about that one.
+        // If no variant fits, the text is restored for the first variant whose tags match, so that the report is about that variant.
         first.flatten()
     }
 

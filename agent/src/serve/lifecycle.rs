@@ -15,7 +15,7 @@ pub(crate) enum ShutdownPhase {
     Open,
     /// No new calls are accepted.
     Draining,
-    /// Running calls are cancelled.
+    /// The calls have ended or were cancelled.
     Stopped,
 }
 

@@ -18,7 +18,7 @@ use crate::runtime::{Assistant, new_id};
 const MAX_OPEN: usize = 64;
 /// Maximum number of runs whose events are kept.
 const MAX_RUNS: usize = 16;
-/// Time limit for a store.
+/// Time limit for the operations of the store in one request.
 pub(super) const STORE_TIME: Duration = Duration::from_secs(15);
 /// Maximum number of messages on one page of a list.
 const PAGE: usize = 100;

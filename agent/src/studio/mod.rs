@@ -205,7 +205,7 @@ fn checked_token(token: &str) -> io::Result<String> {
     }
 }
 
-/// An error of the settings.
+/// Creates the error for an invalid setting.
 fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }

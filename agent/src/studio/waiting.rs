@@ -117,7 +117,7 @@ impl WaitingRun {
 }
 
 /// Returns the id that an answer has to contain: the id of the request or the question; for a call whose
-/// result is delivered, the id of the call, after the id of its run if that is a sub-agent's.
+/// result is delivered, the id of the call, after the id of its run if a sub-agent made the call.
 fn id_of(pending: &PendingCall) -> String {
     match pending {
         PendingCall::Approval { request_id, .. } => request_id.clone(),

@@ -14,8 +14,8 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct UiChunk {
-    /// `{run_id}:{seq}.{k}`: chunk `k` of event `seq` of the run. Chunks of the event itself are counted from 0, chunks for events of
-    /// sub-agents that follow it from 1,000,000.
+    /// `{run_id}:{seq}.{k}`: chunk `k` of event `seq` of the run. Chunks of the event itself are counted from 0. Chunks for the events of
+    /// sub-agents after this event are counted from 1,000,000.
     pub id: String,
     /// The chunk. It has no line break.
     pub json: String,

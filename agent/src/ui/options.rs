@@ -143,7 +143,7 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 /// # let _ = options;
 /// ```
 ///
-/// All of them:
+/// The other options:
 ///
 /// ```
 /// use agent::EventKind;

@@ -15,7 +15,7 @@ pub(super) const MAX_UNKNOWN: usize = 4096;
 /// Maximum number of issues that are sent of one call.
 const MAX_ISSUES: usize = 64;
 
-/// The shown form of a call's end.
+/// The end of a call, as it is sent to a front end.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ShownEnd {
     Output(Value),
@@ -55,7 +55,7 @@ impl View {
         self.options.args && !self.secrets.may_hide(tool)
     }
 
-    /// Returns the shown form of a call's arguments.
+    /// Returns the arguments of a call as they are sent to a front end: an empty object if the options hide arguments.
     pub(super) fn input(&self, tool: &str, args: &ToolArguments) -> Value {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
@@ -81,7 +81,7 @@ impl View {
         self.secrets.definitions(tool).next().map(|definition| definition.parameters().clone())
     }
 
-    /// Returns the shown form of a call's end. `was_denied` says whether a person denied the call.
+    /// Returns the end of a call as it is sent to a front end. `was_denied` says whether a person denied the call.
     pub(super) fn end(
         &self,
         result: &ToolResult,
@@ -181,7 +181,7 @@ pub(super) fn token_counts(usage: &Usage) -> Value {
         ("cachedInputTokens", usage.cache_read),
         ("cacheWriteInputTokens", usage.cache_write),
     ] {
-        // The first three counts are always known. A later count of zero may just not be reported by the provider, so it is left out.
+        // The first three counts are always known. A zero in another may mean that the provider does not report it, so it is left out.
         if counts.len() < 3 || count > 0 {
             counts.insert(key.to_owned(), count.into());
         }

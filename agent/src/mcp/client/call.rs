@@ -34,7 +34,7 @@ const ROUNDS: usize = 10;
 /// Maximum time to send the notification that a call was cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the current definition of a tool, if it may be called.
+/// Returns the current definition of a tool, or the outcome of a call that must not be made, because the tool is gone or has changed.
 pub(super) fn current(
     inner: &Inner,
     tool: &str,
@@ -61,7 +61,7 @@ pub(super) fn current(
     Err(Box::new(failed("tool_changed", text)))
 }
 
-/// Makes the call.
+/// Makes the call, until it is cancelled or takes too long.
 pub(super) async fn call(
     inner: &Inner,
     tool: &str,
@@ -73,7 +73,7 @@ pub(super) async fn call(
     let attempts = attempts(inner, tool, offered, &arguments, cx);
     tokio::select! {
         outcome = attempts => outcome,
-        // Dropping the other future notifies the server.
+        // Dropping `attempts` notifies the server that the call is cancelled.
         () = cx.cancelled() => ToolOutcome::aborted(cx.cancel_token().reason().as_deref().unwrap_or("cancelled")),
         () = tokio::time::sleep(limit) => timed_out(inner, limit),
     }
@@ -102,7 +102,7 @@ async fn attempts(
             Err(error) => error,
         };
         match error {
-            // The definition has changed which parameters are sent in headers, so the server refused the call before it ran.
+            // By the server's current definition, other parameters are sent in headers, so the server refused the call before it ran.
             ServiceError::McpError(error) if error.code == ErrorCode::HEADER_MISMATCH && !listed_again => {
                 listed_again = true;
                 if inner.refresh().await.is_err() {
@@ -330,7 +330,8 @@ async fn completed(inner: &Inner, tool: &str, offered: &OfferedTool, result: Cal
     ToolOutcome::Completed(output)
 }
 
-/// Returns whether a text reports an unknown tool. Servers have no code for it, and some report it as a result.
+/// Returns whether a text reports an unknown tool. The protocol has no error code for an unknown tool, and some servers report it as a
+/// result.
 fn reports_unknown_tool(text: &str) -> bool {
     let text = text.to_lowercase();
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")

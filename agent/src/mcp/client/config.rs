@@ -342,7 +342,7 @@ impl ClientConfig {
     /// Lets the tools of the server ask a person (elicitation, by forms). Either the assistant's function
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers, or the run is suspended; see the [guide](crate::guide::questions).
     /// An input is checked before it is sent. Without that function, questions are declined outside of a run, and in a run if the server
-    /// speaks an older version, in which it would have to wait. Without this setting, servers know that no person can be asked.
+    /// speaks an older version, in which the server would have to wait. Without this setting, servers know that no person can be asked.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -358,7 +358,7 @@ impl ClientConfig {
     /// Sends the trace context that this function returns with each call, in `_meta`: the values of W3C Trace Context and Baggage, under
     /// the keys `traceparent`, `tracestate` and `baggage`. The function is called in the span of the call. With `opentelemetry`, a
     /// propagator injects the context of the current span into the map. Other keys, malformed values, and a `tracestate` of more than 512
-    /// or a `baggage` of more than 8,192 bytes are not sent, and without a `traceparent` nothing is.
+    /// or a `baggage` of more than 8,192 bytes are not sent. Without a `traceparent`, nothing is sent.
     ///
     /// Source: <https://www.w3.org/TR/trace-context/>, SEP-414 of MCP.
     ///

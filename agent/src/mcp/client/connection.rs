@@ -257,7 +257,7 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
 }
 
 /// Returns the addresses of a host if all are public. The connection uses these addresses, because a second resolution of the name could
-/// return others.
+/// return other addresses.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);

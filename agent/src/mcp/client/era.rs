@@ -1,6 +1,6 @@
 //! Detects which form of the protocol a server speaks.
 //!
-//! The detection of `rmcp` has a fixed time limit, and takes an answer that arrives after the limit for the answer to the next request.
+//! The detection of `rmcp` has a fixed time limit, and treats an answer that arrives after the limit as the answer to the next request.
 //! This module sends a request in both forms to a program that starts slowly, and waits for both answers.
 
 use futures_util::future::{Either, ready};
@@ -63,7 +63,7 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
     /// Sends a request in the newer form of the protocol, and after `patience` one in the older form. Returns the lifecycle of the form that
     /// the server speaks, and the transport that passes its answer to `rmcp`.
     ///
-    /// The function has no time limit of its own: it completes when the server has answered.
+    /// The function has no time limit of its own: it completes when the server has answered or the connection has failed.
     pub(super) async fn determine(
         transport: T,
         client: &ClientConfig,

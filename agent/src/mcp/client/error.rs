@@ -148,7 +148,7 @@ impl Challenge {
         challenge
     }
 
-    /// Returns the error of a server with this challenge.
+    /// Returns the error for a server that sent this challenge.
     pub(super) fn of_server(self, server: String) -> McpClientError {
         let Self { resource_metadata, scope, error } = self;
         McpClientError::Unauthorized { server, resource_metadata, scope, error }

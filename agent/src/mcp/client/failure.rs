@@ -125,7 +125,7 @@ fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>)
         E::HttpStatus(error) => status(error.status, ""),
         E::UnexpectedServerResponse(text) => match by_status(text) {
             Some(failure) => failure,
-            // The message of `rmcp` contains names of its types.
+            // The text of `rmcp` contains names of its own types, so it is not shown.
             None => ConnectFailure::new(Kind::NotMcp, "it answered with JSON that is not a message of MCP"),
         },
         E::UnexpectedContentType(Some(found)) => ConnectFailure::new(

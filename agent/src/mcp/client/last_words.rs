@@ -74,7 +74,7 @@ impl LastWords {
     }
 }
 
-/// Returns whether the line describes an error. A short line such as `npm error 404` does not describe it.
+/// Returns whether the line describes an error. A line of at most three words, such as `npm error 404`, describes nothing.
 fn names_error(line: &str) -> bool {
     let line = line.to_lowercase();
     ERROR_WORDS.iter().any(|word| line.contains(word)) && line.split_whitespace().count() > 3

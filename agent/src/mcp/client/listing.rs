@@ -33,7 +33,7 @@ pub(super) struct ToolListing {
 /// A tool that is offered, allowed and usable.
 #[derive(Clone)]
 pub(super) struct OfferedTool {
-    /// The definition, under the server's name of the tool in accepted characters.
+    /// The definition. Its name is the server's name of the tool, without the characters that providers do not accept.
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
     /// Whether the server wraps structured results in an object.
@@ -114,7 +114,7 @@ async fn pages(
             }
             tools.push(tool);
         }
-        // An empty cursor is valid. Only a missing one ends the list.
+        // An empty cursor is valid. Only a missing cursor ends the list.
         let Some(next) = page.next_cursor else { return Ok((tools, ttl.map(Duration::from_millis))) };
         if !seen.insert(next.clone()) {
             return Err("the server repeated a cursor".to_owned());
@@ -201,7 +201,7 @@ fn fingerprint(tool: &Tool) -> [u8; 32] {
 }
 
 impl ToolListing {
-    /// Returns the tools of this list that changed or are missing in `now`: the definition here, and the one in `now`, if any.
+    /// Returns the tools of this list that changed or are missing in `now`: the definition in this list, and the one in `now`, if any.
     pub(super) fn changes(&self, now: &Self) -> Vec<(ToolDefinition, Option<ToolDefinition>)> {
         let changed = self.tools.iter().filter_map(|(name, before)| {
             let after = now.tools.get(name);

@@ -16,7 +16,8 @@ const MIN_UNNAMED: usize = 6;
 pub(super) struct ConfigSecrets(SecretMask);
 
 impl ConfigSecrets {
-    /// Collects the headers and variables that the application sets, arguments whose names indicate secrets, and the hidden parts of the URL.
+    /// Collects the headers and variables that the application sets or passes on, arguments whose names indicate secrets, and the hidden
+    /// parts of the URL.
     pub(super) fn of(config: &ClientConfig) -> Self {
         let mut secrets = Self::default();
         let text = |value: &OsStr| value.to_string_lossy().into_owned();
@@ -57,7 +58,7 @@ impl ConfigSecrets {
         if is_secret(name) || value.chars().count() >= MIN_UNNAMED {
             self.add(value);
         }
-        // The key after a scheme, as in `Bearer t0k`.
+        // A value may have a scheme before the secret, as in `Bearer t0k`.
         if let Some((_, key)) =
             value.rsplit_once(' ').filter(|(_, key)| is_secret(name) || key.len() >= MIN_UNNAMED)
         {

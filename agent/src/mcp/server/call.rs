@@ -179,7 +179,7 @@ pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
     own
 }
 
-/// Runs the call. The client cancels the call by completing `gone`. Returns `None` if the call was cancelled.
+/// Runs the call. `gone` completes when the client cancels the call. Returns `None` if the call was cancelled.
 async fn run(
     shared: &BuiltServer,
     tools: &Registry,
@@ -278,7 +278,7 @@ fn completed(
         }
     }
     let mut content: Vec<ContentBlock> = output.content.iter().filter_map(block).collect();
-    // Clients of the older versions read only the text.
+    // Clients of older protocol versions read only the text.
     if let (Some(structured), true) = (&output.structured, content.is_empty()) {
         content.push(ContentBlock::text(structured.to_string()));
     }
@@ -320,7 +320,7 @@ fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
 
 /// Returns an upper bound of the length of a content of texts as JSON; `None` if the content has other blocks.
 fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
-    // The JSON around a text has fewer bytes than this. A byte of a text becomes at most six bytes: a control character, escaped.
+    // The JSON around a text has fewer bytes than this. A byte of a text becomes at most six bytes, if it is an escaped control character.
     const OVERHEAD: usize = 200;
     content.iter().try_fold(OVERHEAD, |sum, block| {
         let text = block.as_text().filter(|text| text.meta.is_none())?;
@@ -345,7 +345,7 @@ impl std::io::Write for ByteCounter {
     }
 }
 
-/// Returns capabilities that consist only of the one with this name.
+/// Returns the capabilities of a client that has only the capability with this name.
 fn required(capability: &str) -> ClientCapabilities {
     serde_json::from_value(json!({capability: {}})).unwrap_or_default()
 }

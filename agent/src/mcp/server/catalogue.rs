@@ -48,7 +48,7 @@ impl ToolCatalogue {
         self.tools.get(at)
     }
 
-    /// Returns whether an argument of any tool is also sent in a header, which `rmcp` compares with it.
+    /// Returns whether an argument of any tool is also sent in a header, which `rmcp` compares with the argument.
     pub(super) fn has_header_parameters(&self) -> bool {
         self.has_header_parameters
     }
@@ -184,7 +184,7 @@ struct ServedTools {
     catalogue: Arc<ToolCatalogue>,
 }
 
-/// A cache of the most recently used sets, by their definitions.
+/// A cache of the most recently used sets of tools, by the definitions of their tools.
 #[derive(Default)]
 pub(super) struct CatalogueCache {
     /// The options for arguments that are added to tools without such options.

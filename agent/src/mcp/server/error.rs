@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum McpServerError {
-    /// The tools are invalid, lack state, or have two values of one type.
+    /// The tools are invalid or lack state, or the state has two values of one type.
     #[error(transparent)]
     Tools(#[from] RegistryError),
     /// A tool cannot be shown to clients.

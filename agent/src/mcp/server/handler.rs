@@ -23,7 +23,7 @@ pub(super) struct ProtocolHandler {
     pub(super) admitted: Option<Arc<AdmittedRequest>>,
 }
 
-/// The supported methods. `rmcp` passes on a request that it cannot parse as an unknown method, even if the method is one of these.
+/// The supported methods. `rmcp` treats the method of a request that it cannot parse as unknown, even if the method is one of these.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
 /// The number of methods at the start of [`METHODS`] that exist only in the older versions.
@@ -114,8 +114,8 @@ impl ServerHandler for ProtocolHandler {
         self.answer(&request.name, info, connection).await
     }
 
-    /// `rmcp` checks `Mcp-Param-…` headers against this tool. The handler belongs to one request, so the tool is looked up among the tools
-    /// of the request's caller.
+    /// Returns the tool with which `rmcp` compares the `Mcp-Param-…` headers of a request. The handler belongs to one request, so the tool
+    /// is looked up among the tools of the request's caller.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalogue = &self.admitted.as_ref()?.catalogue;
         catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()

@@ -175,7 +175,7 @@ impl McpServer {
         }
     }
 
-    /// Sets the name of the server. Default: `MCP McpServer`.
+    /// Sets the name of the server. Default: `MCP Server`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -339,8 +339,8 @@ impl McpServer {
     /// [`into_layer`](Self::into_layer).
     ///
     /// # Errors
-    /// Fails if the tools are invalid or lack state, if an allowed origin or host cannot be parsed, or if the server would accept
-    /// unauthenticated requests from other machines without [`allow_anonymous`](Self::allow_anonymous).
+    /// Fails if the tools, their state, an allowed origin or host, or the [state key](Self::state_key) is invalid, or if the server would
+    /// accept unauthenticated requests from other machines without [`allow_anonymous`](Self::allow_anonymous).
     pub fn into_service<B>(
         self,
     ) -> Result<
@@ -486,7 +486,7 @@ impl McpServer {
     /// may write to standard output. The only caller is the program that started this one. The authenticator is not called.
     ///
     /// # Errors
-    /// Fails if a tool is invalid or lacks state, if an allowed host or origin cannot be parsed, or if the client does not speak the protocol.
+    /// Fails if the tools, their state, an allowed origin or host, or the state key is invalid, or if the client does not speak MCP.
     pub async fn serve_stdio(mut self) -> Result<(), McpServerError> {
         // Other machines cannot reach standard input.
         self.is_open = true;

@@ -144,7 +144,7 @@ async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: Prog
     }
 }
 
-/// A limit on messages per second. A burst may have up to the messages of one second at once.
+/// A limit on messages per second. A burst may have as many messages as the limit allows in one second.
 struct RateLimit {
     per_second: f64,
     available: f64,

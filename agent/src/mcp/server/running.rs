@@ -49,7 +49,7 @@ struct RunningCallKey {
     request: RequestId,
 }
 
-/// The running calls of sessions. Their number is limited by the quota of calls.
+/// The calls of sessions that run or wait for a permit.
 #[derive(Default)]
 pub(super) struct RunningCalls {
     calls: Mutex<HashMap<RunningCallKey, CancelToken>>,

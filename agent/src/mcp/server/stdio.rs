@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 /// Maximum length of a line, in bytes; a longer line is answered with an error.
 const LONGEST_LINE: usize = 16 << 20;
-/// Maximum number of requests without an answer. With more, the next request is read after an answer was written.
+/// Maximum number of requests without an answer. At the maximum, the next request is read after an answer was written.
 const MAX_OPEN: usize = 1_024;
 /// The time limit of a write, as a multiple of the limit for HTTP connections.
 const SEND_FACTOR: u32 = 10;

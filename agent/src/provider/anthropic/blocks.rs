@@ -138,12 +138,12 @@ fn write_source(media: &Media) -> Value {
 pub(super) struct BlockTarget {
     /// Whether the message is the assistant's.
     pub(super) is_assistant: bool,
-    /// Whether the API version is `2026-10-21`: no documents in assistant messages, no citations in user texts.
+    /// Whether the API version is `2026-10-21` or later: no documents in assistant messages, no citations in user texts.
     pub(super) is_2026: bool,
 }
 
 /// Writes a part as a block. Returns `None` for parts that must not or need not be sent: text that is only whitespace, which
-/// Anthropic produces but does not accept, and thinking and tools of other providers.
+/// Anthropic produces but does not accept; thinking, provider tools and opaque parts of other providers; and parts of unknown kinds.
 ///
 /// # Errors
 /// Returns the kind of the part, if Anthropic does not accept it.
@@ -279,7 +279,8 @@ pub(super) fn is_safe_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`.
+/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. `number` counts the proposals that were
+/// already in use; above 0, the id gets a digest that tells it from them.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

@@ -104,7 +104,7 @@ struct BlockDelta<'a> {
 }
 
 impl AnthropicDecoder {
-    /// Decodes a frequent event. Returns `None` for every other event.
+    /// Decodes a delta of a text, of thinking or of a call's input: the most frequent events. Returns `None` for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
         let BlockDeltaEvent { kind, index, delta: Object(delta) } = frequent::read(event)?;
         if kind.as_str() != "content_block_delta" {
@@ -143,7 +143,8 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Starts a reply. The same message may start again, while a different one means that two streams were mixed.
+    /// Starts a reply. A repeated start of the same message is ignored. If a different message starts before the end of the current one,
+    /// two streams were mixed, which is an error.
     fn start_reply(&mut self, message: &Value, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let id = text(message, "id").unwrap_or_default();
         match &self.started {
@@ -162,7 +163,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Reads token counts. They are cumulative, so that later ones replace earlier ones.
+    /// Reads token counts. The counts are cumulative, so later counts replace earlier ones.
     fn read_usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage.and_then(Value::as_object) else { return };
         self.has_usage = true;
@@ -282,7 +283,7 @@ impl AnthropicDecoder {
                     }
                 }
             }
-            // An unknown kind of delta, or one that does not fit its block.
+            // A delta of an unknown kind is skipped, and so is a delta that does not fit its block.
             _ => {}
         }
         Ok(())

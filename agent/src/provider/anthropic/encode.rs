@@ -21,7 +21,7 @@ use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::written_tools;
 
-/// The default maximum length of a reply; Anthropic requires a number.
+/// The default maximum length of a reply, in tokens. Anthropic requires a limit in every request.
 const MAX_TOKENS: u64 = 4096;
 
 /// The maximum number of cache marks.
@@ -32,7 +32,7 @@ const MAX_CACHE_MARKS: usize = 4;
 /// The text of a failed result that has only media. The media are sent after the results.
 const SHOWN_AFTER: &str = "What the tool shows follows the results.";
 
-/// The smallest thinking budget that Anthropic accepts.
+/// The smallest thinking budget that Anthropic accepts, in tokens.
 const MIN_BUDGET: u64 = 1024;
 
 pub(super) fn request(
@@ -158,7 +158,7 @@ impl Encoder<'_> {
         MAX_CACHE_MARKS - [request.cached_conversation, system, tools].iter().flatten().count()
     }
 
-    /// Returns the container of the last reply that ran code. The next reply continues in it.
+    /// Returns the container of the last reply that ran code. The next reply runs its code in the same container.
     fn container(&self) -> Option<&Value> {
         if self.request.managed_tools.is_empty() {
             return None;
@@ -170,8 +170,8 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings, except where Anthropic rejects them with status 400: in version `2026-10-21`, and together with
-    /// thinking.
+    /// Writes the sampling settings, except where Anthropic rejects them with status 400: in version `2026-10-21`, together with thinking,
+    /// and with models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so `top_p` is left out.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -209,7 +209,7 @@ impl Encoder<'_> {
             return Ok(ThinkingSettings { thinking: off, effort, ..plain });
         }
         let wanted = models::budget(level).max(MIN_BUDGET);
-        // Thinking counts towards the token limit, so the default limit leaves room for both.
+        // Thinking counts towards the token limit, so the default limit leaves room for the thinking and the answer.
         let max_tokens = request.max_tokens.unwrap_or(wanted + MAX_TOKENS);
         if style == ThinkingStyle::Adaptive {
             let thinking = Some(json!({"type": "adaptive"}));
@@ -397,7 +397,7 @@ impl Encoder<'_> {
                 }
             }
             TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
-                // The last message must not end in white space.
+                // The last message must not end in whitespace: a reply with such an end is left to the slower path, which trims the text.
                 let Some(part) = message.content.last() else { return false };
                 if let Some(text) = part.as_text() {
                     let is_single = message.content.len() == 1;

@@ -17,7 +17,7 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
     known
 }
 
-/// Writes a tool for a request, and adds the beta of the API that it needs to `betas`.
+/// Writes a tool for a request. If the tool needs a beta of the API, adds the name of the beta to `betas`.
 ///
 /// # Errors
 /// Fails when Anthropic has no such tool.

@@ -62,8 +62,8 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, and in version
-/// `2026-10-21`.
+/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, in version `2026-10-21`,
+/// and with models from 4.7. With models 4.5 and 4.6, only `top_p` is left out, if `temperature` is set, too.
 ///
 /// Texts that are only whitespace are left out, because Anthropic refuses them even if they come from its own reply. Messages without
 /// other content are left out, too, and so is whitespace at the end of an assistant message that the model continues. A conversation that

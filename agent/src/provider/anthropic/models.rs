@@ -1,4 +1,4 @@
-//! The thinking settings of Anthropic's models.
+//! The abilities and settings of Anthropic's models, derived from the names of the models.
 
 use crate::model::Thinking;
 
@@ -13,7 +13,7 @@ pub(super) enum ThinkingStyle {
     Adaptive,
 }
 
-/// Returns the style of a model, by its name. A name without a version is treated as one of the newest.
+/// Returns the style of a model, by its name. A model whose name has no version is treated as one of the newest models.
 ///
 /// Source: Anthropic's pages on extended and on adaptive thinking: budgets from 3.7 to 4.5, adaptive from 4.6.
 pub(super) fn thinking_style(model: &str) -> ThinkingStyle {
@@ -24,17 +24,17 @@ pub(super) fn thinking_style(model: &str) -> ThinkingStyle {
     }
 }
 
-/// Returns whether a model follows a schema for its reply: from 4.5, and Opus 4.1.
+/// Returns whether a model follows a schema for its reply: all models from version 4.5, and Opus 4.1.
 ///
 /// Source: Anthropic's page on [structured outputs](https://platform.claude.com/docs/en/build-with-claude/structured-outputs).
 pub(super) fn has_structured_output(model: &str) -> bool {
     version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
 }
 
-/// Returns the setting that turns off the thinking of a model of the adaptive style; `None` if the model always thinks.
+/// Returns the `type` of `thinking` with which a model of the adaptive style thinks least; `None` if the model always thinks.
 ///
 /// Source: Anthropic's pages on what is new in [Opus 5.5](https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5)
-/// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think, Sonnet from 5.5 between its calls at least.
+/// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think. Sonnet from 5.5 thinks at least between its calls.
 pub(super) fn without_thinking(model: &str) -> Option<&'static str> {
     let is_new = version(model).is_some_and(|version| version >= (5, 5));
     match () {
@@ -62,7 +62,7 @@ pub(super) fn has_single_sampling_setting(model: &str) -> bool {
     version(model).is_some_and(|version| version == (4, 5) || version == (4, 6))
 }
 
-/// Returns the effort for a level.
+/// Returns the effort for a thinking level.
 ///
 /// Source: Anthropic's page on [effort](https://platform.claude.com/docs/en/build-with-claude/effort): `low` to `high` and `max`
 /// from 4.6, `xhigh` from 4.7.
@@ -77,7 +77,7 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     }
 }
 
-/// Returns the token budget for a level.
+/// Returns the token budget for a thinking level.
 pub(super) fn budget(thinking: Thinking) -> u64 {
     match thinking {
         Thinking::None => 0,

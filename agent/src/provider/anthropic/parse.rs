@@ -118,7 +118,7 @@ struct Reader<'a> {
     /// The tool of each call, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
-    /// Whether the previous message has results, so that the next block could be part of the same message.
+    /// Whether the previous message has results. A user message after it is marked as separate, because encoding would join the two.
     after_results: bool,
 }
 

@@ -15,7 +15,7 @@ fn api() -> AnthropicMessages {
     AnthropicMessages::default()
 }
 
-/// Events as a server sends them: with their names, a ping in between, unknown things everywhere.
+/// Returns the events as a server sends them: with their names, and with pings, comments and unknown events in between.
 fn stream(events: &[Value]) -> String {
     let one = |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
     let events: Vec<String> = events.iter().map(one).collect();

@@ -1,4 +1,4 @@
-//! Providers: one row each.
+//! The entries of a catalogue: one for each provider.
 
 use std::fmt;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ impl ProviderEntry {
         }
     }
 
-    /// Sets the base URL, instead of that of the protocol's own provider. It may end in the version, or be the endpoint.
+    /// Sets the base URL, which replaces the default of the protocol. The URL may end with the version of the API, or be the complete URL
+    /// of the endpoint.
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
@@ -75,7 +76,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Sets the key itself, or where it comes from. No environment variable is read then.
+    /// Sets the key, or the source of the key. A provider with a key reads no environment variable for it.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -120,7 +121,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Adds a header to all requests of this provider. A header of the same name that a model's builder adds comes after it.
+    /// Adds a header to all requests of this provider. A header of the same name that a model's builder adds replaces this header.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

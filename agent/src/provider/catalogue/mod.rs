@@ -15,7 +15,7 @@ use crate::args::did_you_mean;
 ///
 /// By default it has the providers whose features are enabled, and with `openai` the servers that speak its protocol:
 /// `openrouter`, `groq`, `cerebras`, `xai`, `deepseek`, `mistral`, `together`, `fireworks`, `azure`, `moonshot`, `zai`,
-/// `alibaba`, and on this machine `ollama`, `llamacpp`, `vllm`, `lmstudio`. A few lines add another:
+/// `alibaba`, and on this machine `ollama`, `llamacpp`, `vllm`, `lmstudio`. A few lines add another provider:
 ///
 /// ```
 /// # #[cfg(feature = "openai")]

@@ -23,7 +23,7 @@ pub(super) const TOKEN: &str = "continuationToken";
 
 /// The decoder of one response.
 ///
-/// Source: the types of `GenerateContentResponse`; the parts of a chunk are appended to the earlier ones.
+/// Source: the types of `GenerateContentResponse`; the parts of a chunk are appended to the parts of earlier chunks.
 pub(super) struct GeminiDecoder {
     provider: String,
     lenient_end: bool,
@@ -36,7 +36,7 @@ pub(super) struct GeminiDecoder {
     call: Option<(usize, PartialArguments)>,
     message_data: JsonObject,
     usage: Option<Value>,
-    /// The usage of a later chunk, as text; empty if there was none.
+    /// The usage of the latest chunk as JSON text, if it is newer than `usage`; otherwise empty.
     usage_text: String,
     finish: Option<String>,
     detail: Option<String>,
@@ -85,7 +85,7 @@ struct BareText<'a> {
 }
 
 impl GeminiDecoder {
-    /// Decodes a frequent event. Returns `false`, and changes nothing, for every other event.
+    /// Decodes a chunk with one text or thought: the most frequent event. Returns `false`, and changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<TextChunk<'_>>(event) else { return false };
         let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;

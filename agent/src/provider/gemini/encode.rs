@@ -22,7 +22,7 @@ use crate::provider::wire::WireList;
 use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::tool::dialect::written_tools;
 
-/// The signature of a call that Gemini did not make.
+/// The placeholder that is sent as the signature of a call that Gemini did not make.
 ///
 /// Source: <https://ai.google.dev/gemini-api/docs/thought-signatures>, on calls of other models.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -40,7 +40,7 @@ pub(super) fn request(
         "" => String::new(),
         version => format!("/{version}"),
     };
-    // `models/…` and `tunedModels/…` are complete names.
+    // Names such as `models/…` and `tunedModels/…` already contain the folder.
     let folder = if model.model.contains('/') { "" } else { "models/" };
     let name = encode_path(&model.model)?;
     let path = format!("{version}/{folder}{name}:streamGenerateContent?alt=sse");
@@ -273,7 +273,7 @@ impl Encoder<'_> {
             if turn.start.is_some_and(|start| start.messages >= sent) {
                 break;
             }
-            // The pieces of a reply are one turn.
+            // The pieces of a paused reply are joined into one turn.
             let is_reply = matches!(turn.content, TurnContent::Reply { .. });
             let before = turn.start.filter(|_| is_reply).and_then(|start| start.messages.checked_sub(1));
             let before = before.and_then(|before| messages.get(before)?.as_assistant());

@@ -9,7 +9,7 @@ use crate::provider::managed::{ManagedCall, add_cited, add_generated_images, lis
 use crate::provider::parts::{own_data, some_text, text};
 
 /// Adds the Gemini tools that a model is known to support together with functions. Before Gemini 3, a request
-/// has either functions or Gemini's tools.
+/// has either functions or Gemini's tools. Image models have only image generation.
 ///
 /// Source: Google's page on [combining tools](https://ai.google.dev/gemini-api/docs/tool-combination).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {

@@ -148,7 +148,8 @@ impl Protocol for Gemini {
         encode::request(self, model, request)
     }
 
-    /// For Vertex AI the body has the fields of the request, for the Gemini API the whole request in one field.
+    /// For Vertex AI, which has an empty `version`, the body has only the fields of the request that count. For the Gemini API, the body
+    /// has the whole request in one field.
     fn encode_count(
         &self,
         model: &ModelInfo,

@@ -1,4 +1,4 @@
-//! The thinking settings of Gemini's models.
+//! The versions and thinking settings of Gemini's models, derived from the names of the models.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,8 @@ pub(super) fn is_image_model(model: &str) -> bool {
     model.contains("gemini") && model.contains("-image")
 }
 
-/// Returns `thinkingConfig` for a level; `None` for models that do not think. A name without a version is treated as one of the newest.
+/// Returns `thinkingConfig` for a level; `None` for models that do not think. A model whose name has no version is treated as one of the
+/// newest models.
 ///
 /// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking). Gemini 3 and later have levels. All models
 /// have `LOW` and `HIGH`. All but Pro 3.0 have `MEDIUM`. Models other than Pro, before 3.7, have `MINIMAL` (according to `LiteLLM` 1.106.2).

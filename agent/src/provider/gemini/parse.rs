@@ -118,7 +118,7 @@ struct Reader<'a> {
     messages: Vec<Message>,
 }
 
-/// Returns the fields of a content other than its usual role and its parts.
+/// Returns the fields of a content, except its parts and a role that is equal to `role`. A missing role is recorded as `no_role`.
 fn other_fields(content: &Value, role: &str) -> JsonObject {
     let mut rest = content.as_object().cloned().unwrap_or_default();
     match rest.get("role") {
@@ -133,7 +133,8 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
     rest
 }
 
-/// Returns provider data with the position of a message: at the start of a content, or within the current one.
+/// Returns provider data that records whether a message starts a content. `rest` has the other fields of the content that the message
+/// starts; it is `None` if the message continues a content.
 fn position_data(rest: Option<JsonObject>, is_result: bool) -> JsonObject {
     let mut data = JsonObject::new();
     if rest.is_none() || is_result {
@@ -179,8 +180,7 @@ impl Reader<'_> {
         (!data.is_empty()).then(|| ProviderData::new(self.provider, data))
     }
 
-    /// Reads the texts and results of a user's content: each sequence of texts becomes one message, and so does each
-    /// result.
+    /// Reads a user's content: each result becomes one message, and so does each sequence of other parts.
     fn user_content(&mut self, list: Vec<Value>, rest: JsonObject) {
         let mut rest = Some(rest);
         let mut user_parts: Vec<Part> = Vec::new();

@@ -9,7 +9,7 @@ use crate::provider::parts::text;
 #[derive(Debug, Default)]
 pub(super) struct PartialArguments {
     root: Value,
-    /// The path of the text that continues.
+    /// The path of the text that the next piece continues.
     open: Option<String>,
     /// The original text of the arguments, if they arrived as one value.
     original: Option<String>,

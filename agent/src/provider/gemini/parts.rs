@@ -132,7 +132,7 @@ fn write_media(media: &Media) -> (&'static str, Value) {
     }
 }
 
-/// Reads a tool that Gemini ran into its neutral form.
+/// Reads a call or a result of a tool that Gemini ran. Returns `None` for all other parts.
 fn provider_tool(part: &Value) -> Option<ProviderTool> {
     let field = |value: &Value, key: &str| value.get(key).filter(|value| !value.is_null()).cloned();
     let (mut tool, inner) = if let Some(code) = part.get("executableCode") {
@@ -167,8 +167,8 @@ pub(super) fn write_call(out: &mut String, call: &ToolCall) {
     out.push('}');
 }
 
-/// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty text, and thinking and tools of other
-/// providers.
+/// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty text; thinking, provider tools and opaque
+/// parts of other providers; and parts of unknown kinds.
 ///
 /// # Errors
 /// Returns the kind of the part, if Gemini does not accept it.

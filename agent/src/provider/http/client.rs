@@ -25,14 +25,14 @@ pub(in crate::provider) struct HttpClient {
     options: HttpOptions,
 }
 
-/// The parts of a request that may be shown.
+/// The data that is needed to show a request, and errors that quote it, without its secrets.
 #[derive(Default)]
 pub(in crate::provider) struct LoggableRequest {
     /// The body for the log, without secret arguments; `None` if it is not logged or cannot be encoded.
     pub(super) body: Option<String>,
     /// The request, if calls in it may have secrets, which the provider may quote in an error.
     pub(super) quotable: Option<ModelRequest>,
-    /// An additional listener to the exchanges, notified like that of the options.
+    /// An additional listener to the exchanges, notified like the listener of the options.
     pub(super) traffic: Option<OnTraffic>,
 }
 
@@ -65,8 +65,9 @@ impl HttpClient {
         &self.options
     }
 
-    /// Sends a request, and retries it within the limits of the options, until a response begins whose status is not 408, 409, 429 or
-    /// 5xx, unless `x-should-retry` says otherwise. The last response is returned whatever its status.
+    /// Sends a request until a response begins that needs no retry. Failed connections and responses with the status 408, 409, 429 or 5xx
+    /// are retried within the limits of the options; the header `x-should-retry` takes precedence over the status. The last response is
+    /// returned whatever its status.
     ///
     /// Dropping the future ends the exchange at once.
     ///
@@ -230,7 +231,7 @@ impl StreamingResponse {
     /// Returns the next piece of the body; `None` at its end.
     ///
     /// # Errors
-    /// Fails when the connection broke, or nothing arrived in time.
+    /// Fails when the connection broke, nothing arrived in time, or the total time is over.
     pub(super) async fn chunk(&mut self) -> Result<Option<impl Deref<Target = [u8]> + use<>>, ModelError> {
         let limit = Instant::now().checked_add(self.idle).unwrap_or(self.deadline).min(self.deadline);
         let read = match timeout_at(limit, self.response.chunk()).await {

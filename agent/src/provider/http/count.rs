@@ -12,7 +12,7 @@ use crate::model::{ModelError, ModelRequest, StepCx};
 use crate::provider::HttpRequest;
 use crate::tool::secrets::SecretArguments;
 
-/// The longest answer that is read, in bytes. It consists of a few numbers.
+/// The longest response that is read, in bytes. A count consists of a few numbers.
 const MAX_ANSWER: usize = 64 * 1024;
 
 impl HttpModel {
@@ -35,7 +35,7 @@ impl HttpModel {
 }
 
 impl ModelEndpoint {
-    /// Sends the request. Returns the number in the answer that the JSON Pointer `number` refers to.
+    /// Sends the request. Returns the number in the response that the JSON Pointer `number` refers to.
     async fn count(&self, cx: &StepCx, http: &HttpRequest, number: &str) -> Result<u64, ModelError> {
         let deadline = self.client.deadline();
         let secrets = self.secrets(deadline).await?;

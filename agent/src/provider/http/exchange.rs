@@ -21,7 +21,7 @@ use crate::provider::quota::provider_quota;
 use crate::provider::{HttpRequest, ReplyReader};
 use crate::tool::secrets::SecretArguments;
 
-/// The attempts for one reply. Dropping it ends the exchange.
+/// The attempts for one reply. Dropping this value ends the current attempt.
 pub(super) struct Exchange {
     model: Arc<ModelEndpoint>,
     request: HttpRequest,
@@ -30,7 +30,7 @@ pub(super) struct Exchange {
     phase: ExchangePhase,
     /// Events that were read and not yet returned.
     events: VecDeque<ModelEvent>,
-    /// Whether an event was returned; after that there are no retries.
+    /// Whether an event was returned. After the first returned event, no attempt is repeated.
     has_delivered: bool,
     usage: Option<Usage>,
     restorer: Option<NullRestorer>,
@@ -123,7 +123,7 @@ impl Exchange {
         Some(event)
     }
 
-    /// Makes one attempt, until its response begins.
+    /// Starts an attempt and waits until its response begins. Returns the next phase.
     async fn start(&mut self) -> ExchangePhase {
         let client = &self.model.client;
         let deadline = *self.deadline.get_or_insert_with(|| client.deadline());
@@ -192,8 +192,8 @@ impl Exchange {
         }
     }
 
-    /// Decides what follows a failure: another attempt, or the error if an event with content was read or any
-    /// event was returned.
+    /// Decides what follows a failure. If a retry may help, another attempt follows, unless an event with content was read or any event was
+    /// returned. In all other cases, the error ends the reply.
     fn handle_failure(&mut self, error: ModelError) -> ExchangePhase {
         let error = match &self.shown.quotable {
             Some(request) => {

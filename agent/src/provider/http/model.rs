@@ -21,7 +21,7 @@ use crate::provider::{BuildModelError, Catalogue, HttpRequest, ModelFacts, Proto
 use crate::tool::BoxFuture;
 use crate::tool::secrets::SecretArguments;
 
-/// A model of a provider, accessed over HTTP. Clones share everything.
+/// A model of a provider, accessed over HTTP. Clones share the connections and the settings.
 ///
 /// It needs a tokio runtime with timers.
 ///
@@ -151,7 +151,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the base URL of the provider. It may end in the version, or be the endpoint itself.
+    /// Sets the base URL of the provider. The URL may end with the version of the API, or be the complete URL of the endpoint.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
@@ -193,7 +193,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets what the model can do. By default this follows from its name, except that a model at [another
+    /// Sets the capabilities of the model. By default they follow from its name, except that a model at [another
     /// address](Self::base_url) than the provider's own is not assumed to follow a schema for its reply.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
@@ -219,7 +219,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds the settings of the catalogue that the builder does not set itself.
+    /// Adds the settings of the catalogue. Settings of the builder take precedence.
     fn or(self, settings: Self) -> Self {
         Self {
             name: self.name,
@@ -308,7 +308,7 @@ impl HttpModelBuilder {
 }
 
 impl ModelEndpoint {
-    /// Returns the headers that must not be shown.
+    /// Returns the headers with secrets, which must not be shown: the key, and the configured headers with secret names.
     pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(String, Secret)>, ModelError> {
         let late =
             |_| ModelError::new(ModelErrorKind::Timeout, "the callback that gives the key took too long");
@@ -327,7 +327,8 @@ impl ModelEndpoint {
         Ok(http)
     }
 
-    /// Returns the HTTP request that counts the tokens of a model request, and the JSON Pointer to their number in the answer.
+    /// Returns the HTTP request that counts the tokens of a model request, and the JSON Pointer to their number in the response. Returns
+    /// `None` if the protocol has no endpoint for counting.
     pub(super) fn encode_count(
         &self,
         request: &ModelRequest,
@@ -351,7 +352,7 @@ impl ModelEndpoint {
         }
     }
 
-    /// Returns the parts of the request that may be shown. `http` is the encoded request.
+    /// Returns the data that is needed to show the request without its secrets. `http` is the encoded request.
     fn loggable_request(
         &self,
         cx: &StepCx,
@@ -379,7 +380,7 @@ impl ModelEndpoint {
     }
 }
 
-/// Adds notes for the model to the results of calls that a person changed.
+/// Adds notes for the model to the results of calls whose arguments a person changed.
 fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     let is_changed =
         |message: &Arc<Message>| message.as_tool_result().is_some_and(|result| result.edited_args.is_some());

@@ -53,7 +53,7 @@ pub struct HttpOptions {
     pub idle_timeout: Duration,
     /// Total time, including retries and pauses. Default: 1 h.
     pub total_timeout: Duration,
-    /// Number of retries. Default: 2.
+    /// Maximum number of retries. Default: 2.
     pub max_retries: u32,
     /// Pause before the first retry; it doubles with each retry, and up to a quarter is subtracted at random. Default: 0.5 s.
     pub first_delay: Duration,
@@ -126,11 +126,11 @@ pub(super) struct SharedConnections {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Retry<'a> {
-    /// The model that is asked.
+    /// The model of the request.
     pub model: &'a ModelInfo,
     /// The number of the retry, counted from 1.
     pub number: u32,
-    /// The pause before it.
+    /// The pause before the retry.
     pub delay: Duration,
     /// The error of the previous attempt.
     pub error: &'a ModelError,
@@ -239,7 +239,7 @@ impl HttpOptions {
         ReplyLimits { body: self.max_body, event: self.max_event, document: self.max_document }
     }
 
-    /// Calls `listener` before the pause of each retry. It must not block. If it panics, it is not called again.
+    /// Calls `listener` before the pause of each retry. The function must not block. If it panics, it is not called again.
     pub fn on_retry(mut self, listener: impl Fn(&Retry<'_>) + Send + Sync + 'static) -> Self {
         self.on_retry = Some(Observer::new("on_retry", Arc::new(listener)));
         self

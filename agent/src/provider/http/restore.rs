@@ -9,20 +9,21 @@ use crate::model::{ModelEvent, ModelRequest};
 use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
-/// Removes these nulls from completed calls of tools that were sent with a strict schema, and from a completed answer whose
-/// schema was strict.
+/// Removes the nulls that mean "absent" from completed calls of tools that were sent with a strict schema, and from a completed answer
+/// whose schema was strict.
 pub(super) struct NullRestorer {
     dialect: Dialect,
     /// The plans of the tools with a strict schema.
     plans: Vec<Plan>,
     calls: BTreeMap<usize, Part>,
-    /// The plan of the answer, if its schema was strict, and the texts that may be the answer.
+    /// The plan of the answer, if its schema was strict.
     answer: Option<Plan>,
+    /// The texts that may be the answer, by their index in the content.
     texts: BTreeMap<usize, Part>,
 }
 
 impl NullRestorer {
-    /// Returns `None` if there is nothing to rewrite.
+    /// Returns `None` if no schema of the request is strict, so that no reply has to be rewritten.
     pub(super) fn new(dialect: Dialect, request: &ModelRequest) -> Option<Self> {
         if dialect != Dialect::OpenAiStrict {
             return None;

@@ -88,7 +88,7 @@ impl ApiKey {
         Self(KeySource::Callback(Arc::new(move || Box::pin(callback()))))
     }
 
-    /// Returns the key that this environment variable holds now; no key if it is unset or blank.
+    /// Returns the key that this environment variable contains now; `None` if the variable is unset or blank.
     ///
     /// ```
     /// use agent::provider::http::ApiKey;

@@ -49,8 +49,8 @@ pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     }
 }
 
-/// Creates a message with this content and its other fields, or returns `None` if the content is empty and was not empty in a
-/// request that was read.
+/// Creates a message with this content and its other fields. Returns `None` for a message without content, unless it was read from a
+/// request with such a message.
 pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
     let rest = data.and_then(|data| data.get("message"));
     let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());

@@ -1,4 +1,4 @@
-//! The reasoning settings of OpenAI's models.
+//! The abilities and reasoning settings of OpenAI's models, derived from the names of the models.
 
 use crate::model::{Capabilities, Thinking};
 
@@ -32,7 +32,7 @@ pub(super) fn has_stop_sequences(model: &str) -> bool {
     !is_reasoning_model(model)
 }
 
-/// Returns whether a model follows a schema for its reply, as far as its name tells: models before gpt-4o do not.
+/// Returns whether a model follows a schema for its reply, as far as its name tells: models before gpt-4o, o1-mini and o1-preview do not.
 ///
 /// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
 pub(super) fn has_structured_output(model: &str) -> bool {
@@ -48,7 +48,7 @@ pub(super) fn media(model: &str) -> Capabilities {
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
         || ["gpt-4", "gpt-4-0613"].contains(&name);
     let is_openai = is_openai(name);
-    // OpenAI's models that accept audio have `audio` in their names. For other models it is unknown.
+    // OpenAI's models that accept audio have `audio` in their names. Models of other providers may accept it, too.
     Capabilities {
         images: !is_text,
         documents: !is_text,
@@ -81,7 +81,7 @@ pub(super) fn can_search_in_chat(model: &str) -> bool {
 /// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages. All models
 /// support `low` to `high`; only gpt-5 `minimal`; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6. gpt-5-pro
 /// supports only `high`, later Pro models nothing below `medium`, gpt-6-astra and 6.1 nothing below `low` (`LiteLLM` 1.106.2).
-/// The efforts of other models are unknown.
+/// The efforts of other models are unknown; `none` and `low` to `high` are assumed.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     const WORDS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     let wanted = match thinking {

@@ -70,7 +70,7 @@ pub struct SseParser {
     retry: Option<u64>,
     /// Whether the next line is the first of the stream, which may start with a byte order mark.
     at_start: bool,
-    /// Whether the last byte was a CR: an LF that follows belongs to it.
+    /// Whether the last byte was a CR: an LF that follows belongs to the same line end.
     after_cr: bool,
     max_event: usize,
     /// Lines of JSON without `data:`; `None` if they are ignored.
@@ -132,7 +132,7 @@ const MAX_STRAY: usize = 64 << 10;
 pub struct SseEvent<'a> {
     /// The type of the event; `message` if the stream names none.
     pub event: &'a str,
-    /// Its data lines, joined by LF.
+    /// The data lines of the event, joined by LF.
     pub data: &'a str,
     /// The last id in the stream; empty if there was none.
     pub id: &'a str,
@@ -288,7 +288,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// Reads the rare fields, and those without a colon.
+    /// Reads the rare fields, and fields without a colon.
     #[cold]
     fn read_field<'c>(
         &mut self,

@@ -70,8 +70,8 @@ fn streams() -> Vec<(Box<dyn Protocol>, String)> {
     ]
 }
 
-/// Reads the beginning of a response. After it the connection breaks for this reason, or ends regularly if there
-/// is none.
+/// Reads the beginning of a response, after which the connection breaks for the given reason, or without a reason
+/// ends regularly.
 fn handed_out(
     protocol: &dyn Protocol,
     bytes: &[u8],

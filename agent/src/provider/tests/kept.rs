@@ -284,7 +284,7 @@ fn lists_that_grow_apart_do_not_get_the_text_of_each_other() {
     let targets = targets();
     for round in 0..200 {
         let (protocol, info) = &targets[round % targets.len()];
-        // All have one slot. The first clones are of an empty list.
+        // All lists share one slot. The first clones are of an empty list.
         let mut lists = vec![MessageList::new().with_slot(KeptSlot::new())];
         for at in 0..30 {
             let list = random.below(lists.len());
@@ -342,7 +342,7 @@ fn what_was_sent_is_not_written_again() {
         }
         let kept = list.slot().take().unwrap();
         assert!(kept.messages.len() >= list.len() - 4, "{}: {}", info.api, kept.messages.len());
-        // Each segment is more than twice as long as those after it.
+        // Each segment is more than twice as long as all segments after it together.
         assert!(1 << kept.segments.len() <= bytes, "{}: {} segments", info.api, kept.segments.len());
         list.slot().put(kept);
         // A request to another provider does not use the kept text.

@@ -28,7 +28,7 @@ fn call(id: &str, name: &str, args: &str) -> (String, String, String) {
     (id.to_owned(), name.to_owned(), args.to_owned())
 }
 
-/// A body of each protocol that says `Hi`.
+/// Returns a body of each protocol whose text is `Hi`.
 fn bodies() -> Vec<(Box<dyn Protocol>, Value)> {
     vec![
         #[cfg(feature = "openai")]

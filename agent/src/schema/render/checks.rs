@@ -1,5 +1,5 @@
-//! Renders assertions about a whole value. Excluded values are written as a keyword, other assertions in
-//! words if the words are short.
+//! Renders assertions about a whole value. Excluded values are written with `not`, or in words if the dialect lacks `not`. Excluded and
+//! required keys are described in words. All other assertions are dropped.
 
 use super::written::{SchemaDraft, quote_list};
 use super::{ChangeKind, Renderer};
@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
     pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[NodeCheck]) {
-        // If the original schema as a whole checks values, its keywords express the check.
+        // If arguments are checked against the original schema, `unrendered_restrictions` lists its keywords as changes.
         if self.graph.whole.is_some() {
             return;
         }

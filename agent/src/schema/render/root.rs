@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-/// Maximum number of variants; more would not help a model.
+/// Maximum number of variants at the root; a description of more variants would not help a model.
 const MAX_VARIANTS: usize = 1_000;
 
 /// One alternative for the arguments as a whole.
@@ -18,9 +18,9 @@ pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) object: &'g ObjectSpec,
     /// The tags that select the variant.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
-    /// The enum whose variants are the properties, if exactly one of them must be given.
+    /// The enum whose variants are the properties, if exactly one property must be given.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
-    /// The other checks of the variant.
+    /// The checks that apply to the arguments in addition to `object`.
     checks: Vec<&'g NodeCheck>,
 }
 
@@ -103,7 +103,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Merges the properties of all variants into one object, in which only the common ones are required.
+    /// Merges the properties of all variants into one object. A property is required if every variant requires it.
     fn merged(&mut self) -> Result<SchemaDraft> {
         let variants = variants(self.graph).ok_or_else(SchemaError::too_large)?;
         let mut names: Vec<&'g str> = Vec::new();
@@ -206,8 +206,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Joins the descriptions of a property that is the same in all variants: one description if all agree, or one for
-    /// each variant.
+    /// Joins the annotations that several variants have for one property. Different descriptions are joined with one line each, which names
+    /// the variants.
     fn joined(&self, given: &[(&RootVariant<'g>, &'g Prop)]) -> Map<String, Value> {
         let mut notes = Map::new();
         let mut texts: Vec<(String, Vec<String>)> = Vec::new();

@@ -163,7 +163,7 @@ fn is_type_limit(bound: i128) -> bool {
         .contains(&bound)
 }
 
-/// Returns `integer` only if all numbers of the set are integers.
+/// Returns the type of a member of a closed set. A number has the type `integer` only if all numbers of the set are integers.
 fn type_of(member: &Value, members: &[Value]) -> &'static str {
     match member {
         Value::Null => "null",

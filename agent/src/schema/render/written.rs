@@ -28,7 +28,7 @@ impl SchemaDraft {
         self.words.push(sentence);
     }
 
-    /// Adds annotations; later ones replace earlier ones in place.
+    /// Adds annotations. A keyword that the schema already has keeps its position and gets the new value.
     pub(super) fn add_annotations(&mut self, notes: &Map<String, Value>) {
         self.schema.extend(notes.iter().map(|(k, v)| (k.clone(), v.clone())));
     }

@@ -1,13 +1,13 @@
 // Requests to the studio. Each carries the token of the address with which the page was opened.
 import { h, notice } from "./dom.js";
 
-/** Time limit for the head of a response. A store has 15 s. */
+/** Time limit of a request, in milliseconds. Longer than the 15 s that the studio waits for a store. */
 const LIMIT = 20_000;
-/** Pause between two questions whether the studio is there, and the time that it has to answer. */
+/** Pause between two checks whether the studio answers, and the time limit of a check. */
 const HEARTBEAT = 5_000;
 /** Time limit between two events or keep-alive comments of a stream; there is one at least every 10 s. */
 const SILENCE = 25_000;
-/** Pause before another attempt. */
+/** Pause between two attempts to reach a studio that did not answer. */
 const PAUSE = 1_000;
 
 const tokenOf = (hash) => new URLSearchParams(hash.replace(/^#/, "")).get("token");
@@ -20,16 +20,16 @@ const headers = (more) => ({ authorization: `Bearer ${sessionStorage.getItem("to
 const wait = (ms) => new Promise((resume) => setTimeout(resume, ms));
 
 let isAway = false;
-/** The process that answers. Another one knows no run of this one. */
+/** The id of the studio's process. Another process does not know the runs of this one. */
 let instance = null;
 
-/** Asks whether the studio is there. Returns null if it does not answer, also if its process hangs. */
+/** Checks whether the studio answers. Returns null if it does not, for instance because its process hangs. */
 async function isThere() {
   const response = await fetch("/api/info", { headers: headers(), signal: AbortSignal.timeout(HEARTBEAT) }).catch(() => null);
   return response && { status: response.status, info: response.ok ? await response.json().catch(() => null) : null };
 }
 
-/** Tells the page that the studio is there. What it shows stays, if it is the same process. */
+/** Tells the page that the studio answers, and whether its process is the same as before. */
 function back({ status, info }) {
   if (status === 401) return unknownToken();
   const isSame = info?.instance === instance;
@@ -37,7 +37,7 @@ function back({ status, info }) {
   dispatchEvent(new CustomEvent("studio-back", { detail: { isSame } }));
 }
 
-/** Notices a studio that goes away, hangs, or starts again, whatever the page shows. */
+/** Notices that the studio ended, hangs, or was started again, whatever the page shows. */
 async function watch() {
   for (;; await wait(HEARTBEAT)) {
     if (isAway || document.hidden) continue;
@@ -95,13 +95,13 @@ async function ask(path, options = {}) {
 }
 
 export const get = async (path) => (await ask(path, { signal: AbortSignal.timeout(LIMIT) })).json();
-/** Sends a request that changes something. A tool that is called has the time that its options give it. */
+/** Sends a request that changes something. A call of a tool has no limit (0), because the tool has its own time limit. */
 export const post = async (path, body, limit = LIMIT) =>
   (await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: limit ? AbortSignal.timeout(limit) : null })).json();
 
 /**
- * Follows the events of a run, from where it was left if the connection breaks. Returns whether the run is over; it is not if the studio
- * does not know it.
+ * Follows the events of a run. If the connection breaks, it continues after the last event that arrived. Returns whether the run is over:
+ * false if the studio does not know the run, or if `signal` was aborted.
  */
 export async function follow(path, onEvent, signal) {
   let after = "0.0";

@@ -1,7 +1,7 @@
-// What is shown of a call: coercions, faults, its result.
+// The parts of the page that show a call: its coercions, its faults, and its result.
 import { chip, duration, h } from "./dom.js";
 
-/** The longest text that is shown at once; the rest is shown on demand. */
+/** Number of characters of a text that are shown at first. The rest is shown on demand. */
 const MAX_SHOWN = 4_000;
 
 export function coercions(list) {
@@ -16,7 +16,7 @@ export const faults = (list) => list.length > 0 && h("ol", { class: "faults", "a
   return h("li", {}, onclick ? h("button", { class: "quiet line", title: "Show it in the text", onclick }, line) : h("span", { class: "line" }, line));
 }));
 
-/** A text that is cut on the page; `whole` fetches a text that the server has cut. */
+/** Shows a text, and a button for the rest of a long text. `whole` fetches the whole text if the server has cut it. */
 export function longText(text, whole) {
   const shown = h("pre", { tabindex: "0" }, text.slice(0, MAX_SHOWN));
   const isCut = text.includes("… [cut: ");
@@ -30,10 +30,10 @@ export function longText(text, whole) {
   return h("div", {}, shown, more);
 }
 
-/** The texts of a message's content. Other parts are named. */
+/** Returns the texts of a message's content, with the type of each other part in brackets. */
 export const textOf = (content) => (content || []).map((part) => part.text ?? `[${part.type}]`).join("\n");
 
-/** Returns the class of an outcome. */
+/** Returns the CSS class for an outcome. */
 export const outcomeKind = (outcome) => outcome === "completed" ? "good" : outcome === "deferred" || outcome === "running" ? "warn" : "bad";
 
 export const callOutcome = (result, ms) => h("div", { class: "card", role: "group", "aria-label": "Result" },

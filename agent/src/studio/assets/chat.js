@@ -6,11 +6,11 @@ import { codeEditor } from "./editor.js";
 import { parseJson, rangesOf } from "./json.js";
 import { questionForm } from "./question.js";
 
-/** A text grows in blocks of about this length, so that a long one is not laid out anew for each delta. */
+/** A text grows in blocks of about this length, so that a delta changes the layout of only one block. */
 const BLOCK = 8_000;
 /** The longest arguments that are shown in a card. */
 const MAX_ARGS = 20_000;
-/** With more calls than this in a run, new cards are closed. */
+/** Number of calls of a run whose cards are open at first. The cards of later calls are closed. */
 const OPEN_CARDS = 20;
 
 const argsText = (args) => typeof args === "string" ? args : pretty(args);
@@ -26,7 +26,7 @@ export function growingText(attributes) {
         block = document.createTextNode("");
         element.append(h("div", { class: "block" }, block));
       }
-      // A block ends with a line, so that the text looks as if there were none.
+      // A block ends at the end of a line, so that the blocks look like one text.
       const end = block.data.length + rest.length > BLOCK ? rest.indexOf("\n", Math.max(0, BLOCK - block.data.length)) : -1;
       block.appendData(end < 0 ? rest : rest.slice(0, end));
       rest = end < 0 ? "" : rest.slice(end + 1);
@@ -41,7 +41,7 @@ export function growingText(attributes) {
   return { element, append, set };
 }
 
-/** Arguments with the faults of their report marked in them. */
+/** Shows arguments in which the faults of the report are marked. */
 function markedArguments(text, issues) {
   const parsed = parseJson(text);
   const found = issues.map((issue) => ({ issue, ranges: rangesOf(issue, text, parsed) }));
@@ -52,7 +52,7 @@ function markedArguments(text, issues) {
   return h("div", {}, shown.element, faults(found.map(({ issue, ranges }) => ({ issue, onclick: ranges.length ? () => shown.select({ start: ranges[0][0], end: ranges[0][1] }) : null }))));
 }
 
-/** The card of a call. Its parts are filled by the events of the call. */
+/** Makes the card of a call. The events of the call fill its parts. */
 function callCard(name, isOpen) {
   const status = h("span", { class: "inline" }, chip("arguments arrive", "pulse"));
   const args = growingText({ class: "args" });
@@ -64,9 +64,10 @@ function callCard(name, isOpen) {
 }
 
 /**
- * Makes the log of a conversation: `element`; `event(event)`, which shows an event of a run; `message(message)`, which shows a stored one;
- * and `queued(text)`, which shows a message until the run takes it.
- * `run()` returns the id of the run. A run of a sub-agent has a log of its own, in the card of the call that began it: `within` is its tool.
+ * Makes the log of a conversation: `element`; `event(event)`, which shows an event of a run; `message(message)`, which shows a stored
+ * message; and `queued(text)`, which shows a message until the run takes it.
+ * `run()` returns the id of the run. A run of a sub-agent has its own log, in the card of the call that began the run; `within` is the
+ * name of the called tool.
  */
 export function chatLog(run, within = null) {
   const element = within === null ? h("div", { class: "log", role: "log", "aria-label": "Conversation" })
@@ -92,7 +93,7 @@ export function chatLog(run, within = null) {
     }
     return parts.get(at);
   };
-  /** Returns the log of the run at a path: a list of calls, from the run that this log shows. */
+  /** Returns the log of the run at a path: the calls that lead to it, of which the first `depth` calls lead to this log. */
   const logOf = (path = [], depth = 0) => {
     if (!path[depth]) return api;
     const { call_id: id, tool, run_id: key } = path[depth];
@@ -106,7 +107,7 @@ export function chatLog(run, within = null) {
   };
   const send = (id, decision) => post(`/api/runs/${run()}/decide`, { decisions: [{ id, ...decision }] });
   const decide = (made, id, decision) => send(id, decision).catch((error) => { made.end.append(h("p", { class: "bad" }, error.message)); });
-  /** Shows a card, and those around it. */
+  /** Opens a card, and the cards that contain it. */
   const open = (made) => { for (let at = made.element; at; at = at.parentElement?.closest(".call")) at.querySelector("details").open = true; };
   const grow = {
     text_start: (event) => textPart(event.content_index, "text"),
@@ -125,7 +126,7 @@ export function chatLog(run, within = null) {
     made.end.replaceChildren(...[coercions(event.coercions), event.code === "invalid_arguments" ? h("div", { class: "refusal" }) : "", result].filter(Boolean));
     if (event.code === "invalid_arguments" && made.raw !== null && made.raw.length < MAX_ARGS) showFaults(made, result);
   };
-  /** The report as data: the text of the arguments is checked again, by the same engine. */
+  /** Marks the faults in the arguments. The event has the report only as text, so the engine checks the arguments again. */
   const showFaults = async (made, result) => {
     const answer = await post(`/api/tools/${encodeURIComponent(made.name)}/check`, { text: made.raw }).catch(() => null);
     if (!answer?.report) return;
@@ -158,7 +159,7 @@ export function chatLog(run, within = null) {
       h("button", { "data-key": "d", title: "d", onclick: () => decide(made, id, { decision: "deny", reason: "denied in the studio" }) }, "Deny"))));
     open(made);
   };
-  /** The questions of a call are asked together: its body needs all of them. */
+  /** Shows all questions of a call together, because the tool continues only when all of them are answered. */
   const questioned = (id, tool, questions) => {
     const made = card(id, tool);
     made.setStatus(chip("asks you", "warn"));
@@ -177,11 +178,11 @@ export function chatLog(run, within = null) {
     if (message.role === "user") {
       waiting.find((one) => one.textContent === visible(textOf(message.content)))?.remove();
       const said = add(h("div", { class: "text user" }, textOf(message.content)));
-      // The loop adds it when the turn has begun; a reader expects it before.
+      // The loop adds the user's message after the turn has begun, but a reader expects the message before the turn.
       if (said.previousSibling === turn) turn?.before(said);
     }
     else if (message.role === "assistant") message.content.forEach((part, at) => {
-      // A page that comes late gets the whole message without its deltas.
+      // A page that connects after the reply gets the whole message without its deltas.
       if (part.type === "text" || part.type === "thinking") textPart(at, part.type).set(part.text);
       else if (part.type === "tool_call") {
         const made = card(part.id, part.name);
@@ -192,7 +193,7 @@ export function chatLog(run, within = null) {
     else if (message.role !== "tool_result") add(h("div", { class: "text dim" }, `${message.role}: ${textOf(message.content)}`));
   };
   const show = {
-    // Ids of calls may be repeated by another run.
+    // Another run of the conversation may have calls with the same ids.
     agent_start: () => calls.clear(),
     turn_start: (event) => {
       const name = `Turn ${event.turn}`;
@@ -249,7 +250,7 @@ export function chatLog(run, within = null) {
       `${event.stop}${event.detail ? `: ${event.detail}` : ""} · ${usageText(event.usage) || "no usage reported"} · ${duration(event.at)}`)),
   };
   const event = (one, depth = 0) => depth < (one.path || []).length ? logOf(one.path.slice(0, depth + 1), depth).event(one, depth + 1) : show[one.type]?.(one);
-  /** Shows a message that was sent while the run works. It waits for the next request, or for the next run. */
+  /** Shows a message that was sent during a run, and that waits for the next request or for the next run. */
   const queued = (text) => waiting.push(add(h("div", { class: "text user queued", title: "waits for the next request" }, text)));
   const message = (one) => {
     parts = new Map();

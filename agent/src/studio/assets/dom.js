@@ -1,15 +1,15 @@
 // Elements and texts. Every text is data: it becomes a text node.
 
-/** Control characters, and characters that are not seen or that change the direction of text. */
+/** Marks: control characters, and characters that are invisible or change the direction of text. */
 const MARKS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
-/** Shows marks as symbols. */
+/** Replaces marks by visible symbols. */
 export function visible(text) {
   return String(text).replace(MARKS,
     (mark) => mark < " " ? String.fromCharCode(0x2400 + mark.charCodeAt(0)) : `⟦U+${mark.charCodeAt(0).toString(16).padStart(4, "0").toUpperCase()}⟧`);
 }
 
-/** Makes an element. Keys that begin with `on` are listeners, all others are attributes; false leaves one out. */
+/** Makes an element. Keys that begin with `on` are listeners, all other keys are attributes. A key whose value is false is left out. */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) {
@@ -21,22 +21,22 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Writes marks in a JSON text as escapes. It stays the same JSON, and cannot look like another. */
+/** Writes marks in a JSON text as escapes: its value stays the same, and the text cannot look like another one. */
 export const escaped = (json) => json.replace(MARKS, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 /** Formats a value as JSON. */
 export const pretty = (value) => escaped(JSON.stringify(value, null, 2));
 
-/** A short label of one word or two. */
+/** Makes a short label of one or two words. */
 export const chip = (text, kind = "") => h("span", { class: `chip ${kind}` }, text);
 
-/** What a view shows if there is nothing else. */
+/** Makes the message of a view that has nothing else to show. */
 export const empty = (title, ...more) => h("div", { class: "empty" }, h("p", { class: "title" }, title), h("p", {}, ...more));
 
-/** A part that is closed at first, and made when it is opened. */
+/** Makes a part of the page that is closed at first. Its content is made when it is opened for the first time. */
 export const later = (title, make) => h("details", { ontoggle: (event) => { if (event.target.children.length === 1) event.target.append(make()); } }, h("summary", {}, title));
 
-/** Returns a number with its word. */
+/** Returns a number with a noun in the singular or plural. */
 export const counted = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
 /** Formats a time in milliseconds. */
@@ -45,7 +45,7 @@ export function duration(ms) {
   return ms < 60_000 ? `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round(ms % 60_000 / 1000)} s`;
 }
 
-/** Formats tokens and money of a usage. Money is shown where prices are known. */
+/** Formats the tokens and the cost of a usage. The cost is left out if it is unknown. */
 export function usageText(usage) {
   if (!usage || (!usage.input && !usage.output)) return "";
   const count = (number) => number.toLocaleString("en");
@@ -54,14 +54,14 @@ export function usageText(usage) {
   return `${count(usage.input)} in${cached} · ${count(usage.output)} out${money}`;
 }
 
-/** Shows what went wrong at the top of the page, with elements to act on it, or nothing. */
+/** Shows a problem at the top of the page, with elements to solve it. An empty text removes the notice. */
 export function notice(text, ...more) {
   const element = document.getElementById("notice");
   element.hidden = !text;
   element.replaceChildren(h("span", {}, text || ""), ...more);
 }
 
-/** Returns a function that runs another one at most once per frame. */
+/** Returns a function that calls `run` at most once per frame. */
 export function perFrame(run) {
   let isPending = false;
   return () => {

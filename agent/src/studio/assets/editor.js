@@ -5,8 +5,8 @@ import { h, visible } from "./dom.js";
 const MAX_MARKED = 100_000;
 
 /**
- * Makes an editor: `element`, `area` (the text), `mark(ranges)`, and `select(range)`. A range is `{start, end, label}`. Marks stand behind the
- * text, in an element of the same shape; they go when the text changes.
+ * Makes an editor: `element`, `area` (the text), `mark(ranges)`, and `select(range)`. A range is `{start, end, label}`. The marks are in an
+ * element of the same shape behind the text. They are removed when the text changes.
  */
 export function codeEditor(label, { onchange, onkeydown }) {
   const behind = h("pre", { class: "marks", "aria-hidden": "true" });
@@ -22,7 +22,7 @@ export function codeEditor(label, { onchange, onkeydown }) {
     const parts = [];
     let at = 0;
     for (const { start, end, label: title } of sorted) {
-      // A fault within another one is listed, and marked with it.
+      // A range that begins within the previous range gets no mark of its own.
       if (start < at) continue;
       parts.push(text.slice(at, start), h("mark", { title: visible(title) }, raw(text.slice(start, end) || " ")));
       at = Math.max(end, start);
@@ -37,5 +37,5 @@ export function codeEditor(label, { onchange, onkeydown }) {
   return { element: h("div", { class: "editor" }, behind, area), area, mark, select };
 }
 
-/** A text as it is: it has the shape of the text before it, and must not get other characters. */
+/** Makes a text node without `visible`, because the marks must have the same characters as the text in front of them. */
 const raw = (text) => document.createTextNode(text);

@@ -1,5 +1,5 @@
-// A form for the arguments of a tool, rendered from the schema of its plan. It edits the nodes of `json.js`, so that what it does not show
-// stays as it was written.
+// A form for the arguments of a tool, rendered from the schema of its plan. The form edits the nodes of `json.js`, so that values that it
+// does not show stay as they were written.
 import { escaped, h, pretty } from "./dom.js";
 import { nodeOf, parseJson, writeJson } from "./json.js";
 
@@ -21,10 +21,10 @@ function resolved(schema, root) {
     properties: Object.assign({}, ...all.map((part) => part.properties)), required: all.flatMap((part) => part.required || []) };
 }
 
-/** The only value that a schema has, as a discriminator of a union has. */
+/** Returns the only value that a schema accepts, such as the tag of an alternative, or undefined if it accepts several. */
 const onlyValue = (schema) => "const" in schema ? schema.const : schema.enum?.length === 1 ? schema.enum[0] : undefined;
 
-/** The alternatives of a union. */
+/** Returns the alternatives of a union, or undefined if the schema is not a union. */
 function variantsOf(schema, root) {
   const list = schema.anyOf || schema.oneOf
     || (Array.isArray(schema.type) ? schema.type.map((type) => ({ ...schema, type, description: undefined })) : null);
@@ -40,7 +40,7 @@ function variantName(variant, at) {
   return variant.description ? `${name}: ${variant.description}` : String(name);
 }
 
-/** Returns whether a value is of a kind that the schema has, without its limits. */
+/** Returns whether a value has a type that the schema accepts, and its fixed values. Limits are not checked. */
 function fits(schema, node, root) {
   const only = onlyValue(schema);
   if (only !== undefined) return node.raw === JSON.stringify(only);
@@ -57,7 +57,7 @@ function fits(schema, node, root) {
   return node.kind === "number" ? hasType(schema, "number") || hasType(schema, "integer") : hasType(schema, types[node.kind]);
 }
 
-/** Returns a first value for a schema: what is required, and nothing else. */
+/** Returns an initial value for a schema, with the required fields only. */
 export function skeleton(schema, root = schema, depth = 0) {
   schema = resolved(schema, root);
   const only = onlyValue(schema);
@@ -75,7 +75,7 @@ export function skeleton(schema, root = schema, depth = 0) {
   return hasType(schema, "string") ? "" : null;
 }
 
-/** What a field may be, in a few words. */
+/** Describes the type and the limits of a field in a few words. */
 function limits(schema) {
   const range = (from, to, unit) => from == null && to == null ? "" : from == null ? `at most ${to}${unit}` : to == null ? `at least ${from}${unit}` : `${from} to ${to}${unit}`;
   return [
@@ -87,14 +87,15 @@ function limits(schema) {
 }
 
 /**
- * Makes a form: `element`, and `read(text)`, which shows a text. `write(text)` is called with the text after each edit. `isSecret(path)` tells
- * whether a field has a password. A text that is not one JSON object has no form. `nothing` is said of a schema without fields.
+ * Makes a form: `element`, and `read(text)`, which shows a text. `write(text)` is called with the text after each edit. `isSecret(path)`
+ * returns whether a field hides its text. A text that is not one JSON object, or repeats a key, has no form. `nothing` is shown if the
+ * schema has no fields.
  */
 export function argumentsForm(schema, write, isSecret, nothing = "The tool has no arguments.") {
   const element = h("div", { class: "form", role: "group", "aria-label": "Form" });
   let tree = null;
   const changed = () => write(writeJson(tree));
-  /** Edits the structure: the fields change, and the focus goes to the field at `path`. */
+  /** Edits the structure of the value: makes all fields anew, and moves the focus to the field at `path`. */
   const restructure = (edit, path) => {
     edit();
     changed();
@@ -131,7 +132,7 @@ function repeated(node) {
   return keys.find((key, at) => keys.indexOf(key) !== at) || (node.entries || []).map((entry) => repeated(entry.value)).find(Boolean);
 }
 
-/** The fields of an object: those of its schema, and others that the text has. */
+/** Makes the fields of an object: the properties of its schema, and the other keys of the text. */
 function objectFields(schema, node, path, context) {
   const known = Object.entries(schema.properties || {});
   const others = node.entries.filter(({ key }) => !known.some(([name]) => name === key));
@@ -142,7 +143,7 @@ function objectFields(schema, node, path, context) {
   return fields;
 }
 
-/** Adds an entry to an object with any keys. */
+/** Makes the control that adds an entry to an object in which any key is allowed. */
 function adder(node, schema, path, context) {
   const name = h("input", { "aria-label": "New key", placeholder: "key" });
   const add = () => {
@@ -167,7 +168,7 @@ function property(key, schema, isRequired, node, path, context, isUnknown = fals
   return h("div", { class: `field ${entry ? "" : "absent"}`, "data-path": at }, head, schema.description && h("p", { class: "hint" }, schema.description), control);
 }
 
-/** The control of a value: by its schema if the value is of that kind, and otherwise its text as JSON. */
+/** Makes the control of a value: the control for the schema if the value has its type, and otherwise a control for the JSON text. */
 function valueControl(schema, node, replace, path, label, context) {
   const name = path.slice(1).replaceAll("/", " ");
   const edit = (value) => { replace(value); context.changed(); };
@@ -195,7 +196,7 @@ function valueControl(schema, node, replace, path, label, context) {
   }
   if ((hasType(schema, "integer") || hasType(schema, "number")) && (node.kind === "number" || node.raw === '""')) {
     const control = h("input", { inputmode: "decimal", "aria-label": name, "data-path": path, autocomplete: "off",
-      // What is not a number reaches the check as it was typed.
+      // Text that is not a number reaches the check as a string.
       oninput: (event) => edit(NUMBER.test(event.target.value) ? { kind: "number", raw: event.target.value } : textNode(event.target.value)) });
     control.value = node.kind === "number" ? node.raw : "";
     return control;
@@ -216,7 +217,10 @@ function rawControl(node, replace, path, name, context) {
   return h("div", {}, control, fault);
 }
 
-/** Returns the alternative of which a value is: for an object, the one that knows the most of its keys and lacks the fewest. */
+/**
+ * Returns the index of the alternative that a value fits, or -1. If an object fits several, each key that an alternative has counts for
+ * it, and each required key that the object lacks counts against it.
+ */
 function closest(variants, node, root) {
   const keys = (node.entries || []).map((entry) => entry.key);
   const score = (variant) => keys.filter((key) => variant.properties?.[key]).length - (variant.required || []).filter((key) => !keys.includes(key)).length;
@@ -224,7 +228,7 @@ function closest(variants, node, root) {
   return variants.indexOf(fitting.sort((a, b) => score(b) - score(a))[0]);
 }
 
-/** A union: which alternative, and its value. */
+/** Makes the control of a union: the choice of an alternative, and the control of its value. */
 function union(variants, node, replace, path, label, context) {
   const chosen = closest(variants, node, context.root);
   const choice = h("select", { "aria-label": `${label}: alternative`, "data-path": path, onchange: () => context.restructure(() => {
@@ -237,7 +241,7 @@ function union(variants, node, replace, path, label, context) {
   return h("div", { class: "union" }, choice, node.kind !== "null" && valueControl(variant, node, replace, path, label, context));
 }
 
-/** The items of an array. */
+/** Makes the control of an array. */
 function list(schema, node, path, context) {
   const itemSchema = (at) => resolved(schema.prefixItems?.[at] || (schema.items && typeof schema.items === "object" ? schema.items : {}), context.root);
   const rows = node.items.map((item, at) => h("li", { class: "item", "data-path": `${path}/${at}` },

@@ -1,4 +1,4 @@
-// JSON as text: where each key and value stands. Numbers and repeated keys stay as they were written.
+// Reads JSON with the position of each key and value, and writes it. Numbers and repeated keys stay as they were written.
 
 /** Values that are nested deeper are not read. */
 const MAX_DEPTH = 100;
@@ -7,7 +7,7 @@ const SPACE = /[ \t\r\n]*/y;
 
 /**
  * Reads a text. A node is `{kind, start, end}` with `entries` (`{key, keyStart, keyEnd, value}`) of an object, `items` of an array, or `raw`
- * of a scalar. Returns `{root, fault}`: `fault` is the first place where the text is not JSON, and `root` then has what stands before it.
+ * of a scalar. Returns `{root, fault}`: `fault` is the first place where the text is not JSON, and `root` has the values before the fault.
  */
 export function parseJson(text) {
   let at = 0;
@@ -26,7 +26,7 @@ export function parseJson(text) {
     at += raw.length;
     return { kind, start: at - raw.length, end: at, raw };
   };
-  // `place` hands a container to its parent before it is read, so that a fault leaves what was read.
+  // `place` adds a container to its parent before the content is read, so that a fault leaves the values before it.
   const value = (depth, place) => {
     skip();
     if (depth > MAX_DEPTH) fail("nested too deeply");
@@ -66,7 +66,7 @@ export function parseJson(text) {
   }
 }
 
-/** Returns the text of a node, over several lines. A node without positions has its `raw`, `entries` or `items` alone. */
+/** Returns the text of a node, over several lines. The positions of the node are not used and may be missing. */
 export function writeJson(node, indent = "") {
   const inner = `${indent}  `;
   const lines = (all, open, close) => all.length ? `${open}\n${inner}${all.join(`,\n${inner}`)}\n${indent}${close}` : open + close;
@@ -88,8 +88,8 @@ export const nodeOf = (value) => parseJson(JSON.stringify(value)).root;
 const tokens = (path) => path.split("/").slice(1).map((token) => token.replaceAll("~1", "/").replaceAll("~0", "~"));
 
 /**
- * Returns the ranges `[start, end]` of the text that an issue of a report is about: the key for an unknown or repeated one, the first brace of
- * the object that lacks one, the place where the text stops to be JSON, and otherwise the value.
+ * Returns the ranges `[start, end]` of the text that an issue of a report is about: an unknown or repeated key, the first character of the
+ * value that lacks a key or an item, the place where the text is not JSON, and for all other issues the value.
  */
 export function rangesOf(issue, text, { root, fault }) {
   if (issue.code === "json") {

@@ -21,7 +21,7 @@ export function showShortcuts() {
   dialog.showModal();
 }
 
-/** Moves the focus to a neighbour in the list of the view. */
+/** Moves the focus by `step` rows in the list of the view. */
 function move(step) {
   const rows = [...document.querySelectorAll("main [data-rows] :is(.row, .lane), main nav.list > .row")].filter((row) => !row.hidden && row.tabIndex >= 0);
   const at = rows.indexOf(document.activeElement);

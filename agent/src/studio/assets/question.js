@@ -1,4 +1,4 @@
-// A question of a tool: the form of its schema, and what is wrong with an answer.
+// A question of a tool: the form for its schema, and the faults of an answer.
 import { faults } from "./calls.js";
 import { h, pretty } from "./dom.js";
 import { codeEditor } from "./editor.js";
@@ -17,7 +17,7 @@ function secretsOf(schema) {
   return names;
 }
 
-/** Makes the form of a question. `send(decision)` sends what the person says; it rejects with the report if the answer does not fit. */
+/** Makes the form of a question. `send(decision)` sends the person's decision, and rejects with a report if the answer does not fit. */
 export function questionForm({ tool, message, schema, report }, send) {
   const secrets = secretsOf(schema);
   const found = h("div", { "aria-live": "polite" });
@@ -29,7 +29,7 @@ export function questionForm({ tool, message, schema, report }, send) {
   const form = argumentsForm(schema, (text) => { editor.area.value = text; editor.mark([]); clear(); }, (at) => secrets.includes(at.split("/").pop()), "There is nothing to fill in.");
   editor.area.value = pretty(skeleton(schema));
   form.read(editor.area.value);
-  // The text would show what the form hides.
+  // The text would show the secrets that the form hides.
   const asText = secrets.length === 0 && h("details", {}, h("summary", {}, "As text"), editor.element);
   const show = (issues) => {
     const parsed = parseJson(editor.area.value);

@@ -3,7 +3,7 @@ import { follow, get, post } from "./api.js";
 import { chatLog } from "./chat.js";
 import { empty, h, perFrame } from "./dom.js";
 
-/** Messages of a conversation that are shown at once. */
+/** Number of stored messages that are shown of a conversation: the last ones. */
 const PAGE = 100;
 
 /** The conversation that was shown last. */
@@ -24,13 +24,13 @@ export async function showRun(view, of, leaving) {
   view.replaceChildren(h("div", { class: "run-head" }, choice, h("button", { onclick: () => start(null) }, "New conversation")), area,
     h("div", { class: "composer" }, fault, prompt, h("div", { class: "actions" }, sendButton, cancel, h("span", { class: "dim small grow" }, "While a run is active, a message steers it."))));
   let run = null;
-  /** The run that the log shows, also when it is over. */
+  /** The run that the log shows, or showed last. */
   let latest = null;
   let log = null;
   let following = new AbortController();
   leaving.addEventListener("abort", () => following.abort());
 
-  /** Keeps the end of the log in view, if it was. */
+  /** Keeps the end of the log in view, if it was in view before. */
   const stayAtEnd = perFrame(() => { if (isAtEnd) scrollTo({ top: document.documentElement.scrollHeight }); });
   let isAtEnd = true;
   addEventListener("scroll", () => { isAtEnd = innerHeight + scrollY > document.documentElement.scrollHeight - 120; }, { signal: leaving, passive: true });
@@ -46,7 +46,7 @@ export async function showRun(view, of, leaving) {
     [run, cancel.disabled, sendButton.textContent] = [null, true, "Send"];
     if (!isOver) log.element.append(h("p", { class: "callout warn" }, "The studio does not know this run any more: its program was started again. Its session has what was stored."));
   };
-  /** Shows a conversation: what is stored of it, and its latest run. */
+  /** Shows a conversation: its stored messages and its latest run. Without an id, a new conversation. */
   const start = async (id) => {
     following.abort();
     following = new AbortController();

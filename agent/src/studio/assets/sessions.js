@@ -2,7 +2,7 @@
 import { get } from "./api.js";
 import { chip, counted, empty, h } from "./dom.js";
 
-/** Time without a key before the store is searched. */
+/** Time in milliseconds after the last key press before the store is searched. */
 const SEARCH_AFTER = 250;
 
 const when = (at) => at > 0 ? new Date(at).toLocaleString() : "";
@@ -40,7 +40,7 @@ export async function showSessions(view, _, leaving) {
     more.hidden = true;
     try {
       const page = await get(`/api/stored?${query}`);
-      // Another search has begun.
+      // Another search has begun, or the view was left.
       if (mine !== turn || leaving.aborted) return;
       if (isFirst) stored.replaceChildren();
       stored.append(...page.sessions.map((one) => row(one.id, one.title, one.is_of_child ? chip("sub-agent") : "", h("span", { class: "number dim" }, counted(one.entries, "entry", "entries")), h("span", { class: "number dim time" }, when(one.at)))));

@@ -1,4 +1,4 @@
-// The theme: that of the system, or one that was chosen.
+// The theme of the page: the theme of the system, or a chosen one.
 
 export function showTheme() {
   const choice = document.getElementById("theme");

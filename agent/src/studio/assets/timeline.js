@@ -5,7 +5,7 @@ import { chip, counted, duration, empty, escaped, h, later, perFrame, pretty, us
 import { parseJson, writeJson } from "./json.js";
 import { tryArguments } from "./tools.js";
 
-/** Number of times on the axis. */
+/** Number of labels on the time axis. */
 const TICKS = 5;
 /** Pause before the requests of a run are read again while it is active. */
 const REFRESH = 500;
@@ -25,7 +25,7 @@ export async function showTimeline(view, of, leaving) {
   return null;
 }
 
-/** A row of the chart: a label, bars on the time axis, and facts. Times are in milliseconds since the run began. */
+/** Makes a row of the chart: a label, bars on the time axis, and facts. Times are in milliseconds since the run began. */
 function lane(label, kind, depth, name, onclick) {
   const track = h("span", { class: "track" });
   const facts = h("span", { class: "facts number dim" });
@@ -67,12 +67,12 @@ function draw(area, run, firstTurn, leaving) {
     // On a narrow page the details are below the chart.
     if (getComputedStyle(detail).position === "static") detail.scrollIntoView({ block: "nearest" });
   };
-  /** The lanes of one run: the one that is drawn, or one within a call of it, whose lanes stand under that call. */
+  /** Makes the lanes of one run: the drawn run, or the run of a sub-agent, at the path of calls that leads to it. */
   const runLanes = (id, path) => {
     const depth = path.length;
     const turns = new Map();
     const calls = new Map();
-    /** Where its lanes are: those of a run within a call stand under the lane of that call. */
+    /** Returns the element for the lanes. The lanes of a sub-agent's run are below the lane of the call that began the run. */
     const place = () => {
       const call = depth ? lanes.get(path.at(-2)?.run_id ?? run)?.calls.get(path[depth - 1].call_id) : null;
       if (!call) return rows;
@@ -101,7 +101,7 @@ function draw(area, run, firstTurn, leaving) {
         one.row.set("wait", start, one.first ?? one.end, "wait", "until the reply began");
         if (one.first != null) one.row.set("reply", one.first, one.end, "reply", "the reply");
       }
-      // Attempts of the transport are within the request.
+      // Failed attempts of the transport are drawn within the time of the request.
       const failed = own.flatMap((step) => step.exchanges.filter(isFailed));
       failed.forEach((exchange, at) => one.row.set(`attempt ${at}`, exchange.at, exchange.end, "failed", exchangeText(exchange)));
       const count = own.reduce((sum, step) => sum + Math.max(1, step.exchanges.length), 0);
@@ -146,7 +146,7 @@ function draw(area, run, firstTurn, leaving) {
     } };
   };
   const drawCall = (one) => {
-    // A run within it works from the beginning, also if the call was resumed later.
+    // The run of a sub-agent works from the beginning of the call, even if the call was resumed later.
     const lasted = one.inner ? one.end - one.at : one.duration_ms || 0;
     const from = one.end == null || one.ran === false ? one.at : Math.max(one.at, one.end - lasted);
     if (one.asked != null || from - one.at > 5) one.row.set("wait", one.at, one.decided ?? from, "wait", one.asked != null ? "waited for a decision" : "waited for its turn");
@@ -215,7 +215,7 @@ function draw(area, run, firstTurn, leaving) {
 const isFailed = ({ status, error }) => Boolean(error) || status >= 300;
 const exchangeText = ({ server, status, error }) => `${server}: ${error || `status ${status ?? "unknown"}`}`;
 
-/** What was sent for a turn of a run, which is the drawn one or one within it, and what came back. */
+/** Shows the requests and the reply of a turn. `run` is the drawn run, and `of` the run of the turn, maybe of a sub-agent. */
 async function turnDetail(run, of, name, number, turn) {
   const own = (await get(`/api/runs/${run}/steps`)).filter((step) => step.run === of && step.turn === number);
   const requests = await Promise.all(own.map(async (step) => {
@@ -237,7 +237,7 @@ async function turnDetail(run, of, name, number, turn) {
 const partDetail = (part) => h("div", { class: "part" }, h("h3", {}, part.type === "tool_call" ? `call of ${part.name}` : part.type),
   longText(part.type === "tool_call" ? (typeof part.args === "string" ? part.args : pretty(part.args)) : part.text ?? pretty(part)));
 
-/** A text of JSON over several lines; one that is cut stays as it is. */
+/** Returns a JSON text over several lines. A text that was cut is not JSON, and is returned unchanged. */
 function indented(text) {
   const { root, fault } = parseJson(text);
   return fault ? text : escaped(writeJson(root));
@@ -252,7 +252,7 @@ function requestDetail(sent) {
     sent.messages.map((message, at) => {
       const one = later(`${message.role === "tool_result" ? `result of ${message.tool}` : message.role}: ${previewOf(message)}`,
         () => h("div", { class: "part" }, message.role === "assistant" ? message.content.map(partDetail) : longText(textOf(message.content))));
-      // What the request adds to the one before.
+      // The last message is open at first, because the previous request did not have it.
       one.open = at + 1 === sent.messages.length;
       return one;
     }),
@@ -269,7 +269,7 @@ const receivedText = ({ length, kept, body }) => body == null
 
 async function callDetail(run, call, depth) {
   const args = typeof call.args === "string" ? call.args : pretty(call.args);
-  // The studio keeps whole results of the drawn run alone.
+  // The studio keeps whole results only of the drawn run, not of its sub-agents.
   const whole = !depth && (async () => textOf((await get(`/api/runs/${run}/calls/${encodeURIComponent(call.call_id)}`)).content));
   return [
     h("h2", {}, call.tool), h("div", { class: "chips" }, chip(call.code || call.outcome || "running", outcomeKind(call.outcome || "running")), call.duration_ms != null && chip(duration(call.duration_ms)), chip(`attempt ${call.attempt || 1}`),

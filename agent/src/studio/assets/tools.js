@@ -1,4 +1,4 @@
-// Tools: what a model sees of them, and what becomes of arguments.
+// Tools: their schemas as a model sees them, and a workbench that checks arguments and calls tools.
 import { get, post } from "./api.js";
 import { callOutcome, coercions, faults } from "./calls.js";
 import { chip, empty, escaped, h, pretty } from "./dom.js";
@@ -6,9 +6,9 @@ import { codeEditor } from "./editor.js";
 import { argumentsForm, skeleton } from "./form.js";
 import { parseJson, rangesOf } from "./json.js";
 
-/** Time without a key before arguments are checked. */
+/** Time in milliseconds after the last key press before arguments are checked. */
 const CHECK_AFTER = 400;
-/** What was typed for each tool. */
+/** The arguments that were typed for each tool. */
 const drafts = new Map();
 
 export async function showTools(view, name) {
@@ -31,7 +31,7 @@ export async function showTools(view, name) {
     opened = tool;
     rows.forEach((row, at) => tools[at] === tool ? row.setAttribute("aria-current", "true") : row.removeAttribute("aria-current"));
     const shown = await get(`/api/tools/${encodeURIComponent(tool.name)}`).then((facts) => toolDetail(tool, facts), (error) => [empty("This cannot be shown", error.message)]);
-    // Another one was opened in the meantime.
+    // Another tool may have been opened in the meantime.
     if (opened === tool) detail.replaceChildren(...shown);
   };
   open(name);
@@ -52,7 +52,7 @@ function toolDetail(tool, facts) {
   ].filter(Boolean);
 }
 
-/** The form and the text of the arguments, side by side, and what the engine says to them. */
+/** Makes the form and the text of the arguments, side by side, with the engine's report on them and the result of a call. */
 function workbench(tool, { schema, examples, secrets }) {
   const path = `/api/tools/${encodeURIComponent(tool.name)}`;
   const checked = h("div", { "aria-live": "polite" });
@@ -72,7 +72,7 @@ function workbench(tool, { schema, examples, secrets }) {
     clearTimeout(timer);
     const turn = asked += 1;
     const answer = await post(`${path}/check`, { text: editor.area.value }).catch(() => null);
-    // A later text has been typed.
+    // If another text has been typed since, the answer is outdated.
     if (turn === asked && answer) show(answer);
   };
   const later = () => {
@@ -140,7 +140,7 @@ function refused(answer, issues, go, take) {
     h("details", { open: issues.length === 0 }, h("summary", {}, "What the model reads"), h("pre", {}, answer.text)));
 }
 
-/** The schema in each dialect, with what it loses. */
+/** Shows the schema in each dialect, with the changes to it and the rules that it loses. */
 function schemas({ dialects }) {
   const shown = h("div", { class: "pane" });
   const choice = (dialect, at) => {

@@ -318,7 +318,7 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // A client takes every call without a result for a call that it has to run itself.
+        // A client runs every call without a result itself, so this outcome is only for runs in which all such calls are the browser's.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

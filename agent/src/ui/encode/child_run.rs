@@ -13,7 +13,7 @@ use super::calls::CallEnding;
 #[derive(Clone)]
 pub(super) struct ChildRun {
     pub(super) run_id: String,
-    /// The name of the tool that the sub-agent is.
+    /// The name of the tool that runs the sub-agent.
     pub(super) tool: String,
     /// The unique id of the call that began the run.
     pub(super) call_id: String,

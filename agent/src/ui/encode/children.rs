@@ -121,7 +121,8 @@ impl UiEncoder {
         self.children.push(child);
     }
 
-    /// Writes a reply of a sub-agent. Its texts are sent only if the results of calls are sent, because they are part of a result.
+    /// Writes a reply of a sub-agent. Its texts are part of the result of a call, so they are sent only if results are sent as the model
+    /// reads them.
     fn child_reply(
         &mut self,
         at: usize,

@@ -204,7 +204,7 @@ impl UiEncoder {
                 }
                 let id = format!("held/{}", call.unique_id);
                 format.approval(w, call, &id, true);
-                // AG-UI would report the decision, although no decision was made.
+                // For AG-UI, no decision is written: the page would show it, although no decision was made.
                 if tells_held {
                     format.decision(w, call, Some(&id), true);
                 }

@@ -335,8 +335,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call, so the call
-    /// becomes one of the protocol.
+    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call, so the call is
+    /// written as a call of the protocol, unless it was written so before.
     fn child_call(
         &mut self,
         id: &str,

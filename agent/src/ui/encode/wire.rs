@@ -86,9 +86,9 @@ pub(super) trait WireFormat: Send + Sync {
     fn begin(&mut self, w: &mut ChunkWriter<'_>);
     fn turn_start(&mut self, w: &mut ChunkWriter<'_>, turn: u32);
     fn reply_start(&mut self, w: &mut ChunkWriter<'_>, message_id: &str);
-    /// A message of the user that was queued during the run.
+    /// Writes a message of the user that was queued during the run.
     fn queued_message(&mut self, w: &mut ChunkWriter<'_>, id: &str, content: &[Part]);
-    /// A message of the application.
+    /// Writes a custom message of the application.
     fn custom_message(&mut self, w: &mut ChunkWriter<'_>, kind: &str, data: &Value);
     fn text_start(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str);
     fn text_delta(&mut self, w: &mut ChunkWriter<'_>, kind: TextKind, id: &str, delta: &str);
@@ -96,9 +96,9 @@ pub(super) trait WireFormat: Send + Sync {
     fn part(&mut self, w: &mut ChunkWriter<'_>, id: &str, part: &UiPart<'_>);
     fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall);
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
-    /// The arguments are complete. `input` is the form in which they are shown.
+    /// Writes that the arguments of a call are complete. `input` is the form in which they are shown.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
-    /// The run accepted the call, or a person changed its arguments.
+    /// Writes the input of a call that the run accepted, or whose arguments a person changed.
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     fn coercions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, coercions: &Value);
     fn progress(
@@ -116,9 +116,9 @@ pub(super) trait WireFormat: Send + Sync {
         request_id: Option<&str>,
         is_allowed: bool,
     );
-    /// A call waits for the inputs to these questions.
+    /// Writes that a call waits for the inputs to these questions.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]);
-    /// A question that the page was asked has been answered. `is_first` says whether it is the first question
+    /// Writes that a question that the page was asked has been answered. `is_first` says whether it is the first question
     /// of its call.
     fn question_end(
         &mut self,
@@ -129,11 +129,11 @@ pub(super) trait WireFormat: Send + Sync {
         accepted: bool,
     );
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding);
-    /// A call waits for a result of the application, or of the browser.
+    /// Writes that a call waits for a result of the application, or of the browser.
     fn waiting(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, is_browser: bool);
-    /// `usage`: the token counts of the run so far.
+    /// Ends a turn. `usage` has the token counts of the run so far.
     fn turn_end(&mut self, w: &mut ChunkWriter<'_>, usage: Option<&Value>);
-    /// The response ends, and the run waits. `unanswered`: the number of calls without a result.
+    /// Ends the response of a suspended run. `unanswered` is the number of calls without a result.
     fn suspended(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -141,7 +141,7 @@ pub(super) trait WireFormat: Send + Sync {
         unanswered: usize,
         usage: Option<&Value>,
     );
-    /// `usage` has the token counts of the run, and `by_model` those of this response for each model.
+    /// Ends the run and the response. `usage` has the token counts of the run, and `by_model` those of this response for each model.
     fn run_end(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -150,11 +150,11 @@ pub(super) trait WireFormat: Send + Sync {
         by_model: Option<&Value>,
     );
     fn data(&mut self, w: &mut ChunkWriter<'_>, data: &UiData);
-    /// The run of a sub-agent begins, or continues in this response. Must write exactly one chunk.
+    /// Writes that the run of a sub-agent begins, or continues in this response. Must write exactly one chunk.
     fn child_start(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun);
-    /// A complete text of the sub-agent's reply.
+    /// Writes a complete text of the sub-agent's reply.
     fn child_text(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun, kind: TextKind, id: &str, text: &str);
-    /// The sub-agent makes a call. Returns whether the call is written as a call of the protocol.
+    /// Writes that a sub-agent makes a call. Returns whether the call is written as a call of the protocol.
     fn child_call_start(
         &mut self,
         w: &mut ChunkWriter<'_>,

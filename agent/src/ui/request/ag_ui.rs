@@ -168,7 +168,7 @@ fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError>
     Ok(UiAnswer::Output { call_id, output: output.into() })
 }
 
-/// Reads an answer. Whether it answers a question is only known when the suspended run is at hand.
+/// Reads an answer. Only the suspended run shows whether the answer is an input to a question.
 fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<UiAnswer, UiRequestError> {
     let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
     let is_cancelled = match entry.get("status").and_then(Value::as_str) {

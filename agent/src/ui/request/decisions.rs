@@ -135,7 +135,8 @@ impl UiRequest {
     }
 }
 
-/// Returns whether an id that a front end sent belongs to this call. The id may have a number after it, or the id of the run before it.
+/// Returns whether an id that a front end sent belongs to this call. The id may have the prefix `RUN_ID/` and the suffix `~NUMBER`, which
+/// make it unique.
 fn is_call(sent: &str, run_id: &str, call_id: &str) -> bool {
     let sent = sent.strip_prefix(run_id).and_then(|rest| rest.strip_prefix('/')).unwrap_or(sent);
     match sent.strip_prefix(call_id) {

@@ -57,7 +57,7 @@ pub enum UiRequestError {
     #[error("these calls have no answer: {}", ids.join(", "))]
     #[non_exhaustive]
     Unanswered {
-        /// The ids of the approval requests.
+        /// The ids of the approval requests and the questions.
         ids: Vec<String>,
     },
     /// An input to a question does not fit. The question is still open.

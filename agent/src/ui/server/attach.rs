@@ -199,7 +199,7 @@ fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec
         before.iter().partition(|chunk| child_of(&chunk.json).is_some());
     let results = own.into_iter().filter(|chunk| is(chunk, "TOOL_CALL_RESULT"));
     all.extend(results.filter(|chunk| !known(chunk)).cloned());
-    // The history has no runs of sub-agents. The chunks of those that have not ended are repeated.
+    // The history has no runs of sub-agents, so the chunks of runs that have not ended are repeated.
     let has_ended = |child: &Option<String>| {
         let ends = |chunk: &&&UiChunk| is(chunk, "SUBAGENT_FINISHED") || is(chunk, "SUBAGENT_ERROR");
         of_children.iter().filter(ends).any(|chunk| child_of(&chunk.json) == *child)

@@ -18,7 +18,7 @@ use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
 /// Maximum number of pieces of a response that wait for a reader.
 pub(super) const QUEUE: usize = 256;
-/// The wait of a run for a slow reader: at most [`YIELDS`] turns of the scheduler, and after them at most [`PAUSES`] pauses.
+/// The wait of a run for a slow reader: at most [`YIELDS`] yields to the scheduler, and after them at most [`PAUSES`] pauses.
 const YIELDS: usize = 64;
 const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -134,7 +134,7 @@ fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), Ui
     }
 }
 
-/// Removes a reader. If it was the last one, the run is cancelled after `reconnect_time`, unless a reader returns.
+/// Removes a reader. If it was the last reader, the run is cancelled after `reconnect_time`, unless a reader connects before.
 fn leave(thread: &Arc<UiThread>, id: u64, reconnect_time: Duration) {
     let (gone, handle, attendance) = {
         let mut state = thread.lock();
@@ -223,7 +223,8 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     }
 }
 
-/// Sends an event to the readers. If a reader is close to its limit, waits briefly, but never longer than the pauses above.
+/// Sends an event to the readers. If the queue of a reader is more than half full, waits for the reader, but only for [`YIELDS`] yields and
+/// [`PAUSES`] pauses.
 async fn publish(thread: &UiThread, event: &Arc<Event>) {
     if !thread.publish(event) {
         return;
@@ -248,7 +249,7 @@ fn code_of(error: &RunError) -> &'static str {
     }
 }
 
-/// Returns the reason why a run does not begin. The details are only in the log.
+/// Returns the error of a request whose run does not begin. The details of the cause are only in the log.
 fn rejected(error: &RunError) -> UiRequestError {
     match error {
         RunError::Resume(ResumeError::InputRefused { request_id, error }) => {

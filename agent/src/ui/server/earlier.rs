@@ -26,7 +26,7 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
                 (replies, None)
             }
             Message::ToolResult(_) => (replies, None),
-            // A message of the user after the prompt was queued, and has an id.
+            // Every message of the user except the prompt was queued, and has an id.
             Message::User(user) => (replies + 1, user.id.clone().filter(|_| at > 0)),
             _ => (replies + 1, None),
         };
@@ -97,7 +97,7 @@ impl EarlierEvents<'_> {
         let code = message.code.as_deref().unwrap_or_default();
         let was_denied = code == OutcomeCode::DENIED.as_str();
         if was_denied || message.edited_args.is_some() {
-            // The original id of the approval request is not stored. Any id will do, because the request is already decided.
+            // The original id of the approval request is not stored. Another id is used, because the request is already decided.
             let args = message.edited_args.clone().unwrap_or_default();
             let request_id = format!("decided/{call_id}");
             self.push(EventKind::ApprovalRequired {

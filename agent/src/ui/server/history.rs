@@ -20,14 +20,14 @@ use crate::tool::outcome::ToolResult;
 /// A message, and the run and turn that it comes from, if they are known.
 pub(super) type LabelledMessage = (Arc<Message>, Option<MessageLabel>);
 
-/// Returns the messages of the conversation whose events have been sent. A message whose event is still to come
-/// is left out.
+/// Returns the messages of the conversation whose events have been sent. A message whose event has not been sent
+/// yet is left out.
 pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMessage> {
     let messages = thread.assistant.messages();
     let mut list: Vec<LabelledMessage> =
         messages.shared().iter().map(|message| (message.clone(), state.label(message))).collect();
-    // An unfinished run has open calls. When the session was opened, results were added for them, which no event
-    // has.
+    // An unfinished run has open calls. When the session was opened, results without events were added for these
+    // calls.
     if (state.is_active() || thread.assistant.unfinished_run().is_some())
         && let Some(last) = list.iter().rposition(|(_, label)| label.is_some())
     {

@@ -248,8 +248,8 @@ impl ReplayLog {
     }
 }
 
-/// Returns the bytes that only the log holds. The messages of the run are not counted, because the conversation holds them, too;
-/// messages of sub-agents are counted.
+/// Returns how many bytes of an event only the log holds. Messages of the run are not counted, because the conversation holds
+/// them, too. Messages of sub-agents are counted.
 fn event_bytes(event: &Event) -> usize {
     let message = match &event.kind {
         EventKind::MessageEnd { message, .. } if !event.is_own() => {

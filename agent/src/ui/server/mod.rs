@@ -37,10 +37,11 @@ type OpenThread = Arc<
         + Sync,
 >;
 
-/// Answers front ends: it runs an assistant for each thread, keeps the events of active runs, and lets several readers follow a run.
+/// A server for front ends. It runs an assistant for each thread, keeps the events of active runs, and lets several readers follow a run.
 ///
-/// The server opens no port: an application passes the bodies of requests to it, and sends its responses. The application checks who is
-/// asking, and that the content type is JSON (a form of another site could send anything else), and calls [`scoped`](Self::scoped).
+/// The server opens no port: an application passes the bodies of requests to it, and sends its responses. The application authenticates
+/// the caller, checks that the content type is JSON (a form of another site could send anything else), and calls
+/// [`scoped`](Self::scoped).
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiServer};
@@ -184,13 +185,13 @@ impl UiServer {
         Self { shared: Arc::new(shared), scope: None }
     }
 
-    /// Returns the server for one caller, who reads and continues only threads of the same scope: an account, not a name that the front end
-    /// sends.
+    /// Returns the server for one caller, who reads and continues only threads of the same scope. `caller` identifies an account of the
+    /// application; it must not be a name that the front end sends.
     pub fn scoped(&self, caller: &str) -> UiServer {
         Self { shared: self.shared.clone(), scope: Some(format!("{CALLER}{caller}").into()) }
     }
 
-    /// Answers a request: begins a run, or resumes a suspended one.
+    /// Answers a request: begins a run, resumes a suspended run, or adds a message to an active run.
     pub async fn post(&self, protocol: UiProtocol, body: &[u8]) -> Response<UiBody> {
         match self.try_post(protocol, body).await {
             Ok(response) => response,
@@ -225,7 +226,7 @@ impl UiServer {
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
-        // A page that only asks whether a result has been delivered gets the run as it waits.
+        // A page that only asks whether a result has been delivered gets the suspended run again.
         let asks = |answer: &UiAnswer| matches!(answer, UiAnswer::Waiting { is_abandoned: false, .. });
         if request.prompt.is_none() && thread.suspended().is_some() && request.answers.iter().all(asks) {
             return self.attach_to(&thread, protocol, &request, None);
@@ -284,8 +285,8 @@ impl UiServer {
         self.attach_to(thread, protocol, request, None).map(Some)
     }
 
-    /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if no run
-    /// is active or suspended.
+    /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the
+    /// thread has no run that is active, is suspended, or ended less than a minute ago.
     ///
     /// `after` is the id of the last chunk that the client saw: the client gets only later chunks, without a start. If events after this
     /// chunk are no longer kept, the client gets the whole run, with a start.

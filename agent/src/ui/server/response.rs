@@ -81,7 +81,7 @@ pub struct UiBody {
     on_drop: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
-/// The timer of the next comment. The mutex is never locked, and only makes the body `Sync`.
+/// The timer of the next keep-alive comment. The mutex is never locked, and only makes the body `Sync`.
 type KeepAliveWait = Mutex<Option<BoxFuture<'static, ()>>>;
 
 impl UiBody {

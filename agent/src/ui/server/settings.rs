@@ -17,7 +17,7 @@ pub(super) struct UiLimits {
     pub(super) runs: usize,
     /// Maximum number of readers of one run.
     pub(super) readers: usize,
-    /// Maximum number of threads in memory, except that threads with an active run are never forgotten.
+    /// Maximum number of threads in memory. Threads with an active run or a reader are kept even above this number.
     pub(super) threads: usize,
     /// Maximum size of the kept events of a thread, in bytes.
     pub(super) log: usize,
@@ -152,7 +152,7 @@ impl UiServer {
     }
 
     /// Sets how many threads are kept in memory, 1000 by default. Beyond this number, the least recently used thread without an active run
-    /// is forgotten.
+    /// and without readers is forgotten.
     pub fn max_threads(self, threads: usize) -> Self {
         self.set(|shared| shared.limits.threads = threads)
     }

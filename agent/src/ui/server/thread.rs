@@ -51,7 +51,7 @@ pub(super) struct ThreadState {
     /// sent to them.
     connected: BTreeSet<u64>,
     next_reader: u64,
-    /// Increased when a reader connects, so that the timer that cancels a run without readers notices.
+    /// Increased when a reader connects, so that the timer that cancels a run without readers notices the new reader.
     pub(super) attendance: u64,
     /// The run and turn of messages, by the address of the message.
     labels: HashMap<usize, MessageLabel>,
@@ -315,7 +315,7 @@ impl UiThread {
         let readers = std::mem::take(&mut state.readers);
         let (attaching, live): (Vec<_>, Vec<_>) =
             readers.into_iter().partition(|reader| reader.encoder.is_none());
-        // Readers whose encoder is still reading earlier events notice the end when it has read them.
+        // Readers whose encoder is still reading earlier events notice the end when the encoder has read these events.
         state.ended.extend(attaching);
         drop(state);
         for reader in live {
@@ -340,7 +340,7 @@ impl UiThread {
         AttachStep::Live
     }
 
-    /// Ends the run of this thread, and the responses of its readers.
+    /// Records that the run of this thread ended or was suspended, and ends the responses of its readers.
     pub(super) fn settle(&self, suspended: Option<SuspendedRun>) {
         let mut state = self.lock();
         state.is_busy = false;

@@ -1,5 +1,5 @@
 //! Answers calls in the usual form without `rmcp`, which reads each message several times and runs each request as a
-//! connection of its own. `rmcp` answers every other message, and reports the faults of malformed ones.
+//! connection of its own. `rmcp` answers every other message, and reports the faults of malformed messages.
 
 use super::super::catalogue::ToolCatalogue;
 use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};
@@ -63,7 +63,7 @@ pub(super) fn call(
 }
 
 /// Returns the protocol version in the header, or `None` if the version is unknown. A request without the header has the
-/// first version with this transport.
+/// version 2025-03-26, the first one with this transport.
 fn version(headers: &HeaderMap) -> Option<ProtocolVersion> {
     if !headers.contains_key(VERSION_HEADER) {
         return Some(ProtocolVersion::V_2025_03_26);
@@ -192,7 +192,7 @@ fn event(message: &ServerJsonRpcMessage) -> Bytes {
 
 /// The events of a call: its progress, and at the end its answer.
 struct CallEvents {
-    /// The next event to send: first the first progress, at the end the answer.
+    /// The next event that does not come from `events`: the first progress, or the answer at the end.
     next: Option<Bytes>,
     events: mpsc::Receiver<ServerJsonRpcMessage>,
     /// The task of the call; `None` once the call has ended.

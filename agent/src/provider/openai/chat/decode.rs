@@ -62,7 +62,8 @@ struct OpenCall {
 }
 
 impl ChatDecoder {
-    /// Decodes a frequent event. Returns `false`, and changes nothing, for every other event.
+    /// Decodes a chunk with deltas of text, of thinking or of a known call's arguments: the most frequent event. Returns `false`, and
+    /// changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
         let begins = !self.is_started && (has_text(chunk.id.as_ref()) || has_text(chunk.model.as_ref()));
@@ -185,7 +186,7 @@ impl ChatDecoder {
             let index = if is_whole { Some(position) } else { call.get("index").and_then(Value::as_u64) };
             self.call(call, index, out);
         }
-        // The predecessor of `tool_calls`, with a single call.
+        // `function_call` is the predecessor of `tool_calls`, for a single call.
         if let Some(call) = message.get("function_call")
             && (some_text(call, "name").is_some() || !self.calls.is_empty())
         {
@@ -293,7 +294,8 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a call, or a piece of one. Pieces with one index belong to one call. Ids and names are never overwritten by empty ones.
+    /// Decodes a call, or a piece of the call that [`find_call`](Self::find_call) returns. The first id and the first name that are not
+    /// empty are kept.
     fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
         if !matches!(text(piece, "type"), None | Some("" | "function"))
             && piece.get("function").is_none_or(Value::is_null)
@@ -352,8 +354,8 @@ impl ChatDecoder {
     fn find_call(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let by_id = self.by_id.get(id).copied();
         let by_index = index.and_then(|index| self.by_index.get(&index).copied());
-        // Some servers give every call of a reply the index 0. For these servers, a name with a different id starts a new call; without
-        // ids, a different name after arguments does.
+        // Some servers give every call of a reply the index 0. For these servers, a name with a different id starts a new call. Without
+        // ids, a different name that follows arguments starts a new call.
         let is_other = |at: &usize| {
             let Some(known) = self.calls.get(*at).filter(|_| !name.is_empty()) else { return false };
             let is_next = known.has_arguments && !known.name.is_empty() && known.name != name;
@@ -479,7 +481,7 @@ impl Decoder for ChatDecoder {
 }
 
 /// Merges a piece into `OpenRouter`'s reasoning details. Consecutive pieces of one kind form a block. Their `index` does not
-/// separate blocks, but a signature ends one.
+/// separate blocks, but a signature ends a block.
 fn merge_detail(list: &mut Vec<Value>, piece: &Value) {
     let is_continued = |last: &JsonObject| {
         let both = |key: &str| Some((last.get(key)?.as_str()?, some_text(piece, key)?));
@@ -528,7 +530,8 @@ fn merge_audio(known: &mut JsonObject, more: &JsonObject) {
     }
 }
 
-/// Returns the error of a chunk: its own, Groq's, that of a choice (`OpenRouter`), or the chunk itself (vLLM).
+/// Returns the error in a chunk, in its field `x_groq` (Groq) or in its first choice (`OpenRouter`). A chunk can also be an error itself
+/// (vLLM).
 fn find_error(chunk: &Value) -> Option<Value> {
     let reported = |value: &Value| failure::find_error(value).cloned();
     let of_choice = || reported(chunk.get("choices")?.get(0)?);
@@ -550,8 +553,8 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Converts token counts. Cached input is part of the input here. Reasoning is part of the output. Some servers (xAI) count reasoning
-/// separately: there, input, output and reasoning add up to the total, so reasoning is added to the output.
+/// Converts token counts. In the result, cached input is part of the input, and reasoning is part of the output. If a server counts
+/// reasoning separately (xAI), its counts of input, output and reasoning add up to the total, so reasoning is added to the output.
 fn usage(raw: Value) -> Usage {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count_at(&raw, path)).unwrap_or_default();
     let input = first(&[&["prompt_tokens"], &["input_tokens"]]);

@@ -518,7 +518,7 @@ fn is_media(part: &Part, provider: &str) -> bool {
 /// Writes a part of a content list. Returns `None` for parts that must not or need not be sent.
 ///
 /// # Errors
-/// Returns what the API does not accept.
+/// Returns the kind of the part, if the API does not accept it.
 pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Option<Value>, UnsupportedPart> {
     let rest = part.provider_data_of(provider);
     let written = match &part.content {

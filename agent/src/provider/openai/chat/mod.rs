@@ -86,9 +86,9 @@ pub struct Compat {
     pub json_schema: bool,
     /// When the model's thinking is sent back to it.
     pub(super) echo_thinking: EchoThinking,
-    /// The exact length of call ids, in letters and digits. Other ids are replaced, and the same id always by the same one.
+    /// The exact length of call ids, in letters and digits. Other ids are replaced. Equal ids have equal replacements.
     pub call_id_length: Option<usize>,
-    /// The maximum length of call ids, in characters. Longer ids of other providers are replaced, and the same id always by the same one.
+    /// The maximum length of call ids, in characters. Longer ids of other providers are replaced. Equal ids have equal replacements.
     pub max_call_id: Option<usize>,
     /// The field that requests a web search: `web_search_options`, which OpenAI accepts only for its search models, `plugins`
     /// (`[{"id": "web"}]`), or a field that is set to `true`, such as `enable_search`. If `None`, a request for a search is refused.
@@ -102,10 +102,10 @@ pub struct Compat {
 /// When a model's thinking is sent back to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::provider) enum EchoThinking {
-    /// With each of its messages.
+    /// With each message of the model.
     #[default]
     Always,
-    /// Only while the model's calls are answered: in messages after the user's last one.
+    /// Only while the model's calls are answered: in messages after the user's last message.
     WithinTurn,
     /// Never.
     Never,
@@ -211,8 +211,8 @@ impl Compat {
         self
     }
 
-    /// Sends the model's thinking back only while its calls are answered: in messages after the user's last one. By default it is sent back
-    /// with each of its messages, in the field in which it arrived.
+    /// Sends the model's thinking back only while its calls are answered: in messages after the user's last message. By default, thinking
+    /// is sent back with each message of the model, in the field in which it arrived.
     ///
     /// ```
     /// use agent::message::{Message, Part, ProviderData};
@@ -268,14 +268,13 @@ impl Compat {
         self
     }
 
-    /// Sets the exact length of call ids, in letters and digits. Other ids are replaced, and the same id always by the same one.
+    /// Sets the exact length of call ids, in letters and digits. Other ids are replaced. Equal ids have equal replacements.
     pub fn with_call_id_length(mut self, length: usize) -> Self {
         self.call_id_length = Some(length);
         self
     }
 
-    /// Sets the maximum length of call ids, in characters. Longer ids of other providers are mapped, and the same id always to
-    /// the same one.
+    /// Sets the maximum length of call ids, in characters. Longer ids of other providers are replaced. Equal ids have equal replacements.
     pub fn with_max_call_id(mut self, length: usize) -> Self {
         self.max_call_id = Some(length);
         self

@@ -64,7 +64,8 @@ const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
-    /// Decodes a frequent event. Returns `None`, and changes nothing, for every other event.
+    /// Decodes a delta of a text, of reasoning or of arguments that continues a known part: the most frequent events. Returns `None`, and
+    /// changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
         let event: ItemDelta<'_> = frequent::read(event)?;
         let position = match event.kind.as_str() {
@@ -100,7 +101,8 @@ impl ResponsesDecoder {
     }
 
     /// Finds the item of an event: by `output_index`, because ids may differ between events. If a server leaves the index out,
-    /// the item is found by its id, or as the announced and unfinished item of this kind.
+    /// the item is found by its id, or as the last announced and unfinished item of this kind. Without index and id, it is the last
+    /// unfinished item.
     fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
@@ -301,7 +303,7 @@ impl ResponsesDecoder {
             let position = positions.get(number).copied().unwrap_or((PartList::Content, number as u64));
             let found = emitted_parts.iter().position(|part| part.position == Some(position));
             let found = found.or_else(|| emitted_parts.iter().position(|part| part.position.is_none()));
-            // Text that was emitted as text stays text, whatever the completed item says.
+            // An emitted part keeps its kind. A completed part of another kind becomes a new part.
             let found = found.filter(|_| items::is_of_kind(&part, &emitted_kind));
             let Some(EmittedPart { content_index, emitted, .. }) = found.map(|at| emitted_parts.remove(at))
             else {
@@ -329,7 +331,7 @@ impl ResponsesDecoder {
 
     /// Handles the items of a completed response: emits the items that no event mentioned, and state that only this event has.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
-        // Without indexes and with different ids, only the order identifies the items.
+        // If items have no indexes and other ids than before, only their order identifies them. It is used if all items are known.
         let is_whole = self.items.len() == output.len();
         for (index, value) in (0u64..).zip(output) {
             let (id, kind) = (text(value, "id").unwrap_or_default(), text(value, "type").unwrap_or_default());

@@ -56,7 +56,7 @@ fn call(provider: &str, item: &Value, source: JsonSource) -> Option<Part> {
         fields.extend(item.get("arguments").map(|value| ("arguments".to_owned(), value.clone())));
     }
     fields.retain(|_, value| source == JsonSource::Request || !value.is_null());
-    // Empty provider data has no meaning for a call, because a call is not in a list.
+    // `JsonSource::Reply` adds no empty provider data: for a call, such data would have no meaning.
     Some(with_rest(
         Part::new(Content::ToolCall(ToolCall::new(id, name, arguments))),
         provider,
@@ -127,14 +127,14 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
         parts.push(Part::new(read).with_provider_data(ProviderData::new(provider, data)));
     }
     if parts.is_empty() {
-        // An empty message is kept, because its reasoning needs the item that follows it.
+        // An empty message is kept, because the API refuses the reasoning before the message without a following item.
         let data = json!({"item": fields, "empty": true});
         parts.push(Part::text("").with_provider_data(ProviderData::new(provider, data)));
     }
     Some(parts)
 }
 
-/// Returns the content of a message's part, and its further fields. A reply may leave its text out, or use another name for it.
+/// Returns the content of a message's part, and its further fields. In a reply, the part may lack its text, or have the type `text`.
 fn read_content(value: &Value, is_reply: bool) -> Option<(Content, JsonObject)> {
     let mut rest = value.as_object()?.clone();
     let kind = take_text(&mut rest, "type")?;
@@ -180,7 +180,7 @@ pub(super) enum PartList {
     Content,
 }
 
-/// Reads a tool that the provider ran into its neutral form.
+/// Reads the item of a tool that the provider ran. Returns `None` for all other items.
 fn provider_tool(item: &Value) -> Option<Content> {
     let field = |key: &str| item.get(key).filter(|value| !value.is_null()).cloned();
     let (name, input, output) = match text(item, "type")? {
@@ -206,11 +206,11 @@ fn provider_tool(item: &Value) -> Option<Content> {
 ///
 /// Reasoning is sent back together with the item that followed it, because the API refuses reasoning alone. `stored` says whether
 /// the provider may have stored reasoning that has no encrypted form, and `is_own` whether the same model wrote the message.
-/// Reasoning of another model is not sent. Calls of another model are sent without their item's id, because the id would require
+/// Reasoning of another model was removed before. Calls of another model are sent without their item's id, because the id would require
 /// the reasoning.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
-    // Whether the last item is a message that accepts plain text of other providers.
+    // Whether the last item is a message of plain text, to which a following plain text is appended.
     let mut takes_text = false;
     for (at, part) in parts.iter().enumerate() {
         let rest = part.provider_data_of(provider);

@@ -56,8 +56,8 @@ pub struct OpenAiResponses {
     pub store: bool,
     /// Whether encrypted reasoning is requested from models that reason. It is required if nothing is stored.
     pub encrypted_reasoning: bool,
-    /// Whether the model summarizes its reasoning. OpenAI provides summaries only to verified organisations, and refuses the
-    /// requests of others, so the default is `None`.
+    /// The kind of reasoning summary that is requested, such as `auto`. OpenAI refuses requests for summaries from organisations that are
+    /// not verified, so the default is `None`.
     pub summary: Option<Cow<'static, str>>,
     /// Whether the server supports strict schemas.
     pub strict: bool,
@@ -79,7 +79,7 @@ impl OpenAiResponses {
         self
     }
 
-    /// Requests summaries of the model's reasoning, if a request sets how much to think.
+    /// Requests summaries of the model's reasoning, if the request sets a level of thinking.
     pub fn with_summary(mut self, summary: impl Into<Cow<'static, str>>) -> Self {
         self.summary = Some(summary.into());
         self
