@@ -34,6 +34,21 @@ pub(crate) struct PlanNode {
     pub(crate) rules: Rules,
     /// Whether a secret parameter can be found at or below this node.
     pub(crate) holds_secret: bool,
+    pub(crate) takes_null: bool,
+}
+
+impl PlanNode {
+    /// Returns the node that this one refers a value to: one step, which the value alone decides. `text_of` returns the text that an
+    /// object has under a key. `None`: the node describes the value itself, has alternatives, or does not take it.
+    pub(crate) fn referred<'v>(&self, text_of: impl FnOnce(&str) -> Option<Cow<'v, str>>) -> Option<NodeId> {
+        match &self.kind {
+            NodeKind::Tagged { tag, variants, names } => {
+                names.pick(variants, &text_of(tag)?, self.rules).map(|(_, variant)| variant)
+            }
+            NodeKind::Union { .. } => None,
+            kind => kind.alternatives().next(),
+        }
+    }
 }
 
 /// The tag has a byte of its own, because it is checked for every value; without `repr` it would be in a niche that takes several
@@ -71,50 +86,103 @@ pub(crate) enum NodeKind {
     Checked(CheckedSpec),
 }
 
+/// Makes a visitor of the nodes directly below a node, and of those of a check; with `mut` it can replace them.
+macro_rules! child_visitor {
+    ($name:ident, $iter:ident $(, $mutable:tt)?) => {
+        impl NodeKind {
+            pub(super) fn $name(&$($mutable)? self, mut visit: impl FnMut(&$($mutable)? NodeId)) {
+                match self {
+                    NodeKind::Array(array) => array.prefix.$iter().chain(array.items.$iter()).for_each(visit),
+                    NodeKind::Object(object) => {
+                        object.props.$iter().for_each(|prop| visit(&$($mutable)? prop.node));
+                        object.patterns.$iter().for_each(|(_, node)| visit(node));
+                        if let AdditionalProperties::Schema(node) = &$($mutable)? object.rest {
+                            visit(node);
+                        }
+                    }
+                    NodeKind::Nullable(node) => visit(node),
+                    NodeKind::Tagged { variants, names, .. } => {
+                        variants.$iter().map(|(_, node)| node).chain(names.other.$iter()).for_each(visit);
+                    }
+                    NodeKind::External(external) => {
+                        external.variants.$iter().for_each(|variant| visit(&$($mutable)? variant.node));
+                        visit(&$($mutable)? external.object);
+                    }
+                    NodeKind::Union { branches, .. } => branches.$iter().for_each(visit),
+                    NodeKind::Checked(checked) => {
+                        visit(&$($mutable)? checked.base);
+                        checked.checks.$iter().for_each(|check| check.$name(&mut visit));
+                    }
+                    _ => {}
+                }
+            }
+        }
+
+        impl NodeCheck {
+            fn $name(&$($mutable)? self, visit: &mut impl FnMut(&$($mutable)? NodeId)) {
+                match self {
+                    NodeCheck::Also(node)
+                    | NodeCheck::Not { node, .. }
+                    | NodeCheck::Contains { node, .. }
+                    | NodeCheck::Names(node)
+                    | NodeCheck::Depends(_, node) => visit(node),
+                    NodeCheck::If { condition, then, otherwise, .. } => {
+                        visit(condition);
+                        then.$iter().chain(otherwise).for_each(visit);
+                    }
+                    NodeCheck::Requires(..) => {}
+                }
+            }
+        }
+    };
+}
+
+child_visitor!(each_child, iter);
+child_visitor!(each_child_mut, iter_mut, mut);
+
 impl NodeKind {
     pub(crate) fn children(&self) -> Vec<NodeId> {
-        match self {
-            NodeKind::Array(array) => array.prefix.iter().copied().chain(array.items).collect(),
-            NodeKind::Object(object) => {
-                let rest = match object.rest {
-                    AdditionalProperties::Schema(id) => Some(id),
-                    AdditionalProperties::Denied | AdditionalProperties::Unspecified => None,
-                };
-                object
-                    .props
-                    .iter()
-                    .map(|p| p.node)
-                    .chain(object.patterns.iter().map(|p| p.1))
-                    .chain(rest)
-                    .collect()
-            }
-            NodeKind::Nullable(id) => vec![*id],
-            NodeKind::Tagged { variants, names, .. } => {
-                variants.iter().map(|v| v.1).chain(names.other).collect()
-            }
-            NodeKind::External(external) => {
-                external.variants.iter().map(|v| v.node).chain(std::iter::once(external.object)).collect()
-            }
-            NodeKind::Union { branches, .. } => branches.clone(),
-            NodeKind::Checked(checked) => {
-                let below = checked.checks.iter().flat_map(|check| check.nodes().collect::<Vec<_>>());
-                std::iter::once(checked.base).chain(below).collect()
-            }
-            _ => Vec::new(),
-        }
+        let mut out = Vec::new();
+        self.each_child(|node| out.push(*node));
+        out
+    }
+
+    /// Returns the nodes along which a value of this kind may be read instead: what it adds to, or its alternatives. There are none if
+    /// it describes the value itself.
+    pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
+        let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {
+            NodeKind::Nullable(inner) => (&[], &[], Some(*inner)),
+            NodeKind::Checked(checked) => (&[], &[], Some(checked.base)),
+            NodeKind::External(external) => (&[], &[], Some(external.object)),
+            NodeKind::Union { branches, .. } => (branches, &[], None),
+            NodeKind::Tagged { variants, names, .. } => (&[], variants, names.other),
+            _ => (&[], &[], None),
+        };
+        branches.iter().copied().chain(variants.iter().map(|(_, node)| *node)).chain(one)
     }
 
     /// The children that look at the same value.
     pub(super) fn beside(&self) -> Vec<NodeId> {
-        match self {
-            NodeKind::Nullable(_) | NodeKind::Union { .. } | NodeKind::Tagged { .. } => self.children(),
-            NodeKind::Checked(checked) => {
-                let same = checked.checks.iter().filter(|check| check.looks_at_the_same());
-                let same = same.flat_map(|check| check.nodes().collect::<Vec<_>>());
-                std::iter::once(checked.base).chain(same).collect()
-            }
-            _ => Vec::new(),
+        let mut out: Vec<NodeId> = self.alternatives().collect();
+        if let NodeKind::Checked(checked) = self {
+            let same = checked.checks.iter().filter(|check| check.looks_at_the_same());
+            same.for_each(|check| check.each_child(&mut |node| out.push(*node)));
         }
+        out
+    }
+
+    /// Whether its values are scalars of one kind.
+    #[inline]
+    pub(crate) fn is_scalar(&self) -> bool {
+        matches!(
+            self,
+            NodeKind::Null
+                | NodeKind::Bool
+                | NodeKind::Int(_)
+                | NodeKind::Num(_)
+                | NodeKind::Str(_)
+                | NodeKind::Enum(_)
+        )
     }
 }
 
@@ -162,33 +230,6 @@ impl NodeCheck {
     /// Whether a value may pass because a part of it does not fit.
     pub(crate) fn may_turn(&self) -> bool {
         matches!(self, NodeCheck::Not { .. } | NodeCheck::If { .. } | NodeCheck::Contains { .. })
-    }
-
-    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
-        let (first, more) = match self {
-            NodeCheck::Also(node)
-            | NodeCheck::Not { node, .. }
-            | NodeCheck::Contains { node, .. }
-            | NodeCheck::Names(node)
-            | NodeCheck::Depends(_, node) => (Some(*node), [None, None]),
-            NodeCheck::If { condition, then, otherwise, .. } => (Some(*condition), [*then, *otherwise]),
-            NodeCheck::Requires(..) => (None, [None, None]),
-        };
-        first.into_iter().chain(more.into_iter().flatten())
-    }
-
-    pub(super) fn nodes_mut(&mut self) -> Vec<&mut NodeId> {
-        match self {
-            NodeCheck::Also(node)
-            | NodeCheck::Not { node, .. }
-            | NodeCheck::Contains { node, .. }
-            | NodeCheck::Names(node)
-            | NodeCheck::Depends(_, node) => vec![node],
-            NodeCheck::If { condition, then, otherwise, .. } => {
-                std::iter::once(condition).chain(then).chain(otherwise).collect()
-            }
-            NodeCheck::Requires(..) => Vec::new(),
-        }
     }
 
     fn looks_at_the_same(&self) -> bool {
@@ -435,6 +476,22 @@ pub(crate) enum Child {
     Prop(usize, NodeId),
     /// A map entry.
     Entry(NodeId),
+}
+
+impl Child {
+    pub(crate) fn node(self) -> NodeId {
+        match self {
+            Child::Prop(_, node) | Child::Entry(node) => node,
+        }
+    }
+
+    /// Returns the property, if it is one.
+    pub(crate) fn prop(self, object: &ObjectSpec) -> Option<&Prop> {
+        match self {
+            Child::Prop(index, _) => object.props.get(index),
+            Child::Entry(_) => None,
+        }
+    }
 }
 
 /// The handling of a key that an object neither lists nor has a schema for.

@@ -332,14 +332,11 @@ impl Correction<'_> {
                 }
                 child = object.child(key, 0);
             }
-            let (id, prop) = match child {
-                None => {
-                    new.push(NewEntry::new(key, None, canonical(doc)));
-                    continue;
-                }
-                Some(Child::Prop(index, id)) => (id, object.props.get(index)),
-                Some(Child::Entry(id)) => (id, None),
+            let Some(child) = child else {
+                new.push(NewEntry::new(key, None, canonical(doc)));
+                continue;
             };
+            let (id, prop) = (child.node(), child.prop(object));
             let is_absent = doc.is_null() && prop.is_some_and(|prop| prop.null_absent);
             let is_optional = prop.is_some_and(|prop| !prop.required);
             if is_absent || is_optional && self.is_nothing(id, doc) && !self.is_taken(id, doc, false) {
@@ -461,13 +458,7 @@ impl Correction<'_> {
     }
 
     fn is_array(&self, id: NodeId) -> bool {
-        match self.graph.kind(self.graph.unchecked(id)) {
-            NodeKind::Array(_) => true,
-            NodeKind::Nullable(inner) => {
-                matches!(self.graph.kind(self.graph.unchecked(*inner)), NodeKind::Array(_))
-            }
-            _ => false,
-        }
+        matches!(self.graph.kind(self.graph.non_null(id)), NodeKind::Array(_))
     }
 
     fn tagged(

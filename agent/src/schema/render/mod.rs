@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use written::SchemaDraft;
 
-pub(super) use root::{can_be_null, variants};
+pub(super) use root::variants;
 
 /// Maximum number of nodes. A definition that is used in several places is written out in each, which can multiply.
 const MAX_NODES: usize = 20_000;
