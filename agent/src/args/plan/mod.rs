@@ -155,10 +155,11 @@ impl Graph {
 
     /// Returns the node along which a value other than null is read, without checks of the whole.
     pub(crate) fn non_null(&self, mut id: NodeId) -> NodeId {
-        while let NodeKind::Nullable(inner) = self.kind(self.unchecked(id)) {
-            id = *inner;
+        while let NodeKind::Nullable(node) | NodeKind::Checked(CheckedSpec { base: node, .. }) = self.kind(id)
+        {
+            id = *node;
         }
-        self.unchecked(id)
+        id
     }
 
     /// Returns each object that a value may be.

@@ -149,6 +149,7 @@ impl NodeKind {
 
     /// Returns the nodes along which a value of this kind may be read instead: what it adds to, or its alternatives. There are none if
     /// it describes the value itself.
+    #[inline]
     pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
         let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {
             NodeKind::Nullable(inner) => (&[], &[], Some(*inner)),
