@@ -283,10 +283,11 @@ impl Maker<'_> {
                 let secret = self.secret(branches, |node| *node).and_then(|at| branches.get(at));
                 secret.into_iter().chain(branches).find_map(|node| self.value(*node, depth + 1))
             }
-            NodeKind::Checked(checked) => self.value(checked.base, depth + 1),
-            NodeKind::Nullable(inner) if self.secret.is_some() => self.value(*inner, depth + 1),
-            NodeKind::Nullable(_) => Some("null".into()),
-            _ => self.scalars(node, depth).next(),
+            NodeKind::Nullable(_) if self.secret.is_none() => Some("null".into()),
+            kind => match kind.alternatives().next() {
+                Some(node) => self.value(node, depth + 1),
+                None => self.scalars(node, depth).next(),
+            },
         }
     }
 

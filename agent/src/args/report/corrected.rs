@@ -178,8 +178,6 @@ impl Correction<'_> {
         }
         let lenient = CoercionPolicy::lenient().rules();
         match (self.graph.kind(id), &doc.shape) {
-            (NodeKind::Nullable(inner), _) => self.change(*inner, doc, false),
-            (NodeKind::Checked(checked), _) => self.change(checked.base, doc, root),
             (NodeKind::Str(spec), Shape::Number) if spec.format.is_none() => {
                 let number = doc.to_value();
                 (!number.is_f64()).then(|| Value::from(number.to_string()).to_string())
@@ -212,12 +210,14 @@ impl Correction<'_> {
             (NodeKind::Tagged { tag, variants, names }, _) => {
                 self.tagged(tag, variants, names, self.graph.node(id).rules, doc)
             }
-            (NodeKind::External(external), Shape::Object(_)) => self.change(external.object, doc, false),
             (NodeKind::External(external), Shape::Text(text)) => {
                 Some(self.of_text(external.object, decoded_object(text)?))
             }
             (NodeKind::Union { branches, .. }, Shape::Text(text)) => self.union(branches, text),
-            _ => None,
+            (kind, _) => {
+                let root = root && matches!(kind, NodeKind::Checked(_));
+                self.change(doc.referred(self.graph, id)?, doc, root)
+            }
         }
     }
 
