@@ -21,6 +21,7 @@ mod shape;
 mod token;
 mod union;
 mod uri;
+mod visit;
 mod whole;
 mod without;
 mod words;
