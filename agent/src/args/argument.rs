@@ -143,7 +143,7 @@ impl Plan {
     ) -> Result<T, ArgumentError> {
         let graph = self.graph();
         let unreadable = || ArgumentError::Unreadable { tool: self.name().to_owned() };
-        if !self.takes(graph.root, name) {
+        if !self.takes(name) {
             let suggestions = did_you_mean(name, self.parameter_names()).into_iter().map(str::to_owned);
             let (tool, name) = (self.name().to_owned(), name.to_owned());
             return Err(ArgumentError::Unknown { tool, name, suggestions: suggestions.collect() });
@@ -186,21 +186,12 @@ impl Plan {
     }
 
     /// Whether arguments may have this top-level name.
-    fn takes(&self, id: NodeId, name: &str) -> bool {
+    fn takes(&self, name: &str) -> bool {
         let graph = self.graph();
-        let object = |object: &ObjectSpec| {
+        let takes = |object: &ObjectSpec| {
             object.child(name, 0).is_some() || graph.unlisted(object, true) == UnlistedKey::Kept
         };
-        match graph.kind(id) {
-            NodeKind::Any => true,
-            NodeKind::Object(spec) => object(spec),
-            NodeKind::Nullable(inner) => self.takes(*inner, name),
-            NodeKind::Tagged { variants, .. } => variants.iter().any(|variant| self.takes(variant.1, name)),
-            NodeKind::External(external) => self.takes(external.object, name),
-            NodeKind::Union { branches, .. } => branches.iter().any(|branch| self.takes(*branch, name)),
-            NodeKind::Checked(checked) => self.takes(checked.base, name),
-            _ => false,
-        }
+        graph.objects(graph.root).into_iter().any(takes)
     }
 }
 

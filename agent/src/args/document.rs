@@ -77,18 +77,13 @@ impl Doc<'_> {
         fits
     }
 
-    /// Returns the node that a node refers this value to: one step, which the value alone decides. `None`: the node describes the value
-    /// itself, has alternatives, or does not take it.
+    /// Returns the node that a node refers this value to, as [`PlanNode::referred`].
     pub(crate) fn referred(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
-        match (graph.kind(id), &self.shape) {
-            (NodeKind::Checked(checked), _) => Some(checked.base),
-            (NodeKind::Nullable(inner), shape) => (!matches!(shape, Shape::Null)).then_some(*inner),
-            (NodeKind::External(external), Shape::Object(_)) => Some(external.object),
-            (NodeKind::Tagged { tag, variants, names }, Shape::Object(_)) => {
-                let name = self.entry(tag)?.text()?;
-                names.pick(variants, name, graph.node(id).rules).map(|(_, variant)| variant)
-            }
-            _ => None,
+        let node = graph.node(id);
+        match (&node.kind, &self.shape) {
+            (NodeKind::Nullable(_), Shape::Null) => None,
+            (NodeKind::External(_), shape) if !matches!(shape, Shape::Object(_)) => None,
+            _ => node.referred(|tag| self.entry(tag)?.text().map(Cow::Borrowed)),
         }
     }
 

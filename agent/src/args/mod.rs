@@ -70,8 +70,8 @@ pub(crate) use judge::fits;
 #[cfg(feature = "macros")]
 pub(crate) use plan::schema_of;
 pub(crate) use plan::{
-    AdditionalProperties, ArraySpec, Child, ExternalSpec, Graph, IntSpec, NodeCheck, NodeId, NodeKind,
-    NotTakenOut, NumSpec, NumberBound, ObjectSpec, Prop, StrSpec,
+    AdditionalProperties, ArraySpec, ExternalSpec, Graph, IntSpec, NodeCheck, NodeId, NodeKind, NotTakenOut,
+    NumSpec, NumberBound, ObjectSpec, Prop, StrSpec,
 };
 #[cfg(feature = "macros")]
 pub(crate) use refused::secret_samples;

@@ -1,8 +1,8 @@
 //! Converts replies to a lowered schema back to the form of the plan.
 
 use super::dialect::Dialect;
-use super::render::{can_be_null, variants};
-use crate::args::{Child, Doc, Document, Graph, NodeId, NodeKind, ObjectSpec, Plan, Shape, fits};
+use super::render::variants;
+use crate::args::{Doc, Document, Graph, NodeId, NodeKind, ObjectSpec, Plan, Shape, fits};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -146,10 +146,7 @@ impl Restorer<'_> {
                 changed = true;
                 continue;
             }
-            let restored = match object.child(key, 0) {
-                Some(Child::Prop(_, node) | Child::Entry(node)) => self.node(node, value),
-                None => None,
-            };
+            let restored = object.child(key, 0).and_then(|child| self.node(child.node(), value));
             changed |= restored.is_some();
             out.push((key.as_ref(), restored.map_or(Cow::Borrowed(value.raw), Cow::Owned)));
         }
@@ -170,7 +167,7 @@ impl Restorer<'_> {
         for (key, value) in entries {
             let kept = match node(key) {
                 _ if !value.is_null() => true,
-                Some(id) => !some && can_be_null(self.graph, id),
+                Some(id) => !some && self.graph.node(id).takes_null,
                 // An unknown variant stays, so that the report names it.
                 None => true,
             };

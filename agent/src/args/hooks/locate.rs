@@ -6,7 +6,7 @@ use crate::args::issue::{Issue, IssueCode};
 use crate::args::plan::{Child, Graph, NodeId, NodeKind, ObjectSpec, Prop, secret_texts};
 use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 /// A text shares part of a secret if it contains this many consecutive characters of it.
 const MAX_SHARED: usize = 3;
@@ -125,15 +125,10 @@ impl<'a> LocatedNode<'a> {
 
     /// Moves to the value of a nullable or to one of several alternatives, as far as the value tells.
     fn enter(&mut self, depth: usize) {
-        let graph = self.graph;
-        let next = match graph.kind(self.id) {
-            NodeKind::Nullable(inner) => Some(*inner),
-            NodeKind::Tagged { tag, variants, names } => {
-                let name = self.sent.and_then(|sent| sent.get(tag)).and_then(Value::as_str);
-                let rules = graph.node(self.id).rules;
-                name.and_then(|name| names.pick(variants, name, rules)).map(|(_, id)| id)
-            }
-            _ => None,
+        let node = self.graph.node(self.id);
+        let next = match &node.kind {
+            NodeKind::External(_) | NodeKind::Checked(_) => None,
+            _ => node.referred(|tag| self.sent?.get(tag)?.as_str().map(Cow::Borrowed)),
         };
         if let Some(next) = next.filter(|_| depth < 64) {
             self.id = next;

@@ -82,8 +82,7 @@ impl Repair<'_> {
             }
             (NodeKind::Object(object), Shape::Object(entries)) => {
                 let edits = entries.iter().filter_map(|(key, item)| {
-                    let (crate::args::plan::Child::Prop(_, id) | crate::args::plan::Child::Entry(id)) =
-                        object.child(key, 0)?;
+                    let id = object.child(key, 0)?.node();
                     self.below(|path| push_segment(path, key), id, item).map(|edit| (item, edit))
                 });
                 let edits = edits.collect();

@@ -2,9 +2,7 @@
 
 use super::clash::refuse_clashes;
 use super::error::{CompileResult, SchemaError};
-use super::finish::{
-    Chain, carries_wide, keep_nulls, mark_secrets, redirect, settle, takers_of_null, takes_objects,
-};
+use super::finish::{Chain, carries_wide, keep_nulls, mark_nulls, mark_secrets, settle, takes_objects};
 use super::identify::with_pointers;
 use super::keywords::{self, KNOWN, SchemaMap, notes};
 use super::merge::merge;
@@ -85,7 +83,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult
     let Compiler { mut nodes, notes, slots, references, definitions, dropped, flattened, .. } = c;
     let settle = |id: NodeId| settle(id, &slots);
     for node in &mut nodes {
-        redirect(&mut node.kind, &settle);
+        node.kind.each_child_mut(|id| *id = settle(*id));
     }
     let root = settle(compiled);
     let name = |place: usize| definitions.get(&place).cloned();
@@ -98,7 +96,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult
             "must describe an object: arguments are always one JSON object",
         ));
     }
-    let takes_null = takers_of_null(&nodes).map_err(|chain| {
+    mark_nulls(&mut nodes).map_err(|chain| {
         let reason = match chain {
             Chain::Circle => "refers to itself without anything in between",
             Chain::TooLong => "leads through too many alternatives of alternatives",
@@ -109,7 +107,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult
         return Err(SchemaError::new("format", "", WIDE));
     }
     if foreign {
-        keep_nulls(&mut nodes, &takes_null);
+        keep_nulls(&mut nodes);
     }
     mark_secrets(&mut nodes);
     let signatures = nodes.iter().map(|_| OnceLock::new()).collect();
@@ -203,7 +201,7 @@ impl Compiler<'_> {
     pub(super) fn push(&mut self, kind: NodeKind) -> NodeId {
         // `schema` bounds the number of nodes far below u32.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
-        self.nodes.push(PlanNode { id, kind, rules: self.rules, holds_secret: false });
+        self.nodes.push(PlanNode { id, kind, rules: self.rules, holds_secret: false, takes_null: false });
         self.notes.push(Notes::new());
         id
     }

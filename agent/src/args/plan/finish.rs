@@ -1,6 +1,6 @@
 //! The last steps once every schema is a node: closes recursive references, and finds what cannot work.
 
-use super::node::{AdditionalProperties, ArraySpec, NodeCheck, NodeId, NodeKind, PlanNode};
+use super::node::{NodeId, NodeKind, PlanNode};
 use std::collections::HashMap;
 
 /// Maximum length of chains of references, or of alternatives within alternatives.
@@ -10,12 +10,14 @@ pub(super) fn takes_objects(nodes: &[PlanNode], id: NodeId, depth: usize) -> boo
     match &nodes[id.0 as usize].kind {
         NodeKind::Object(_) | NodeKind::Tagged { .. } => true,
         NodeKind::External(external) => external.units.is_empty(),
-        NodeKind::Checked(checked) if depth < MAX_CHAIN => takes_objects(nodes, checked.base, depth + 1),
         NodeKind::Const(members) => members.iter().all(serde_json::Value::is_object),
-        NodeKind::Union { branches, .. } if depth < MAX_CHAIN => {
-            branches.iter().all(|b| takes_objects(nodes, *b, depth + 1))
+        NodeKind::Nullable(_) => false,
+        kind => {
+            let mut alternatives = kind.alternatives().peekable();
+            depth < MAX_CHAIN
+                && alternatives.peek().is_some()
+                && alternatives.all(|node| takes_objects(nodes, node, depth + 1))
         }
-        _ => false,
     }
 }
 
@@ -30,35 +32,6 @@ pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId 
     id
 }
 
-/// Replaces the placeholders for recursive references.
-pub(super) fn redirect(kind: &mut NodeKind, settle: &impl Fn(NodeId) -> NodeId) {
-    let fix = |id: &mut NodeId| *id = settle(*id);
-    match kind {
-        NodeKind::Array(ArraySpec { prefix, items, .. }) => prefix.iter_mut().chain(items).for_each(fix),
-        NodeKind::Object(object) => {
-            object.props.iter_mut().for_each(|p| fix(&mut p.node));
-            object.patterns.iter_mut().for_each(|p| fix(&mut p.1));
-            if let AdditionalProperties::Schema(id) = &mut object.rest {
-                fix(id);
-            }
-        }
-        NodeKind::Nullable(id) => fix(id),
-        NodeKind::Tagged { variants, names, .. } => {
-            variants.iter_mut().map(|v| &mut v.1).chain(&mut names.other).for_each(fix);
-        }
-        NodeKind::External(external) => {
-            external.variants.iter_mut().for_each(|v| fix(&mut v.node));
-            fix(&mut external.object);
-        }
-        NodeKind::Union { branches, .. } => branches.iter_mut().for_each(fix),
-        NodeKind::Checked(checked) => {
-            fix(&mut checked.base);
-            checked.checks.iter_mut().flat_map(NodeCheck::nodes_mut).for_each(fix);
-        }
-        _ => {}
-    }
-}
-
 /// Why alternatives within alternatives cannot be checked.
 pub(super) enum Chain {
     /// One leads back to itself for the same value: checking would not end.
@@ -66,8 +39,8 @@ pub(super) enum Chain {
     TooLong,
 }
 
-/// Whether each node accepts null. Alternatives within alternatives must end soon.
-pub(super) fn takers_of_null(nodes: &[PlanNode]) -> Result<Vec<bool>, Chain> {
+/// Marks every node that accepts null. Alternatives within alternatives must end soon.
+pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     #[derive(Clone, Copy, PartialEq)]
     enum VisitState {
         New,
@@ -112,11 +85,15 @@ pub(super) fn takers_of_null(nodes: &[PlanNode]) -> Result<Vec<bool>, Chain> {
             stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], VisitState::Done { .. })));
         }
     }
-    Ok(states.into_iter().map(|state| matches!(state, VisitState::Done { null: true, .. })).collect())
+    for (node, state) in nodes.iter_mut().zip(states) {
+        node.takes_null = matches!(state, VisitState::Done { null: true, .. });
+    }
+    Ok(())
 }
 
 /// In a foreign schema null is absent only where it is not a value, at any depth of the alternatives.
-pub(super) fn keep_nulls(nodes: &mut [PlanNode], takes_null: &[bool]) {
+pub(super) fn keep_nulls(nodes: &mut [PlanNode]) {
+    let takes_null: Vec<bool> = nodes.iter().map(|node| node.takes_null).collect();
     for node in nodes {
         if let NodeKind::Object(object) = &mut node.kind {
             for prop in &mut object.props {

@@ -21,6 +21,7 @@ mod shape;
 mod token;
 mod union;
 mod uri;
+mod visit;
 mod whole;
 mod without;
 mod words;
@@ -153,14 +154,20 @@ impl Graph {
         id
     }
 
-    fn add_names<'g>(&'g self, id: NodeId, names: &mut Vec<&'g str>) {
+    /// Returns the node along which a value other than null is read, without checks of the whole.
+    pub(crate) fn non_null(&self, mut id: NodeId) -> NodeId {
+        while let NodeKind::Nullable(node) | NodeKind::Checked(CheckedSpec { base: node, .. }) = self.kind(id)
+        {
+            id = *node;
+        }
+        id
+    }
+
+    /// Returns each object that a value may be.
+    pub(crate) fn objects(&self, id: NodeId) -> Vec<&ObjectSpec> {
         match self.kind(id) {
-            NodeKind::Object(object) => names.extend(object.props.iter().map(|p| p.name.as_str())),
-            NodeKind::Tagged { variants, .. } => variants.iter().for_each(|v| self.add_names(v.1, names)),
-            NodeKind::Union { branches, .. } => branches.iter().for_each(|b| self.add_names(*b, names)),
-            NodeKind::External(external) => self.add_names(external.object, names),
-            NodeKind::Checked(checked) => self.add_names(checked.base, names),
-            _ => {}
+            NodeKind::Object(object) => vec![object],
+            kind => kind.alternatives().flat_map(|node| self.objects(node)).collect(),
         }
     }
 
@@ -366,10 +373,10 @@ impl Plan {
 
     /// Returns the names of the top-level parameters, as declared; for an enum at the root those of all its variants.
     pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
-        let mut names: Vec<&str> = Vec::new();
-        self.graph.add_names(self.graph.root, &mut names);
+        let objects = self.graph.objects(self.graph.root).into_iter();
+        let names = objects.flat_map(|object| object.props.iter().map(|prop| prop.name.as_str()));
         let mut told = std::collections::HashSet::new();
-        names.into_iter().filter(move |name| told.insert(*name))
+        names.filter(move |name| told.insert(*name))
     }
 
     /// Returns the options that the plan was compiled with.

@@ -34,6 +34,7 @@ pub(crate) struct PlanNode {
     pub(crate) rules: Rules,
     /// Whether a secret parameter can be found at or below this node.
     pub(crate) holds_secret: bool,
+    pub(crate) takes_null: bool,
 }
 
 /// The tag has a byte of its own, because it is checked for every value; without `repr` it would be in a niche that takes several
@@ -69,53 +70,6 @@ pub(crate) enum NodeKind {
     },
     /// The value is read along `base`; as it will arrive it must also pass the checks.
     Checked(CheckedSpec),
-}
-
-impl NodeKind {
-    pub(crate) fn children(&self) -> Vec<NodeId> {
-        match self {
-            NodeKind::Array(array) => array.prefix.iter().copied().chain(array.items).collect(),
-            NodeKind::Object(object) => {
-                let rest = match object.rest {
-                    AdditionalProperties::Schema(id) => Some(id),
-                    AdditionalProperties::Denied | AdditionalProperties::Unspecified => None,
-                };
-                object
-                    .props
-                    .iter()
-                    .map(|p| p.node)
-                    .chain(object.patterns.iter().map(|p| p.1))
-                    .chain(rest)
-                    .collect()
-            }
-            NodeKind::Nullable(id) => vec![*id],
-            NodeKind::Tagged { variants, names, .. } => {
-                variants.iter().map(|v| v.1).chain(names.other).collect()
-            }
-            NodeKind::External(external) => {
-                external.variants.iter().map(|v| v.node).chain(std::iter::once(external.object)).collect()
-            }
-            NodeKind::Union { branches, .. } => branches.clone(),
-            NodeKind::Checked(checked) => {
-                let below = checked.checks.iter().flat_map(|check| check.nodes().collect::<Vec<_>>());
-                std::iter::once(checked.base).chain(below).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// The children that look at the same value.
-    pub(super) fn beside(&self) -> Vec<NodeId> {
-        match self {
-            NodeKind::Nullable(_) | NodeKind::Union { .. } | NodeKind::Tagged { .. } => self.children(),
-            NodeKind::Checked(checked) => {
-                let same = checked.checks.iter().filter(|check| check.looks_at_the_same());
-                let same = same.flat_map(|check| check.nodes().collect::<Vec<_>>());
-                std::iter::once(checked.base).chain(same).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
 }
 
 /// Assertions of a foreign schema about a value as a whole.
@@ -164,34 +118,7 @@ impl NodeCheck {
         matches!(self, NodeCheck::Not { .. } | NodeCheck::If { .. } | NodeCheck::Contains { .. })
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
-        let (first, more) = match self {
-            NodeCheck::Also(node)
-            | NodeCheck::Not { node, .. }
-            | NodeCheck::Contains { node, .. }
-            | NodeCheck::Names(node)
-            | NodeCheck::Depends(_, node) => (Some(*node), [None, None]),
-            NodeCheck::If { condition, then, otherwise, .. } => (Some(*condition), [*then, *otherwise]),
-            NodeCheck::Requires(..) => (None, [None, None]),
-        };
-        first.into_iter().chain(more.into_iter().flatten())
-    }
-
-    pub(super) fn nodes_mut(&mut self) -> Vec<&mut NodeId> {
-        match self {
-            NodeCheck::Also(node)
-            | NodeCheck::Not { node, .. }
-            | NodeCheck::Contains { node, .. }
-            | NodeCheck::Names(node)
-            | NodeCheck::Depends(_, node) => vec![node],
-            NodeCheck::If { condition, then, otherwise, .. } => {
-                std::iter::once(condition).chain(then).chain(otherwise).collect()
-            }
-            NodeCheck::Requires(..) => Vec::new(),
-        }
-    }
-
-    fn looks_at_the_same(&self) -> bool {
+    pub(super) fn looks_at_the_same(&self) -> bool {
         !matches!(self, NodeCheck::Contains { .. } | NodeCheck::Names(_))
     }
 }
@@ -435,6 +362,22 @@ pub(crate) enum Child {
     Prop(usize, NodeId),
     /// A map entry.
     Entry(NodeId),
+}
+
+impl Child {
+    pub(crate) fn node(self) -> NodeId {
+        match self {
+            Child::Prop(_, node) | Child::Entry(node) => node,
+        }
+    }
+
+    /// Returns the property, if it is one.
+    pub(crate) fn prop(self, object: &ObjectSpec) -> Option<&Prop> {
+        match self {
+            Child::Prop(index, _) => object.props.get(index),
+            Child::Entry(_) => None,
+        }
+    }
 }
 
 /// The handling of a key that an object neither lists nor has a schema for.

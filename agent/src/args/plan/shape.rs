@@ -46,9 +46,8 @@ impl Graph {
 
     /// Whether a node accepts objects with a field that is declared under this name.
     fn has_field(&self, id: NodeId, key: &str) -> bool {
-        match self.kind(self.unchecked(id)) {
+        match self.kind(self.non_null(id)) {
             NodeKind::Object(object) => object.props.iter().any(|prop| prop.name == key),
-            NodeKind::Nullable(inner) => self.has_field(*inner, key),
             NodeKind::Tagged { tag, variants, .. } => {
                 key == tag || variants.iter().any(|(_, variant)| self.has_field(*variant, key))
             }
@@ -58,43 +57,27 @@ impl Graph {
 
     /// Whether a value of this node may be meant where an object with this one key was sent: the node has no such field.
     pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
-        match self.kind(self.unchecked(id)) {
-            NodeKind::Bool
-            | NodeKind::Int(_)
-            | NodeKind::Num(_)
-            | NodeKind::Str(_)
-            | NodeKind::Enum(_)
-            | NodeKind::Const(_) => true,
+        match self.kind(self.non_null(id)) {
+            NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::External(_) => false,
             NodeKind::Array(array) => array.is_list(),
-            NodeKind::Nullable(inner) => self.takes_alone(*inner, key),
             NodeKind::Object(object) => object.child(key, 0).is_none(),
             NodeKind::Tagged { tag, variants, .. } => {
                 tag != key && !self.has_key(variants, key) && variants.iter().all(|(name, _)| name != key)
             }
-            NodeKind::Union { branches, .. } => {
-                branches.iter().all(|id| match self.kind(self.unchecked(*id)) {
-                    NodeKind::Null => true,
-                    _ => self.takes_alone(*id, key),
-                })
+            kind => {
+                let is_null = |id| matches!(self.kind(self.unchecked(id)), NodeKind::Null);
+                kind.alternatives().all(|id| is_null(id) || self.takes_alone(id, key))
             }
-            _ => false,
         }
     }
 
     /// Whether no value of this node is a list.
     pub(crate) fn takes_no_list(&self, id: NodeId) -> bool {
-        match self.kind(self.unchecked(id)) {
-            NodeKind::Bool
-            | NodeKind::Int(_)
-            | NodeKind::Num(_)
-            | NodeKind::Str(_)
-            | NodeKind::Enum(_)
-            | NodeKind::Object(_)
-            | NodeKind::Tagged { .. }
-            | NodeKind::External(_) => true,
-            NodeKind::Nullable(inner) => self.takes_no_list(*inner),
-            NodeKind::Union { branches, .. } => branches.iter().all(|branch| self.takes_no_list(*branch)),
-            _ => false,
+        match self.kind(id) {
+            NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::Const(_) | NodeKind::Array(_) => {
+                false
+            }
+            kind => kind.alternatives().all(|id| self.takes_no_list(id)),
         }
     }
 
@@ -117,35 +100,29 @@ impl Graph {
     }
 
     fn is_word(&self, id: NodeId, key: &str) -> bool {
-        match self.kind(self.unchecked(id)) {
+        match self.kind(id) {
             NodeKind::Enum(words) => words.names().any(|word| word == key),
             NodeKind::External(external) => external.names().any(|name| name == key),
             NodeKind::Tagged { variants, .. } => {
                 variants.iter().any(|(name, _)| name == key) && !self.has_key(variants, key)
             }
-            NodeKind::Nullable(inner) => self.is_word(*inner, key),
-            NodeKind::Union { branches, .. } => branches.iter().any(|branch| self.is_word(*branch, key)),
-            _ => false,
+            kind => kind.alternatives().any(|id| self.is_word(id, key)),
         }
     }
 
     /// Returns the node of an entry of an object, where one node describes it.
     pub(crate) fn below(&self, id: NodeId, key: &str) -> Option<NodeId> {
-        match self.kind(self.unchecked(id)) {
-            NodeKind::Object(object) => object.child(key, 0).map(|child| match child {
-                Child::Prop(_, node) | Child::Entry(node) => node,
-            }),
+        match self.kind(self.non_null(id)) {
+            NodeKind::Object(object) => object.child(key, 0).map(Child::node),
             NodeKind::External(external) => self.below(external.object, key),
-            NodeKind::Nullable(inner) => self.below(*inner, key),
             _ => None,
         }
     }
 
     /// Returns the node of the items, where a list belongs.
     pub(crate) fn item(&self, id: NodeId) -> Option<NodeId> {
-        match self.kind(self.unchecked(id)) {
+        match self.kind(self.non_null(id)) {
             NodeKind::Array(array) => array.items,
-            NodeKind::Nullable(inner) => self.item(*inner),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! A plan without some of its parameters.
 
-use super::{Graph, NodeId, NodeKind, Plan, Prop, SchemaError};
+use super::{Plan, SchemaError};
 use crate::args::policy::{PlanOptions, UnknownKeys};
 use serde_json::{Map, Value};
 
@@ -41,17 +41,17 @@ impl Plan {
 
     /// Returns the top-level parameter that a key refers to: by its name, or by an alias.
     pub(crate) fn parameter_of(&self, key: &str) -> Option<&str> {
-        self.graph.top_level(self.graph.root).into_iter().find_map(|object| {
-            let found =
-                object.iter().find(|prop| prop.name == key || prop.aliases.iter().any(|alias| alias == key));
+        self.graph.objects(self.graph.root).into_iter().find_map(|object| {
+            let mut props = object.props.iter();
+            let found = props.find(|prop| prop.name == key || prop.aliases.iter().any(|alias| alias == key));
             found.map(|prop| prop.name.as_str())
         })
     }
 
     /// Whether a call must have this top-level parameter; `None` if there is no such parameter.
     pub(crate) fn requires(&self, name: &str) -> Option<bool> {
-        let objects = self.graph.top_level(self.graph.root);
-        let all = objects.into_iter().filter_map(|object| object.iter().find(|prop| prop.name == name));
+        let objects = self.graph.objects(self.graph.root);
+        let all = objects.into_iter().filter_map(|object| object.props.iter().find(|prop| prop.name == name));
         all.map(|prop| prop.required).reduce(|one, other| one || other)
     }
 }
@@ -61,24 +61,6 @@ impl Plan {
 pub(crate) enum NotTakenOut {
     Parameter { name: String, reason: String },
     Schema(SchemaError),
-}
-
-impl Graph {
-    /// Returns the properties of each object that the arguments may be.
-    fn top_level(&self, id: NodeId) -> Vec<&[Prop]> {
-        match self.kind(id) {
-            NodeKind::Object(object) => vec![&object.props],
-            NodeKind::Tagged { variants, .. } => {
-                variants.iter().flat_map(|variant| self.top_level(variant.1)).collect()
-            }
-            NodeKind::Union { branches, .. } => {
-                branches.iter().flat_map(|branch| self.top_level(*branch)).collect()
-            }
-            NodeKind::External(external) => self.top_level(external.object),
-            NodeKind::Checked(checked) => self.top_level(checked.base),
-            _ => Vec::new(),
-        }
-    }
 }
 
 /// Removes a property from the root, and from its alternatives.

@@ -6,13 +6,13 @@ use super::scalar::Scalar;
 use super::{Context, MAX_DEPTH, PlanDe, ValuePosition};
 use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::document::Document;
-use crate::args::plan::{NodeId, NodeKind, PlanNode};
+use crate::args::plan::{NodeKind, PlanNode};
 use crate::args::rounding;
 use crate::args::scalar::const_of;
 use crate::args::unique::repeated;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// Values nest 127 deep, with alternatives in objects at each level. More means that the schema leads from alternatives to alternatives.
 pub(super) const MAX_AGAIN: u32 = 260;
@@ -77,23 +77,25 @@ impl<'c> Context<'c> {
         let node = at.node;
         match &node.kind {
             NodeKind::Const(members) => member(members, text, node).map(|_| self.graph.node(self.graph.any)),
-            NodeKind::Nullable(inner) => Ok(self.graph.node(*inner)),
-            NodeKind::Checked(checked) => {
-                if !self.is_silent() {
-                    self.pass(at, text)?;
-                }
-                Ok(self.graph.node(checked.base))
-            }
-            _ => {
-                let chosen = choose(self, at, text).ok_or_else(|| refused("no alternative fits"))?;
-                Ok(self.graph.node(chosen))
+            NodeKind::Checked(_) if !self.is_silent() && !self.passes(at, text) => Err(refused("check")),
+            kind => {
+                let chosen = match kind {
+                    NodeKind::Union { .. } => self.branch(at, text),
+                    _ => node.referred(|tag| text_at(text, tag).map(Cow::Owned)),
+                };
+                chosen.map(|node| self.graph.node(node)).ok_or_else(|| refused("no alternative fits"))
             }
         }
     }
+}
 
-    fn pass(&self, at: &ValuePosition<'_>, text: &str) -> Result<(), serde_json::Error> {
-        if self.passes(at, text) { Ok(()) } else { Err(refused("check")) }
-    }
+/// Returns the text that an object has under a key.
+fn text_at(text: &str, key: &str) -> Option<String> {
+    let mut de = serde_json::Deserializer::from_str(text);
+    let mut found = None;
+    // It stops at the key, which serde_json takes for a mistake.
+    let _ = de.deserialize_map(TextFinder { key, found: &mut found });
+    found
 }
 
 /// Whether a text is a list whose items differ as they will arrive.
@@ -109,23 +111,6 @@ fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
         Value::deserialize(PlanDe { de: &mut de, at: &ValuePosition::root(&silent, at.node) }).ok()?;
     match value {
         Value::Array(items) => Some(items),
-        _ => None,
-    }
-}
-
-fn choose(cx: &Context<'_>, at: &ValuePosition<'_>, text: &str) -> Option<NodeId> {
-    let node = at.node;
-    match &node.kind {
-        NodeKind::External(external) => Some(external.object),
-        NodeKind::Tagged { tag, variants, names } => {
-            let mut de = serde_json::Deserializer::from_str(text);
-            let mut name = None;
-            // It stops at the tag, which serde_json takes for a mistake.
-            let _ = de.deserialize_map(TagFinder { tag, name: &mut name });
-            let name = name?;
-            names.pick(variants, &name, node.rules).map(|(_, variant)| variant)
-        }
-        NodeKind::Union { .. } => cx.branch(at, text),
         _ => None,
     }
 }
@@ -185,13 +170,13 @@ fn rule_for(member: &Value) -> Option<CoercionRule> {
     }
 }
 
-/// Finds the tag of an object and reads no further.
-struct TagFinder<'t, 'n> {
-    tag: &'t str,
-    name: &'n mut Option<String>,
+/// Finds a key of an object and reads no further.
+struct TextFinder<'k, 'f> {
+    key: &'k str,
+    found: &'f mut Option<String>,
 }
 
-impl<'de> Visitor<'de> for TagFinder<'_, '_> {
+impl<'de> Visitor<'de> for TextFinder<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -199,11 +184,11 @@ impl<'de> Visitor<'de> for TagFinder<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        while let Some(is_tag) = access.next_key_seed(IsKey(self.tag))? {
-            if is_tag {
-                // Not a string: no variant has it.
+        while let Some(is_here) = access.next_key_seed(IsKey(self.key))? {
+            if is_here {
+                // Not a text if that fails.
                 let raw: &'de RawValue = access.next_value()?;
-                *self.name = serde_json::from_str(raw.get()).ok();
+                *self.found = serde_json::from_str(raw.get()).ok();
                 break;
             }
             access.next_value::<IgnoredAny>()?;

@@ -27,9 +27,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 de.deserialize_any(visitor)
             }
             // Apart from the rest, whose large frame would cost each scalar.
-            NodeKind::Int(_) | NodeKind::Bool | NodeKind::Num(_) | NodeKind::Str(_) | NodeKind::Enum(_) => {
-                PlanDe { de, at }.read_scalar(hint)?.give(visitor)
-            }
+            kind if kind.is_scalar() => PlanDe { de, at }.read_scalar(hint)?.give(visitor),
             _ => PlanDe { de, at }.read_other(visitor, hint),
         }
     }
@@ -43,12 +41,6 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 let text = PlanDe { de, at }.any_carefully()?;
                 text_reader(text).deserialize_any(visitor).map_err(nested)
             }
-            NodeKind::Null
-            | NodeKind::Bool
-            | NodeKind::Int(_)
-            | NodeKind::Num(_)
-            | NodeKind::Str(_)
-            | NodeKind::Enum(_) => PlanDe { de, at }.read_scalar(hint)?.give(visitor),
             NodeKind::Object(_) | NodeKind::Array(_) if at.depth >= MAX_DEPTH => Err(refused("too deep")),
             NodeKind::Object(_) => PlanDe { de, at }.read_map(visitor),
             NodeKind::Tagged { .. } if at.depth < MAX_DEPTH && ObjectNode::of(at).is_some() => {
@@ -63,11 +55,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 PlanDe { de, at: &at.along(at.cx.graph.node(checked.base)) }.read(visitor, hint)
             }
             NodeKind::Never => Err(refused("no value is allowed here")),
-            NodeKind::Const(_)
-            | NodeKind::Tagged { .. }
-            | NodeKind::External(_)
-            | NodeKind::Union { .. }
-            | NodeKind::Checked(_) => match (PlanDe { de, at }).look_ahead()? {
+            _ => match (PlanDe { de, at }).look_ahead()? {
                 Ahead::Scalar(scalar) => scalar.give(visitor),
                 Ahead::AsIs(text) => text_reader(text).deserialize_any(visitor).map_err(nested),
                 Ahead::Value { text, node } => {
@@ -87,17 +75,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
             NodeKind::Int(spec) if spec.wide => PlanDe { de, at }.wide(spec, hint),
-            NodeKind::Bool | NodeKind::Int(_) | NodeKind::Num(_) | NodeKind::Str(_) | NodeKind::Enum(_)
-                if at.cx.reads_digits() =>
-            {
-                PlanDe { de, at }.carefully(hint)
-            }
-            NodeKind::Null
-            | NodeKind::Bool
-            | NodeKind::Int(_)
-            | NodeKind::Num(_)
-            | NodeKind::Str(_)
-            | NodeKind::Enum(_) => de.deserialize_any(ScalarVisitor { at, hint }),
+            NodeKind::Null => de.deserialize_any(ScalarVisitor { at, hint }),
+            kind if kind.is_scalar() && at.cx.reads_digits() => PlanDe { de, at }.carefully(hint),
+            kind if kind.is_scalar() => de.deserialize_any(ScalarVisitor { at, hint }),
             _ => PlanDe { de, at }.other_scalar(hint),
         }
     }
@@ -126,11 +106,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
             NodeKind::Checked(checked) if at.cx.is_silent() => {
                 PlanDe { de, at: &at.along(at.cx.graph.node(checked.base)) }.read_scalar(hint)
             }
-            NodeKind::Const(_)
-            | NodeKind::Tagged { .. }
-            | NodeKind::External(_)
-            | NodeKind::Union { .. }
-            | NodeKind::Checked(_) => match (PlanDe { de, at }).look_ahead()? {
+            NodeKind::Never | NodeKind::Array(_) | NodeKind::Object(_) => Err(refused("type")),
+            _ => match (PlanDe { de, at }).look_ahead()? {
                 Ahead::Scalar(scalar) => Ok(scalar),
                 Ahead::AsIs(text) => {
                     let at = &at.along(at.cx.graph.node(at.cx.graph.any));
@@ -145,7 +122,6 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                     out.map_err(nested)
                 }
             },
-            _ => Err(refused("type")),
         }
     }
 

@@ -59,10 +59,10 @@ pub(super) fn place_at<'g, 'd, 't>(
         let doc = below(place.doc, &key)?;
         let parent = Some(Parent { node: inner, doc: place.doc });
         let (node, prop) = match graph.kind(inner) {
-            NodeKind::Object(object) => match object.child(&key, 0)? {
-                crate::args::plan::Child::Prop(index, node) => (node, object.props.get(index)),
-                crate::args::plan::Child::Entry(node) => (node, None),
-            },
+            NodeKind::Object(object) => {
+                let child = object.child(&key, 0)?;
+                (child.node(), child.prop(object))
+            }
             NodeKind::Array(array) => (array.item(key.parse().ok()?)?, None),
             NodeKind::Any => (graph.any, None),
             _ => return None,

@@ -92,12 +92,8 @@ pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue
     let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
     for pointer in leaves(root, "", MAX_FORMATS).unwrap_or_default() {
         let Some(place) = place_at(graph, root, &pointer, &chosen) else { continue };
-        let node = match graph.kind(graph.unchecked(place.node)) {
-            NodeKind::Nullable(inner) => *inner,
-            _ => place.node,
-        };
-        let (NodeKind::Str(spec), Shape::Text(text)) = (graph.kind(graph.unchecked(node)), &place.doc.shape)
-        else {
+        let kind = graph.kind(graph.non_null(place.node));
+        let (NodeKind::Str(spec), Shape::Text(text)) = (kind, &place.doc.shape) else {
             continue;
         };
         let Some(format) = spec.format.as_deref() else { continue };
@@ -306,10 +302,7 @@ impl Search<'_, '_> {
         let parent = place.parent.as_ref()?;
         let key = edit::keys(at).last()?;
         let is_optional = match self.graph.kind(parent.node) {
-            NodeKind::Object(object) => match object.child(&key, 0)? {
-                Child::Prop(index, _) => object.props.get(index).is_some_and(|prop| !prop.required),
-                Child::Entry(_) => true,
-            },
+            NodeKind::Object(object) => object.child(&key, 0)?.prop(object).is_none_or(|prop| !prop.required),
             _ => false,
         };
         let text = replaced(root, parent.doc, &with_key(parent.doc, &key, None)?).filter(|_| is_optional)?;

@@ -110,13 +110,10 @@ fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_
         NodeKind::Bool => ["false", "true"].into_iter().try_for_each(|text| add(text.into(), false)),
         NodeKind::Enum(words) => words.names().try_for_each(|word| add(json_of(word), false)),
         NodeKind::Const(members) => members.iter().try_for_each(|member| add(member.to_string(), false)),
-        NodeKind::Nullable(inner) => {
-            kinds(graph, *inner, near, depth + 1, add)?;
-            add("null".into(), false)
-        }
-        NodeKind::Checked(checked) => kinds(graph, checked.base, near, depth + 1, add),
-        NodeKind::Union { branches, .. } => {
-            branches.iter().try_for_each(|branch| kinds(graph, *branch, near, depth + 1, add))
+        NodeKind::Null => add("null".into(), false),
+        kind @ (NodeKind::Nullable(_) | NodeKind::Checked(_) | NodeKind::Union { .. }) => {
+            kind.alternatives().try_for_each(|node| kinds(graph, node, near, depth + 1, add))?;
+            if matches!(kind, NodeKind::Nullable(_)) { add("null".into(), false) } else { Continue(()) }
         }
         NodeKind::Any => {
             ["null", "\"a\"", "1", "{}", "[]"].into_iter().try_for_each(|text| add(text.into(), false))
@@ -286,32 +283,26 @@ impl Maker<'_> {
                 let secret = self.secret(branches, |node| *node).and_then(|at| branches.get(at));
                 secret.into_iter().chain(branches).find_map(|node| self.value(*node, depth + 1))
             }
-            NodeKind::Checked(checked) => self.value(checked.base, depth + 1),
-            NodeKind::Nullable(inner) if self.secret.is_some() => self.value(*inner, depth + 1),
-            NodeKind::Nullable(_) => Some("null".into()),
-            _ => self.scalars(node, depth).next(),
+            NodeKind::Nullable(_) if self.secret.is_none() => Some("null".into()),
+            kind => match kind.alternatives().next() {
+                Some(node) => self.value(node, depth + 1),
+                None => self.scalars(node, depth).next(),
+            },
         }
     }
 
     fn scalars(&self, node: NodeId, depth: usize) -> std::vec::IntoIter<String> {
         let mut out = Vec::new();
-        match self.graph.kind(node) {
-            NodeKind::Null => out.push("null".to_owned()),
-            NodeKind::Str(_)
-            | NodeKind::Int(_)
-            | NodeKind::Num(_)
-            | NodeKind::Bool
-            | NodeKind::Enum(_)
-            | NodeKind::Const(_)
-            | NodeKind::Any => {
-                let mut add = |text, _| {
-                    out.push(text);
-                    Continue(())
-                };
-                // It never breaks.
-                let _ = kinds(self.graph, node, &[], 0, &mut add);
-            }
-            _ => out.extend(self.value(node, depth + 1)),
+        let kind = self.graph.kind(node);
+        if kind.is_scalar() || matches!(kind, NodeKind::Const(_) | NodeKind::Any) {
+            let mut add = |text, _| {
+                out.push(text);
+                Continue(())
+            };
+            // It never breaks.
+            let _ = kinds(self.graph, node, &[], 0, &mut add);
+        } else {
+            out.extend(self.value(node, depth + 1));
         }
         out.into_iter()
     }

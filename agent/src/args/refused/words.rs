@@ -21,9 +21,7 @@ pub(super) fn plain(error: &serde_json::Error) -> String {
 /// Returns what is wrong with a text of a known format, in words that say how to write it.
 pub(super) fn of_format(graph: &Graph, node: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
     let Shape::Text(text) = &doc.shape else { return None };
-    match graph.kind(node) {
-        NodeKind::Nullable(inner) => of_format(graph, *inner, doc),
-        NodeKind::Checked(checked) => of_format(graph, checked.base, doc),
+    match graph.kind(graph.non_null(node)) {
         NodeKind::Str(spec) => crate::args::formats::fault(spec.format.as_deref()?, text),
         _ => None,
     }

@@ -178,8 +178,6 @@ impl Correction<'_> {
         }
         let lenient = CoercionPolicy::lenient().rules();
         match (self.graph.kind(id), &doc.shape) {
-            (NodeKind::Nullable(inner), _) => self.change(*inner, doc, false),
-            (NodeKind::Checked(checked), _) => self.change(checked.base, doc, root),
             (NodeKind::Str(spec), Shape::Number) if spec.format.is_none() => {
                 let number = doc.to_value();
                 (!number.is_f64()).then(|| Value::from(number.to_string()).to_string())
@@ -212,12 +210,14 @@ impl Correction<'_> {
             (NodeKind::Tagged { tag, variants, names }, _) => {
                 self.tagged(tag, variants, names, self.graph.node(id).rules, doc)
             }
-            (NodeKind::External(external), Shape::Object(_)) => self.change(external.object, doc, false),
             (NodeKind::External(external), Shape::Text(text)) => {
                 Some(self.of_text(external.object, decoded_object(text)?))
             }
             (NodeKind::Union { branches, .. }, Shape::Text(text)) => self.union(branches, text),
-            _ => None,
+            (kind, _) => {
+                let root = root && matches!(kind, NodeKind::Checked(_));
+                self.change(doc.referred(self.graph, id)?, doc, root)
+            }
         }
     }
 
@@ -332,14 +332,11 @@ impl Correction<'_> {
                 }
                 child = object.child(key, 0);
             }
-            let (id, prop) = match child {
-                None => {
-                    new.push(NewEntry::new(key, None, canonical(doc)));
-                    continue;
-                }
-                Some(Child::Prop(index, id)) => (id, object.props.get(index)),
-                Some(Child::Entry(id)) => (id, None),
+            let Some(child) = child else {
+                new.push(NewEntry::new(key, None, canonical(doc)));
+                continue;
             };
+            let (id, prop) = (child.node(), child.prop(object));
             let is_absent = doc.is_null() && prop.is_some_and(|prop| prop.null_absent);
             let is_optional = prop.is_some_and(|prop| !prop.required);
             if is_absent || is_optional && self.is_nothing(id, doc) && !self.is_taken(id, doc, false) {
@@ -461,13 +458,7 @@ impl Correction<'_> {
     }
 
     fn is_array(&self, id: NodeId) -> bool {
-        match self.graph.kind(self.graph.unchecked(id)) {
-            NodeKind::Array(_) => true,
-            NodeKind::Nullable(inner) => {
-                matches!(self.graph.kind(self.graph.unchecked(*inner)), NodeKind::Array(_))
-            }
-            _ => false,
-        }
+        matches!(self.graph.kind(self.graph.non_null(id)), NodeKind::Array(_))
     }
 
     fn tagged(

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use written::SchemaDraft;
 
-pub(super) use root::{can_be_null, variants};
+pub(super) use root::variants;
 
 /// Maximum number of rendered nodes. A definition is written out wherever it is used, so the number can multiply.
 const MAX_NODES: usize = 20_000;

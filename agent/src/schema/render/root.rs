@@ -156,7 +156,7 @@ impl<'g> Renderer<'g> {
         let given: Owners<'_, 'g> = given.iter().map(|(i, prop)| (&variants[*i], *prop)).collect();
         let required = given.len() == variants.len() && given.iter().all(|(_, p)| p.required);
         let in_cycle = given.iter().any(|(v, p)| self.cycles.share_one(v.id, p.node));
-        let can_be_null = given.iter().any(|(_, p)| can_be_null(self.graph, p.node));
+        let can_be_null = given.iter().any(|(_, p)| self.graph.node(p.node).takes_null);
         let form = match tags_of(self.graph, &given) {
             Some(words) => FieldSchema::Words(words),
             None => self.merged_form(&given)?,
@@ -324,19 +324,4 @@ fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Opti
         }
     }
     Some(out)
-}
-
-/// Returns whether the node accepts null.
-pub(in crate::schema) fn can_be_null(graph: &Graph, id: NodeId) -> bool {
-    let mut seen = HashSet::new();
-    let mut open = vec![id];
-    while let Some(id) = open.pop() {
-        match graph.kind(id) {
-            NodeKind::Any | NodeKind::Null | NodeKind::Nullable(_) => return true,
-            NodeKind::Union { branches, .. } if seen.insert(id) => open.extend(branches),
-            NodeKind::Checked(checked) => open.push(checked.base),
-            _ => {}
-        }
-    }
-    false
 }
