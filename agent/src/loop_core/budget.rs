@@ -207,6 +207,7 @@ impl AgentLoop {
     ///
     /// # Errors
     /// Returns the limit that forbids another request.
+    #[cfg(feature = "runtime")]
     pub(crate) fn take_summary_request(&mut self) -> Result<(), LimitReached> {
         self.limit_of_request(1, TreeBudget::take_request).map_or(Ok(()), Err)
     }

@@ -307,8 +307,8 @@ fn a_changed_tool_is_written_as_it_is_now() {
         ToolDefinition::new(plan.unwrap(), description).unwrap()
     };
     for (protocol, info) in &targets() {
-        let mut request = ModelRequest::default();
-        request.messages = MessageList::new().with_slot(KeptSlot::new());
+        let messages = MessageList::new().with_slot(KeptSlot::new());
+        let mut request = ModelRequest { messages, ..ModelRequest::default() };
         for description in ["Finds it.", "Finds it.", "Finds it anew.", "Finds it."] {
             request.messages.push(Message::user(description));
             request.tools = [tool(description)].into();
