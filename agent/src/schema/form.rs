@@ -62,12 +62,11 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
         _ => return None,
     };
     if schema.get("type").and_then(Value::as_str) == Some("integer") {
-        // For whole numbers, each exclusive bound can be written as an inclusive one.
-        for (from, to, step) in [("exclusiveMinimum", "minimum", 1_i64), ("exclusiveMaximum", "maximum", -1)]
-        {
-            let bound = schema.get(from).and_then(Value::as_i64).and_then(|bound| bound.checked_add(step));
-            if let (Some(bound), None) = (bound, field.get(to)) {
-                field[to] = json!(bound);
+        for keyword in ["exclusiveMinimum", "exclusiveMaximum"] {
+            if let Some((inclusive, bound)) = schema.get(keyword).and_then(|bound| inclusive(keyword, bound))
+                && field.get(inclusive).is_none()
+            {
+                field[inclusive] = bound;
             }
         }
     }
@@ -208,6 +207,17 @@ fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<
     Some(field)
 }
 
+/// Returns the keyword and the value of the inclusive bound that means the same as an exclusive bound of an integer; `None` if the bound is
+/// not a whole number.
+fn inclusive(keyword: &str, bound: &Value) -> Option<(&'static str, Value)> {
+    let (inclusive, step) = match keyword {
+        "exclusiveMinimum" => ("minimum", 1),
+        "exclusiveMaximum" => ("maximum", -1),
+        _ => return None,
+    };
+    Some((inclusive, bound.as_i64()?.checked_add(step)?.into()))
+}
+
 /// Returns the description of a property, including the rules that a form cannot express.
 fn description(schema: &Map<String, Value>, field: &Map<String, Value>) -> String {
     let mut text = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -216,8 +226,8 @@ fn description(schema: &Map<String, Value>, field: &Map<String, Value>) -> Strin
         let Some(value) = schema.get(*keyword).filter(|value| field.get(*keyword) != Some(value)) else {
             continue;
         };
-        let is_bound = keyword.starts_with("exclusive");
-        if is_bound && is_integer {
+        let bound = inclusive(keyword, value).filter(|_| is_integer);
+        if bound.is_some_and(|(inclusive, bound)| field.get(inclusive) == Some(&bound)) {
             continue;
         }
         let said = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -256,6 +266,7 @@ mod tests {
                 "mail": {"type": "string", "format": "email"},
                 "phone": {"type": "string", "format": "hostname"},
                 "age": {"type": ["integer", "null"], "exclusiveMinimum": 0, "maximum": 150},
+                "rooms": {"type": "integer", "minimum": 0, "exclusiveMinimum": 2, "exclusiveMaximum": 9.5},
                 "share": {"type": "number", "exclusiveMaximum": 1.0, "multipleOf": 0.25},
                 "sure": {"type": "boolean", "default": false},
                 "color": {"enum": ["red", "green"]},
@@ -275,6 +286,7 @@ mod tests {
                 "mail": {"type": "string", "format": "email"},
                 "phone": {"type": "string", "description": "Its format is `hostname`."},
                 "age": {"type": "integer", "maximum": 150, "minimum": 1},
+                "rooms": {"type": "integer", "minimum": 0, "description": "It is greater than 2. It is less than 9.5."},
                 "share": {"type": "number", "description": "It is a multiple of 0.25. It is less than 1.0."},
                 "sure": {"type": "boolean", "default": false},
                 "color": {"type": "string", "enum": ["red", "green"]},

@@ -384,7 +384,7 @@ impl Tool {
     }
 
     /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still gets its own types, so arguments have
-    /// to fit them, too.
+    /// to fit them, too. Arguments that were hidden or fixed are what the new schema says: hide and fix them after this.
     ///
     /// # Errors
     /// Fails when the schema has a keyword that is not supported.

@@ -80,7 +80,8 @@ function limits(schema) {
   const range = (from, to, unit) => from == null && to == null ? "" : from == null ? `at most ${to}${unit}` : to == null ? `at least ${from}${unit}` : `${from} to ${to}${unit}`;
   return [
     typeof schema.type === "string" && schema.type !== "object" && !schema.enum && schema.type,
-    range(schema.minimum ?? schema.exclusiveMinimum, schema.maximum ?? schema.exclusiveMaximum, ""),
+    range(schema.minimum, schema.maximum, ""), schema.exclusiveMinimum != null && `more than ${schema.exclusiveMinimum}`,
+    schema.exclusiveMaximum != null && `less than ${schema.exclusiveMaximum}`,
     range(schema.minLength, schema.maxLength, " characters"), range(schema.minItems, schema.maxItems, " items"),
     schema.format, schema.pattern && `pattern ${schema.pattern}`, schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,
   ].filter(Boolean).join(" · ");
