@@ -220,7 +220,9 @@ impl HandOff {
         for (at, message) in conversation.iter().enumerate().skip(self.read) {
             if self.passes(message) {
                 sent.push(message.clone());
-                self.send_pins(message, sent);
+                if !self.pins.is_empty() {
+                    self.send_pins(message, sent);
+                }
                 continue;
             }
             if let Message::Assistant(reply) = &**message
@@ -235,13 +237,15 @@ impl HandOff {
                     conversation.iter().take(at).filter(|message| is_pinned(message)).cloned().collect();
             }
             sent.extend(self.convert(message));
-            self.send_pins(message, sent);
+            if !self.pins.is_empty() {
+                self.send_pins(message, sent);
+            }
         }
     }
 
     /// Adds the pinned messages, unless a result or the continuation of a paused reply comes next.
     fn send_pins(&mut self, last: &Message, sent: &mut Vec<Arc<Message>>) {
-        if !self.pins.is_empty() && self.due == 0 && !is_paused(last) {
+        if self.due == 0 && !is_paused(last) {
             for pin in std::mem::take(&mut self.pins) {
                 sent.extend(self.convert(&pin));
             }

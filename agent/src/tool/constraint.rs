@@ -196,8 +196,8 @@ impl Sort {
     }
 }
 
-/// The default of `TEXT_KEYS`, whether the keys of a type can be the keys of a JSON object, for types that are not [`WithoutTextKeys`], and
-/// of `IS_MAP`, whether a type is a map, for types that are not a [`Map`].
+/// The default of `TEXT_KEYS`, whether the keys of a type can be the keys of a JSON object, for types that are not `WithoutTextKeys`, and
+/// of `IS_MAP`, whether a type is a map, for types that are not a `Map`.
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
     const IS_MAP: bool = false;
