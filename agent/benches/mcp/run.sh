@@ -3,8 +3,8 @@
 # macros, whose router is made once. Without sockets (in the newest version, without and with a token for progress, and in an
 # older one), over HTTP (both mounted in axum, 16 connections), and over standard input (16 calls at once). Each server is a
 # process of its own, built with the features of dependencies that it needs itself. They are asked in short turns by the same
-# client, and say themselves how much of the processor and of the memory they use. Then memory after 1,000 and after 100,000
-# calls. Where valgrind is installed, instructions too, as the difference of two run lengths.
+# client, and say themselves how much of the processor and of the memory they use. Then memory after 100,000 and after 500,000
+# calls, because the allocator's arenas fill up during the first. Where valgrind is installed, instructions too, as the difference of two run lengths.
 # Usage: agent/benches/mcp/run.sh [ROUNDS]          claims are ratios of one run
 set -eu
 cd "$(dirname "$0")"

@@ -18,8 +18,8 @@ const AT_ONCE: usize = 16;
 const CALLS: usize = 4_000;
 const ROUNDS: usize = 15;
 /// The calls after which memory is compared.
-const FEW: usize = 1_000;
-const MANY: usize = 100_000;
+const FEW: usize = 100_000;
+const MANY: usize = 500_000;
 /// What memory may grow by, from few calls to many.
 const FLAT: f64 = 1.1;
 

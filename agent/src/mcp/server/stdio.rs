@@ -27,6 +27,8 @@ const LONGEST_LINE: usize = 16 << 20;
 const MAX_OPEN: usize = 1_024;
 /// The time limit of a write, as a multiple of the limit for HTTP connections.
 const SEND_FACTOR: u32 = 10;
+/// Maximum size of the memory that is kept for further lines, in bytes.
+const MAX_SPARE: usize = 64 << 10;
 /// Time for running calls to end after the end of the input.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -79,7 +81,8 @@ struct LineTransport<I, O> {
 
 /// The output. It cannot be used any longer after a line that was cut off.
 struct LineOutput<O> {
-    stream: Mutex<O>,
+    /// The stream, and the lines of the last write, whose memory the next lines use.
+    stream: Mutex<(O, Vec<u8>)>,
     /// The lines that wait for the stream. The next write takes all of them.
     waiting: SyncMutex<Vec<u8>>,
     /// Maximum time of one write.
@@ -89,7 +92,7 @@ struct LineOutput<O> {
 
 impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     fn new(input: I, output: O, limit: Duration) -> Self {
-        let (stream, waiting) = (Mutex::new(output), SyncMutex::default());
+        let (stream, waiting) = (Mutex::new((output, Vec::new())), SyncMutex::default());
         let output = LineOutput { stream, waiting, limit, failed: CancelToken::new() };
         Self {
             input: BufReader::new(input),
@@ -190,14 +193,17 @@ impl<O: AsyncWrite + Unpin> LineOutput<O> {
         if self.failed.is_cancelled() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let lines = std::mem::take(&mut *self.waiting());
+        let (stream, lines) = &mut *stream;
+        lines.clear();
+        lines.shrink_to(MAX_SPARE);
+        std::mem::swap(&mut *self.waiting(), lines);
         if lines.is_empty() {
             // Written with the line of another answer.
             return Ok(());
         }
         let mut cut = CutLine(Some(&self.failed));
         let writing = async {
-            stream.write_all(&lines).await?;
+            stream.write_all(lines).await?;
             stream.flush().await
         };
         let written = tokio::time::timeout(self.limit, writing).await;
@@ -286,7 +292,7 @@ where
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
-        self.output.stream.lock().await.flush().await
+        self.output.stream.lock().await.0.flush().await
     }
 }
 
