@@ -28,7 +28,7 @@ pub(crate) fn widened(float: f32) -> f64 {
     format!("{float:e}").parse().unwrap_or_else(|_| float.into())
 }
 
-/// Returns the float that a whole number becomes, if that is another number.
+/// Returns the float to which a whole number is rounded; `None` if the float is exactly that number. `single` means a float of 32 bits.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -73,7 +73,7 @@ pub(super) struct ChildLink {
     /// The time that the run may work, by the time limits of the tools above it. Waiting for people does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
-    /// The engine's promise that the run resolves when it waits for the first time, so that the parent can start another child.
+    /// The id of a promise of the engine. The run resolves the promise when the run first waits; then its parent can start another child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) waits: Option<String>,
 }

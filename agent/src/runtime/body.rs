@@ -32,7 +32,7 @@ pub(super) struct CallBody {
     pub(super) begun: Instant,
 }
 
-/// Returns the maximum number of attempts at the body of a call. A call of a sub-agent has only one attempt.
+/// Returns how often the body of a call may be started: once for a sub-agent, for the effect `Once`, and where the policy sets no number.
 fn max_attempts(config: &Config, tool: &str) -> u32 {
     let tool = config.registry.get(tool).filter(|tool| !tool.is_of_assistant());
     let policy = tool.map(Tool::policy).filter(|policy| policy.effect != Effect::Once);

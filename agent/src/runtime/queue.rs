@@ -161,7 +161,8 @@ pub(super) struct MessageQueue {
 }
 
 impl MessageQueue {
-    /// Queues a message. A message whose id is already queued is not added again.
+    /// Queues a message. For an id that is already queued, returns the receipt of the queued message. If the queue is full, the receipt says
+    /// so.
     pub(super) fn push(&mut self, message: UserMessage) -> Receipt {
         let twin = message.id.as_deref().and_then(|id| self.waiting.iter().find(|queued| *queued.id == *id));
         if let Some(twin) = twin {

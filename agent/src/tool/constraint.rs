@@ -112,7 +112,7 @@ impl Sort {
         }
     }
 
-    /// Checks an end of a range that is a whole number. `written` is its text in the source code.
+    /// Checks that a whole number, as an end of a range, fits the type. `written` is the text of the number in the source code.
     #[track_caller]
     pub const fn end(self, end: i128, written: &str) {
         if let Self::Integer(Integer { name, min, max }) = self

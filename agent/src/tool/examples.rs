@@ -118,7 +118,7 @@ fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'
     if let Some(target) =
         schema.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?))
     {
-        // A reference to a reference is not followed, so that this recursion ends. A recursive schema ends at the maximum depth.
+        // A reference to a reference is not followed, so that this recursion ends. A recursive schema is followed to the maximum depth.
         if target.get("$ref").is_none() {
             found.extend(below(root, target, place));
         }

@@ -182,8 +182,8 @@ impl<T: IntoTools> IntoTools for Option<T> {
     }
 }
 
-/// Implemented by `#[tool]` on an impl block without a name: tools that share one value. A type cannot have two such blocks: the compiler
-/// reports them with the name of this trait.
+/// Implemented by `#[tool]` on an impl block without `set = …`: tools that share one value. For a second such block of a type, the compiler
+/// reports conflicting impls of this trait, whose name says what to write.
 #[doc(hidden)]
 #[expect(non_camel_case_types, reason = "it is read as a sentence")]
 #[diagnostic::on_unimplemented(

@@ -243,7 +243,8 @@ fn shown_part(part: &Part) -> Option<Value> {
     }
 }
 
-/// Returns the address and media type of a file that a page can show; `None` for a file that only the provider has.
+/// Returns the address and media type of a file that a page can show; `None` for other content, and for a file that has neither data nor a
+/// web address.
 pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     let (media, kind) = match content {
         Content::Image(media) => (media, "image/*"),

@@ -52,7 +52,7 @@ impl<'s> Scan<'s> {
     pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), ScanStop> {
         let mut at = first;
         while byte(self.bytes, at) != b'"' {
-            // Half of a surrogate pair is refused, but not where the type ignores the value.
+            // An escape `\ud…` may be half of a surrogate pair, which the scan leaves to the reader.
             if let Some([b'u', b'd' | b'D']) = self.bytes.get(at + 1..at + 3) {
                 return Err(UNDECIDED);
             }

@@ -117,7 +117,7 @@ fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<Val
     Err(refused("type, or repeated items"))
 }
 
-/// Returns the text of a value that needs look-ahead, and the node to read it along.
+/// Returns the text of a value that needs look-ahead, and the node by which the text is read.
 pub(super) fn ahead<'de, 'c, D: Deserializer<'de>>(
     at: &ValuePosition<'c>,
     de: D,

@@ -16,7 +16,7 @@ pub(super) struct TextFitter<'f> {
     pub(super) graph: &'f Graph,
     pub(super) shared: &'f WalkState<'f>,
     pub(super) path: String,
-    /// The places that are not as they were sent.
+    /// Pointers to the values that differ from those that the model sent.
     pub(super) touched: Vec<String>,
     /// The first place for which no value was found.
     pub(super) stuck: Option<String>,

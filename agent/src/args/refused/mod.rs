@@ -133,7 +133,7 @@ struct Search<'s, 't> {
     sent: &'s Doc<'t>,
     /// The arguments so far, in which refused values were replaced.
     text: String,
-    /// The places that are not as they were sent.
+    /// Pointers to the values that differ from those that the model sent.
     touched: Vec<String>,
     /// Pointers to renamed entries of maps, and to what they were called.
     renamed: Vec<(String, String)>,

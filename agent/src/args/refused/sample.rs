@@ -58,7 +58,7 @@ const FORMS: [&str; 22] = [
     "aGVsbG8=",
 ];
 
-/// Returns what a place may accept, the likeliest first. `near` are texts of the same call.
+/// Returns at most [`MAX_SAMPLES`] values that the node may accept, the likeliest first. `near` are texts of the same call.
 pub(super) fn samples(graph: &Graph, node: NodeId, prop: Option<&Prop>, near: &[String]) -> Vec<Sample> {
     at_most(MAX_SAMPLES, graph, node, prop, near)
 }

@@ -116,7 +116,7 @@ pub(crate) struct ClearedResult {
 }
 
 impl ClearedResult {
-    /// Replaces the content of the result at this index of the conversation by a line.
+    /// Creates a change that replaces the content of the result at this index of the conversation by `line`.
     pub(crate) fn new(index: usize, line: impl Into<String>) -> Self {
         Self { index, line: line.into() }
     }

@@ -206,7 +206,7 @@ impl FallbackEvents {
         Ok(FallbackPhase::Choose)
     }
 
-    /// Records whom a request asked that is cancelled before the content of its reply.
+    /// Records which models were asked, if the request is cancelled before the content of a reply arrives.
     fn abandon(&mut self) {
         if self.author.get().is_some() {
             return;

@@ -258,7 +258,8 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the messages. Returns `false` if an earlier message has to be written again, too.
+    /// Writes the messages from the start of the list. Returns `false` if an earlier message has to change: then the list is rewound,
+    /// and written again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
         // Source: https://github.com/google-gemini/gemini-cli/issues/11814 on a history that begins with a call. Cached content

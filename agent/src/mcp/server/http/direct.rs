@@ -23,7 +23,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, Interval};
 use tracing::{Instrument as _, Span};
 
-/// Maximum number of progress messages that wait in the stream. Of further messages, the call keeps only the newest.
+/// Maximum number of progress messages that wait in the stream. Further messages wait in the queue of the call, which drops the oldest
+/// message when it is full.
 const MAX_EVENTS: usize = 16;
 /// The time without an event after which a comment is sent, so that proxies keep the connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
