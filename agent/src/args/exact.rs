@@ -7,7 +7,10 @@
 mod scalars;
 
 use super::object_keys::{KeyRole, ObjectRules, SeenKeys};
-use super::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, VariantNames};
+use super::plan::{
+    ArraySpec, FrequentValues, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, Prop, VariantNames, first_byte,
+    word_at,
+};
 use std::borrow::Cow;
 
 /// Values nest less deep than this, with a few alternatives at each level.
@@ -105,18 +108,28 @@ fn skip_blanks(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns what follows a value, and moves to the first byte of the next entry or item, or behind the end of the object or list.
+/// Returns the position of the next byte that is not blank, and the eight bytes from there.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "most texts have no blanks")]
-fn after_value(text: &[u8], at: &mut usize) -> u8 {
-    let mut end = *at;
-    let mut found = byte(text, end);
-    if found <= b' ' {
-        end = skip_blanks(text, end);
-        found = byte(text, end);
+fn next_word(text: &[u8], at: usize) -> (usize, u64) {
+    let word = word_at(text, at);
+    if first_byte(word) > b' ' {
+        return (at, word);
     }
-    *at = if found == b',' { skip_blank(text, end + 1) } else { end + 1 };
-    found
+    let at = skip_blanks(text, at);
+    (at, word_at(text, at))
+}
+
+/// Returns the first byte after a value that is not blank, and the position behind this byte.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "most texts have no blanks")]
+fn delimiter(text: &[u8], at: usize) -> (u8, usize) {
+    let found = byte(text, at);
+    if found > b' ' {
+        return (found, at + 1);
+    }
+    let at = skip_blanks(text, at);
+    (byte(text, at), at + 1)
 }
 
 /// Returns the property whose key is at a position, as it is usually written, and the position after it, which is 0 if there is none: two
@@ -153,28 +166,18 @@ impl<'s> Scan<'s> {
     }
 
     /// Scans a value from its first byte.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most values are scalars in objects and lists")]
-    fn item(&mut self, node: &'s PlanNode, at: usize) -> ScanStep {
-        match &node.kind {
-            NodeKind::Str(spec) => self.string(spec, at),
-            NodeKind::Int(spec) => self.integer(spec, at),
-            NodeKind::Num(spec) => self.number(spec, at),
-            NodeKind::Bool => match byte(self.bytes, at) {
-                b't' => word(self.bytes, b"true", at),
-                _ => word(self.bytes, b"false", at),
-            },
-            _ => self.nested(node, at),
-        }
-    }
-
     #[inline(never)]
-    fn nested(&mut self, node: &'s PlanNode, at: usize) -> ScanStep {
+    fn item(&mut self, node: &'s PlanNode, at: usize) -> ScanStep {
         if self.depth >= MAX_DEPTH {
             return Err(UNDECIDED);
         }
         self.depth += 1;
         let step = match (&node.kind, byte(self.bytes, at)) {
+            (NodeKind::Str(spec), b'"') => self.string(spec, at),
+            (NodeKind::Int(spec), _) => self.integer(spec, at),
+            (NodeKind::Num(spec), _) => self.number(spec, at),
+            (NodeKind::Bool, b't') => word(self.bytes, b"true", at),
+            (NodeKind::Bool, b'f') => word(self.bytes, b"false", at),
             (NodeKind::Enum(words), b'"') => self.closed(words, node, at),
             (NodeKind::Object(object), b'{') => self.object(object, at),
             (NodeKind::Array(array), b'[') => self.array(array, at),
@@ -225,41 +228,52 @@ impl<'s> Scan<'s> {
         if array.unique {
             return Err(UNDECIDED);
         }
-        let at = skip_blank(self.bytes, start + 1);
-        let (count, end) = match byte(self.bytes, at) {
-            b']' => (0, at + 1),
-            _ if array.is_list() => {
-                let item = self.graph.node(array.item(0).ok_or(misfit(at))?);
-                match &item.kind {
-                    // The kind of the items is looked at once.
-                    NodeKind::Int(spec) => self.items(at, |scan, _, at| scan.integer(spec, at))?,
-                    NodeKind::Str(spec) => self.items(at, |scan, _, at| scan.string(spec, at))?,
-                    NodeKind::Num(spec) => self.items(at, |scan, _, at| scan.number(spec, at))?,
-                    _ => self.items(at, |scan, _, at| scan.item(item, at))?,
+        let text = self.bytes;
+        let at = skip_blank(text, start + 1);
+        let (count, end) = if byte(text, at) == b']' {
+            (0, at + 1)
+        } else {
+            let first = array.item(0).filter(|_| array.is_list());
+            // The kind of the items is determined once.
+            match first.map_or(FrequentValues::Nothing, |item| FrequentValues::of(self.graph.kind(item))) {
+                FrequentValues::Nothing => self.items(array, at, |_, _| 0)?,
+                FrequentValues::Integers(range) => {
+                    self.items(array, at, |at, head| range.end(text, at, head))?
                 }
+                FrequentValues::Numbers => {
+                    self.items(array, at, |at, head| FrequentValues::Numbers.end(text, at, head))?
+                }
+                FrequentValues::Texts => {
+                    self.items(array, at, |at, head| FrequentValues::Texts.end(text, at, head))?
+                }
+                frequent => self.items(array, at, |at, head| frequent.end(text, at, head))?,
             }
-            _ => self.items(at, |scan, index, at| match array.item(index) {
-                Some(item) => scan.value(item, at),
-                None => Err(misfit(at)),
-            })?,
         };
         fits(array.takes_length(count), end)
     }
 
-    /// Scans the items of a list from the first one. Returns their number and the position after the list.
+    /// Scans the items of a list from the first one. Returns their number and the position after the list. `frequent` returns the end of
+    /// an item that begins with a word, or 0 if the item needs a look at its node.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(
         &mut self,
+        array: &'s ArraySpec,
         mut at: usize,
-        item: impl Fn(&mut Self, usize, usize) -> ScanStep,
+        frequent: impl Fn(usize, u64) -> usize,
     ) -> Result<(u64, usize), ScanStop> {
         let text = self.bytes;
         let mut count = 0;
         loop {
-            at = item(self, count, at)?;
+            let (start, head) = next_word(text, at);
+            let mut end = frequent(start, head);
+            if end == 0 {
+                end = self.value(array.item(count).ok_or(misfit(start))?, start)?;
+            }
             count += 1;
-            match after_value(text, &mut at) {
+            let found;
+            (found, at) = delimiter(text, end);
+            match found {
                 b',' => {}
                 b']' => return Ok((count as u64, at)),
                 _ => return Err(UNDECIDED),
@@ -305,37 +319,66 @@ impl<'s> Scan<'s> {
     /// it has had, and `next` the index of the one that is expected.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
-    fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, mut next: usize, mut at: usize) -> ScanStep {
+    fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, next: usize, mut at: usize) -> ScanStep {
         let text = self.bytes;
         let first = object.props.get(..64).unwrap_or(&object.props);
+        // The properties from the one that is expected.
+        let mut expected = first.get(next..).unwrap_or_default();
         loop {
-            let expected = first.get(next);
-            let expected = expected.and_then(|prop| Some((prop, prop.token.end(text, at)?)));
-            let (prop, end) = if let Some(expected) = expected {
-                expected
-            } else if let (index, end) = written_at(object, text, at)
-                && end > 0
-                && let Some(prop) = first.get(index)
+            let mut end;
+            if let Some(after) = expected.first().and_then(|prop| prop.token.end(text, at)) {
+                end = after;
+            } else if let (index, after) = written_at(object, text, at)
+                && after > 0
+                && let Some(found) = first.get(index..)
+                && !found.is_empty()
             {
-                next = index;
-                (prop, end)
+                (expected, end) = (found, after);
             } else {
-                return self.other_entries(object, SeenKeys::of_first(bits), next, at);
-            };
-            at = skip_blank(text, end);
-            let bit = 1 << next;
-            if bits & bit != 0 || prop.null_absent && byte(text, at) == b'n' {
-                return Err(misfit(at));
+                return self.other_entries(
+                    object,
+                    SeenKeys::of_first(bits),
+                    first.len() - expected.len(),
+                    at,
+                );
             }
-            bits |= bit;
-            next += 1;
-            at = self.item(self.graph.node(prop.node), at)?;
-            match after_value(text, &mut at) {
-                b',' => {}
+            let begin = first.len() - expected.len();
+            while let [prop, after @ ..] = expected {
+                expected = after;
+                let (value, head) = next_word(text, end);
+                end = prop.frequent.end(text, value, head);
+                if end == 0 {
+                    end = self.property(prop, value)?;
+                }
+                // Usually the next property follows in the order of the plan.
+                let Some(next) = after.first() else { break };
+                let Some(after) = next.token.end_after_comma(text, end) else { break };
+                end = after;
+            }
+            let run = u64::MAX >> (64 - (first.len() - expected.len() - begin)) << begin;
+            if bits & run != 0 {
+                return Err(misfit(end));
+            }
+            bits |= run;
+            let found;
+            (found, at) = delimiter(text, end);
+            match found {
+                b',' => at = skip_blank(text, at),
                 b'}' if object.is_complete_with(bits) => return Ok(at),
                 b'}' => return self.closed_early(object, bits, at),
                 _ => return Err(UNDECIDED),
             }
+        }
+    }
+
+    /// Scans the value of a property that is not frequent.
+    #[inline(never)]
+    fn property(&mut self, prop: &'s Prop, at: usize) -> ScanStep {
+        // Null that means absent is removed.
+        if prop.null_absent && byte(self.bytes, at) == b'n' {
+            Err(misfit(at))
+        } else {
+            self.value(prop.node, at)
         }
     }
 
@@ -364,9 +407,14 @@ impl<'s> Scan<'s> {
             } else {
                 (node, next, value) = self.other(object, at, next, &mut seen)?;
             }
-            at = self.item(self.graph.node(node), value)?;
-            match after_value(text, &mut at) {
-                b',' => usual = written_at(object, text, at),
+            let end = self.value(node, value)?;
+            let found;
+            (found, at) = delimiter(text, end);
+            match found {
+                b',' => {
+                    at = skip_blank(text, at);
+                    usual = written_at(object, text, at);
+                }
                 b'}' => return self.closed_object(object, &seen, at),
                 _ => return Err(UNDECIDED),
             }
@@ -423,12 +471,14 @@ impl<'s> Scan<'s> {
         if let Some(value) = begin.key.end(text, first)
             && let value = skip_blank(text, value)
             && let mut known = begin.variants.iter()
-            && let Some((mut at, variant, index)) =
+            && let Some((end, variant, index)) =
                 known.find_map(|(name, variant, index)| Some((name.end(text, value)?, *variant, *index)))
             && let NodeKind::Object(object) = self.graph.kind(variant)
         {
-            match after_value(text, &mut at) {
+            let (found, at) = delimiter(text, end);
+            match found {
                 b',' if index < 64 => {
+                    let at = skip_blank(text, at);
                     self.choices += 1;
                     let step = self.entries(object, 1 << index, index + 1, at);
                     self.choices -= 1;

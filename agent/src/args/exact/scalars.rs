@@ -1,8 +1,10 @@
 //! Texts, words and numbers, as they are written.
 
 use super::{Scan, ScanStep, ScanStop, UNDECIDED, byte, fits, misfit};
-use crate::args::plan::{IntSpec, NumSpec, PlanNode, StrSpec, Words, before_quote, leading_digits, word_at};
-use crate::args::rounding::{self, SAFE_DIGITS};
+use crate::args::plan::{
+    FrequentValues, IntSpec, NumSpec, PlanNode, StrSpec, Words, before_quote, leading_digits, word_at,
+};
+use crate::args::rounding;
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
@@ -64,12 +66,8 @@ impl<'s> Scan<'s> {
         Ok((at + 1, true))
     }
 
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most texts are short")]
+    /// Scans a string from its quote.
     pub(super) fn string(&self, spec: &StrSpec, at: usize) -> ScanStep {
-        if byte(self.bytes, at) != b'"' {
-            return Err(misfit(at));
-        }
         let end = self.text_end(at + 1)?;
         if spec.is_plain() && byte(self.bytes, end) == b'"' {
             Ok(end + 1)
@@ -126,27 +124,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most integers are short")]
     pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
-        let length = leading_digits(word_at(self.bytes, start));
-        let ends = matches!(byte(self.bytes, start + length), b',' | b'}' | b']');
-        if ends && length.wrapping_sub(1) < spec.free_digits {
-            return Ok(start + length);
-        }
-        self.other_integer(spec, start)
-    }
-
-    #[inline(never)]
-    fn other_integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
-        let end = self.digits(start);
-        if end - start <= spec.free_digits && end > start {
-            return fits(!matches!(byte(self.bytes, end), b'.' | b'e' | b'E'), end);
-        }
-        self.restricted_integer(spec, start)
-    }
-
-    fn restricted_integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
         let end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
         if let b'.' | b'e' | b'E' = byte(self.bytes, end) {
             return Err(misfit(end));
@@ -163,23 +141,17 @@ impl<'s> Scan<'s> {
     /// Scans a number, unless its digits may be lost.
     #[inline]
     pub(super) fn token(&self, start: usize) -> ScanStep {
-        let mut end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
-        if byte(self.bytes, end) == b'.' {
-            end = self.digits(end + 1);
+        match FrequentValues::Numbers.end(self.bytes, start, word_at(self.bytes, start)) {
+            0 => Err(UNDECIDED),
+            end => Ok(end),
         }
-        let is_safe = end - start <= SAFE_DIGITS && !matches!(byte(self.bytes, end), b'e' | b'E');
-        if is_safe { Ok(end) } else { Err(UNDECIDED) }
     }
 
-    #[inline(never)]
     pub(super) fn number(&self, spec: &NumSpec, start: usize) -> ScanStep {
         if !matches!(byte(self.bytes, start), b'-' | b'0'..=b'9') {
             return Err(misfit(start));
         }
         let end = self.token(start)?;
-        if spec.is_open {
-            return Ok(end);
-        }
         match Num::of_token(self.slice(start, end)?) {
             Some(Num::Float(float)) if spec.single && !rounding::has_few_digits(float) => Err(UNDECIDED),
             Some(Num::Signed(whole)) if spec.rounded_whole(whole.into()).is_some() => Err(UNDECIDED),

@@ -2,7 +2,9 @@
 
 use super::clash::refuse_clashes;
 use super::error::{CompileResult, SchemaError};
-use super::finish::{Chain, carries_wide, keep_nulls, mark_nulls, mark_secrets, settle, takes_objects};
+use super::finish::{
+    Chain, carries_wide, keep_nulls, mark_frequent, mark_nulls, mark_secrets, settle, takes_objects,
+};
 use super::identify::with_pointers;
 use super::keywords::{self, KNOWN, SchemaMap, notes};
 use super::merge::merge;
@@ -110,6 +112,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult
         keep_nulls(&mut nodes);
     }
     mark_secrets(&mut nodes);
+    mark_frequent(&mut nodes);
     let signatures = nodes.iter().map(|_| OnceLock::new()).collect();
     let graph = Graph {
         nodes,

@@ -1,5 +1,6 @@
 //! The last steps once every schema is a node: closes recursive references, and finds what cannot work.
 
+use super::frequent::FrequentValues;
 use super::node::{NodeId, NodeKind, PlanNode};
 use std::collections::HashMap;
 
@@ -121,6 +122,18 @@ pub(super) fn carries_wide(nodes: &[PlanNode], flattened: impl Iterator<Item = N
         }
     }
     false
+}
+
+/// Copies to each property which values of its node are frequent.
+pub(super) fn mark_frequent(nodes: &mut [PlanNode]) {
+    let frequent: Vec<FrequentValues> = nodes.iter().map(|node| FrequentValues::of(&node.kind)).collect();
+    for node in nodes {
+        if let NodeKind::Object(object) = &mut node.kind {
+            for prop in &mut object.props {
+                prop.frequent = frequent[prop.node.at()];
+            }
+        }
+    }
 }
 
 /// Marks every node from which a secret parameter can be reached.

@@ -6,6 +6,7 @@ mod combine;
 mod compile;
 mod error;
 mod finish;
+mod frequent;
 mod identify;
 mod key_index;
 mod keywords;
@@ -32,8 +33,9 @@ pub(crate) use node::{
     NodeId, NodeKind, Notes, NumSpec, NumberBound, ObjectSpec, Pattern, PlanNode, Prop, StrSpec, UnlistedKey,
 };
 
+pub(crate) use frequent::FrequentValues;
 pub(crate) use secrets::{all_texts, hidden, secret_names, secret_texts, withheld};
-pub(crate) use token::{before_quote, before_special, leading_digits, word_at};
+pub(crate) use token::{before_quote, before_special, first_byte, leading_digits, word_at};
 pub(crate) use whole::{IssueLimit, Whole};
 pub(crate) use without::NotTakenOut;
 pub(crate) use words::{PickedWord, VariantNames, Words};

@@ -1,5 +1,6 @@
 //! The nodes of a plan: each defines the values that one place of the arguments accepts.
 
+use super::frequent::{FrequentValues, IntegerRange};
 use super::key_index::KeyIndex;
 use super::token::{NameToken, word_at};
 use super::words::{VariantNames, Words};
@@ -130,30 +131,25 @@ pub(crate) struct IntSpec {
     pub(crate) multiple: Option<i128>,
     /// 128 bits: literals are parsed from their text, because `serde_json`'s own numbers end at 64 bits.
     pub(crate) wide: bool,
-    /// Every `i64` in this range is accepted; empty if there is a `multipleOf`.
-    fast: (i64, i64),
-    /// Every number of so many digits is accepted that has no sign.
-    pub(crate) free_digits: usize,
+    /// Every `i64` in this range is accepted. The range is empty if there is a `multipleOf`.
+    pub(super) range: IntegerRange,
 }
 
 impl IntSpec {
     pub(crate) fn new(min: Option<i128>, max: Option<i128>, multiple: Option<i128>, wide: bool) -> IntSpec {
         let clamp = |v: i128| i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX });
         let in_range = min.is_none_or(|m| m <= i64::MAX.into()) && max.is_none_or(|m| m >= i64::MIN.into());
-        let fast = if multiple.is_some() || !in_range {
-            (1, 0)
+        let range = if multiple.is_some() || !in_range {
+            IntegerRange::new(1, 0)
         } else {
-            (min.map_or(i64::MIN, clamp), max.map_or(i64::MAX, clamp))
+            IntegerRange::new(min.map_or(i64::MIN, clamp), max.map_or(i64::MAX, clamp))
         };
-        let is_free =
-            |digits: &u32| fast.0 <= 0 && 10_i64.checked_pow(*digits).is_some_and(|next| next - 1 <= fast.1);
-        let free_digits = (1..=18).take_while(is_free).count();
-        IntSpec { min, max, multiple, wide, fast, free_digits }
+        IntSpec { min, max, multiple, wide, range }
     }
 
     #[inline]
     pub(crate) fn surely_takes(&self, v: i64) -> bool {
-        self.fast.0 <= v && v <= self.fast.1
+        self.range.contains(v)
     }
 }
 
@@ -339,6 +335,8 @@ pub(crate) struct Prop {
     /// The name as most models write it.
     pub(crate) token: NameToken,
     pub(crate) node: NodeId,
+    /// Values of the node that need no look at it.
+    pub(crate) frequent: FrequentValues,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
     pub(crate) notes: Notes,

@@ -3,6 +3,7 @@
 use super::check::known;
 use super::compile::Compiler;
 use super::error::CompileResult;
+use super::frequent::FrequentValues;
 use super::key_index::KeyIndex;
 use super::keywords::{SchemaMap, notes, whole};
 use super::node::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Pattern, Prop};
@@ -60,6 +61,7 @@ impl Compiler<'_> {
                     token: NameToken::key(name),
                     name: name.into(),
                     node,
+                    frequent: FrequentValues::Nothing,
                     required,
                     aliases: Vec::new(),
                     notes: super::Notes::new(),
@@ -162,6 +164,7 @@ impl Compiler<'_> {
             token: NameToken::key(name),
             name: name.into(),
             node,
+            frequent: FrequentValues::Nothing,
             required,
             aliases,
             notes,

@@ -6,39 +6,58 @@ use serde_json::Value;
 /// A name as JSON: a key with its colon and without blanks, `"name":`, or a value, `"name"`.
 #[derive(Debug)]
 pub(crate) struct NameToken {
+    /// The token after a comma.
     text: Box<str>,
-    /// The first bytes, at most eight of them.
-    head: u64,
-    /// The bits of `head` that count.
-    mask: u64,
-    /// The last eight bytes, of a token that has as many.
+    /// The first bytes of the token.
+    head: TokenHead,
+    /// The first bytes of the comma and the token.
+    after_comma: TokenHead,
+    /// The last eight bytes; 0 if the token is shorter.
     tail: u64,
+}
+
+/// The first bytes of a token, at most eight.
+#[derive(Debug)]
+struct TokenHead {
+    bytes: u64,
+    /// The bits of `bytes` that are compared.
+    mask: u64,
+}
+
+impl TokenHead {
+    fn of(text: &[u8]) -> TokenHead {
+        let mask = if text.len() >= WORD { u64::MAX } else { (1 << (8 * text.len())) - 1 };
+        TokenHead { bytes: word_at(text, 0), mask }
+    }
+
+    #[inline(always)]
+    fn is_in(&self, word: u64) -> bool {
+        // No token has a byte that is zero, as words have after the end of the text.
+        (word ^ self.bytes) & self.mask == 0
+    }
 }
 
 pub(super) const WORD: usize = size_of::<u64>();
 
 impl NameToken {
     pub(crate) fn key(name: &str) -> NameToken {
-        NameToken::new(format!("{}:", Value::from(name)))
+        NameToken::new(&format!("{}:", Value::from(name)))
     }
 
     pub(crate) fn value(name: &str) -> NameToken {
-        NameToken::new(Value::from(name).to_string())
+        NameToken::new(&Value::from(name).to_string())
     }
 
-    fn new(text: String) -> NameToken {
-        let bytes = text.as_bytes();
-        let mut padded = [0; WORD];
-        let length = bytes.len().min(WORD);
-        padded[..length].copy_from_slice(&bytes[..length]);
-        let mask = if length == WORD { u64::MAX } else { (1 << (8 * length)) - 1 };
-        let tail = bytes.last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
-        NameToken { head: u64::from_le_bytes(padded), mask, tail, text: text.into() }
+    fn new(token: &str) -> NameToken {
+        let text = format!(",{token}");
+        let tail = token.as_bytes().last_chunk().map_or(0, |last| u64::from_le_bytes(*last));
+        let (head, after_comma) = (TokenHead::of(token.as_bytes()), TokenHead::of(text.as_bytes()));
+        NameToken { head, after_comma, tail, text: text.into() }
     }
 
     /// The token as it is written: a key with its colon, or a value.
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        self.text.get(1..).unwrap_or_default()
     }
 
     /// Returns the position after the token, if the text has it at this position.
@@ -47,29 +66,58 @@ impl NameToken {
         self.end_after(word_at(text, at), text, at)
     }
 
-    /// The same where several tokens are compared with the word at the position.
+    /// The same where the word at the position is at hand.
     #[inline(always)]
     pub(crate) fn end_after(&self, word: u64, text: &[u8], at: usize) -> Option<usize> {
-        // No token has a byte that is zero, as words have after the end of the text.
-        if (word ^ self.head) & self.mask != 0 {
-            return None;
-        }
-        let end = at + self.text.len();
-        if self.text.len() > WORD {
-            let is_same = word_at(text, end - WORD) == self.tail
-                && (self.text.len() <= 2 * WORD || text.get(at..end)? == self.text.as_bytes());
-            if !is_same {
-                return None;
-            }
-        }
-        Some(end)
+        if self.head.is_in(word) { self.end_at(at + self.text.len() - 1, text) } else { None }
     }
+
+    /// Returns the position after the token, if the text has a comma and the token at this position.
+    #[inline(always)]
+    pub(crate) fn end_after_comma(&self, text: &[u8], at: usize) -> Option<usize> {
+        if self.after_comma.is_in(word_at(text, at)) { self.end_at(at + self.text.len(), text) } else { None }
+    }
+
+    /// Returns the end, if the text has the token before it. The first eight bytes are known to be the same.
+    #[inline(always)]
+    fn end_at(&self, end: usize, text: &[u8]) -> Option<usize> {
+        if self.text.len() <= WORD {
+            return Some(end);
+        }
+        let is_same = word_at(text, end - WORD) == self.tail
+            && (self.text.len() <= 2 * WORD || text.get(..end)?.ends_with(self.text().as_bytes()));
+        is_same.then_some(end)
+    }
+}
+
+/// Returns the first byte of a word.
+#[inline(always)]
+pub(crate) fn first_byte(word: u64) -> u8 {
+    let [first, ..] = word.to_le_bytes();
+    first
+}
+
+/// Returns a byte of a word by its index, which is less than eight.
+#[inline(always)]
+pub(crate) fn byte_of(word: u64, index: usize) -> u8 {
+    first_byte(word >> (8 * index))
+}
+
+/// Returns the number that the first digits of a word spell. `count` is from 1 to 8.
+#[inline(always)]
+pub(crate) fn number_of(word: u64, count: usize) -> u64 {
+    // Missing digits become zeros before the first one. Each step joins neighbors: to two, four and eight digits.
+    let digits = (word ^ ZEROS) << (8 * (WORD - count));
+    let pairs = (digits.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul(10_000 << 32 | 1) >> 32
 }
 
 /// Returns eight bytes of a text from a position; those after its end are zero.
 #[inline(always)]
 pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
-    match text.get(at..).and_then(<[u8]>::first_chunk) {
+    let Some(rest) = text.get(at..) else { return 0 };
+    match rest.first_chunk() {
         Some(word) => u64::from_le_bytes(*word),
         None => last_word(text, at),
     }
@@ -87,6 +135,7 @@ fn last_word(text: &[u8], at: usize) -> u64 {
 
 const LOW: u64 = u64::from_le_bytes([0x01; WORD]);
 const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
+const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD]);
 
 /// Returns how many of eight bytes come before the first quote or escape.
 #[inline(always)]
@@ -122,10 +171,19 @@ fn quote_or_escape(word: u64) -> u64 {
 /// Returns how many of eight bytes are digits before the first other one.
 #[inline(always)]
 pub(crate) fn leading_digits(word: u64) -> usize {
-    const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD]);
     const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; WORD]);
     let word = word ^ ZEROS;
     before_mark((word.wrapping_add(ABOVE_NINE) | word) & HIGH)
+}
+
+/// Returns how many of eight bytes may be part of a number without an exponent before the first other one: digits, `-` and `.`, and `/`,
+/// which is between them and which no JSON has there.
+#[inline(always)]
+pub(crate) fn leading_number(word: u64) -> usize {
+    const FIRST: u64 = u64::from_le_bytes([b'-'; WORD]);
+    const ABOVE_NINE: u64 = u64::from_le_bytes([0x7f - b'9'; WORD]);
+    let below = word.wrapping_sub(FIRST) & !word;
+    before_mark((below | word.wrapping_add(ABOVE_NINE) | word) & HIGH)
 }
 
 /// Returns the index of the byte with the lowest mark, the only one that is exact; eight if there is none.
@@ -136,7 +194,10 @@ fn before_mark(marks: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{NameToken, before_bare_quote, before_quote, before_special, leading_digits, word_at};
+    use super::{
+        NameToken, before_bare_quote, before_quote, before_special, byte_of, leading_digits, leading_number,
+        number_of, word_at,
+    };
 
     #[test]
     fn words_end_with_the_text() {
@@ -164,6 +225,7 @@ mod tests {
                 assert_eq!(before_quote(word), if is_end { length } else { 8 }, "{length} {end}");
                 assert_eq!(before_bare_quote(word), if end == b'"' { length } else { 8 }, "{length} {end}");
                 assert_eq!(leading_digits(word), length, "{length} {end}");
+                assert_eq!(leading_number(word), length, "{length} {end}");
                 let is_special = is_end || end < b' ';
                 assert_eq!(before_special(word), if is_special { length } else { 8 }, "{length} {end}");
             }
@@ -173,6 +235,22 @@ mod tests {
             let is_special = byte < b' ' || matches!(byte, b'"' | b'\\');
             assert_eq!(before_special(word), if is_special { 0 } else { 8 }, "{byte}");
             assert_eq!(leading_digits(word) == 8, byte.is_ascii_digit(), "{byte}");
+            let is_number = matches!(byte, b'-'..=b'9');
+            assert_eq!(leading_number(word), if is_number { 8 } else { 0 }, "{byte}");
+            assert_eq!((0..8).map(|index| byte_of(word, index)).max(), Some(byte));
+        }
+    }
+
+    #[test]
+    fn digits_spell_a_number() {
+        for (text, count, number) in [
+            ("7,", 1, 7),
+            ("00", 2, 0),
+            ("12345678", 8, 12_345_678),
+            ("9999999]", 7, 9_999_999),
+            ("120}", 3, 120),
+        ] {
+            assert_eq!(number_of(word_at(text.as_bytes(), 0), count), number, "{text}");
         }
     }
 
@@ -186,14 +264,21 @@ mod tests {
             assert_eq!(found.end(text.as_bytes(), 1), Some(end), "{text}");
             assert_eq!(found.end(text.as_bytes(), 0), None, "{text}");
             assert_eq!(found.end(text.as_bytes(), 2), None, "{text}");
+            let text_after = text.replacen('{', ",", 1);
+            assert_eq!(found.end_after_comma(text_after.as_bytes(), 0), Some(end), "{text_after}");
+            assert_eq!(found.end_after_comma(text_after.as_bytes(), 1), None, "{text_after}");
+            assert_eq!(found.end_after_comma(text.as_bytes(), 0), None, "{text}");
             // Every other byte is another token.
             for at in 1..end {
                 let mut other = text.clone().into_bytes();
                 other[at] ^= 1;
                 assert_eq!(found.end(&other, 1), None, "{text} {at}");
+                other[0] = b',';
+                assert_eq!(found.end_after_comma(&other, 0), None, "{text} {at}");
             }
             // Not enough text to compare.
             assert_eq!(found.end(&text.as_bytes()[..end - 1], 1), None, "{text}");
+            assert_eq!(found.end_after_comma(&text_after.as_bytes()[..end - 1], 0), None, "{text}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::compile::Compiler;
 use super::error::CompileResult;
+use super::frequent::FrequentValues;
 use super::keywords::{SchemaMap, notes, restricts};
 use super::node::{
     AdditionalProperties, ExternalSpec, NodeId, NodeKind, Notes, ObjectSpec, Prop, StrSpec, Variant,
@@ -188,6 +189,7 @@ impl Compiler<'_> {
             token: NameToken::key(&v.name),
             name: v.name.clone(),
             node: v.node,
+            frequent: FrequentValues::Nothing,
             required: false,
             aliases: v.aliases.clone(),
             notes: Notes::new(),
