@@ -83,7 +83,7 @@ impl AgentLoop {
     /// ```
     ///
     /// # Errors
-    /// Fails, and leaves the run unchanged, if the run has already begun in another way.
+    /// Fails, and leaves the run unchanged, if the run has already taken its first step.
     pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), RecordError> {
         if self.phase != Phase::PollFirst {
             return Err(RecordError::WrongKind { wanted: self.phase.expected() });
