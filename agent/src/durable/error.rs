@@ -88,7 +88,7 @@ pub enum DurableClientError {
         /// The address.
         address: String,
     },
-    /// The engine did not respond, or its response is incomplete.
+    /// The engine did not respond, its response is incomplete, or the response has status 502, 503 or 504.
     #[error("the engine cannot be reached")]
     #[non_exhaustive]
     Unreachable {
@@ -105,7 +105,7 @@ pub enum DurableClientError {
         /// The message of the engine.
         message: String,
     },
-    /// The response of the engine cannot be read.
+    /// The request cannot be written as JSON, or the response cannot be read or is longer than 64 MiB.
     #[error("the response of the engine cannot be read")]
     #[non_exhaustive]
     Unreadable {
