@@ -23,8 +23,8 @@ use crate::run_path::RunPath;
 /// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation with the secret arguments
 /// of calls, which the run needs to continue: keep the stored form where you keep passwords.
 ///
-/// Its conversation is always sound, except that calls of the current turn may lack their results; [`abort`](Self::abort) adds these. Take
-/// the [events](Self::take_event) before you store the loop, because they are not part of the stored form.
+/// Its conversation is always sound, except that calls of the current turn may lack their results; [`abort`](Self::abort) adds the missing
+/// results. Take the [events](Self::take_event) before you store the loop, because they are not part of the stored form.
 #[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -73,7 +73,7 @@ pub struct AgentLoop {
     /// The signature of the state, if the driver signed it to be stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
-    /// Withholds the secrets of the run's tools.
+    /// The plans of the run's tools, by which secret arguments are withheld.
     #[serde(skip)]
     pub(super) secrets: RunSecrets,
     #[serde(skip)]

@@ -100,7 +100,7 @@ impl TreeBudget {
         self.spent().usage += usage;
     }
 
-    /// Adds the use of a run that began in an earlier process, or of a request for a summary.
+    /// Adds the amounts that a run of an earlier process used, or a request for a summary.
     #[cfg(feature = "runtime")]
     pub(crate) fn add(&self, spent: &Spent) {
         self.spent().add(spent);
@@ -123,7 +123,7 @@ impl TreeBudget {
 #[serde(default)]
 pub(crate) struct TreeReservation {
     pub(crate) limits: UsageLimits,
-    /// The number of runs that calls may start.
+    /// Maximum number of runs that calls of the tree may start.
     pub(crate) max_runs: u32,
     /// The requests, calls and runs to reserve, and the tokens that the run used since its last reservation.
     pub(crate) wanted: Spent,

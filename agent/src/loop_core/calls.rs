@@ -151,7 +151,7 @@ impl AgentLoop {
         Step::CallTools { calls }
     }
 
-    /// Enters a new segment.
+    /// Enters the segment. Its calls are skipped if the reply was cut or a steering message arrived, and are prepared otherwise.
     pub(super) fn enter_segment(&mut self) {
         let is_skipped = self.batch.is_steered || self.batch.is_cut;
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
@@ -181,7 +181,7 @@ impl AgentLoop {
         }
     }
 
-    /// Moves the results of the segment into the conversation, and moves on to the next segment. Returns false if there is none.
+    /// Moves the results of the segment into the conversation, and moves to the next segment. Returns false if there is no next segment.
     pub(super) fn leave_segment(&mut self) -> bool {
         for at in self.batch.segment.clone() {
             if let Some(result) = self.batch.slots.get_mut(at).and_then(|slot| slot.result.take()) {
@@ -192,7 +192,8 @@ impl AgentLoop {
         self.batch.next_segment(&config)
     }
 
-    /// Enters the phase that follows from the states of the segment's calls. After the last segment, ends the turn.
+    /// Enters the phase that follows from the states of the segment's calls. If all calls have ended, enters the next segment, or closes
+    /// the turn after the last segment.
     pub(super) fn advance(&mut self) {
         let undecided = |state: &SlotState| matches!(state, SlotState::Undecided(_));
         if self.batch.is_steered && self.batch.any(undecided) {
@@ -336,7 +337,7 @@ impl AgentLoop {
                 slot.mac = None;
                 slot.is_approved = true;
                 let is_edited = edited.is_some();
-                // An earlier change by a person remains in effect.
+                // If a person changed the arguments before, the call stays marked as edited.
                 slot.is_edited |= is_edited;
                 slot.args = edited.or(slot.args.take());
                 (true, is_edited, None)
@@ -431,7 +432,8 @@ impl AgentLoop {
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// Ends the child of a call, if the child waits.
+    /// Ends the child of a call, if the child waits. If the call is interrupted, the child ends for the same reason, and the outcome then
+    /// says how many decisions and results the child waited for.
     fn end_child_of(&mut self, at: usize, end: &mut CallEnd) {
         let waits = self.batch.slots.get_mut(at).filter(|slot| matches!(slot.state, SlotState::Child(_)));
         let state = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started));
@@ -446,8 +448,8 @@ impl AgentLoop {
         self.end_child(at, child, &reason);
     }
 
-    /// Counts an outcome that asks for a better call, and turns it into a failure if no retries are left. Returns whether the outcome was
-    /// counted.
+    /// Counts an outcome that asks for a better call. If the tool has used all its retries, the outcome becomes a failure. Returns whether
+    /// the outcome was counted.
     pub(super) fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) -> bool {
         let exhausted = OutcomeCode::new("retries_exhausted");
         let (asks, was_last) = match outcome {
@@ -462,10 +464,11 @@ impl AgentLoop {
         let max = own.and_then(|tool| tool.max_retries).unwrap_or(self.config.max_retries);
         let bytes = own.and_then(|tool| tool.max_result_bytes).unwrap_or(self.config.max_result_bytes);
         let tries = self.tries.entry(tool.to_owned()).or_default();
-        // Only the beginning of a long report is compared, because a restored run has only the message, in which the report is cut.
+        // Only the beginning of a long report is compared, because a restored run has only the stored message, in which the report is cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // Only a restored run has this outcome here, from the stored message of the last try. The try is already counted above.
+            // Only a run that is being restored has this outcome here: it comes from the stored message of the last try. `register` has
+            // counted the try.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());
@@ -490,10 +493,10 @@ impl AgentLoop {
         true
     }
 
-    /// Ends all open calls. Afterwards every call of the batch has its result in the conversation.
+    /// Ends all calls of the batch that are open, and the turn. Every call of the batch then has its result in the conversation.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            // As in any segment, calls that were prepared end after those that were not.
+            // As in any segment, prepared calls end after calls that were not prepared.
             let checked = |state: &SlotState| matches!(state, SlotState::Undecided(_) | SlotState::Ready);
             let checked = self.batch.positions(checked);
             let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();
@@ -506,7 +509,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the calls that have begun and not ended, each as id and tool name, in call order.
+    /// Returns the calls whose start event was emitted and that have not ended, each as id and tool name, in call order.
     pub fn running_calls(&self) -> impl Iterator<Item = (&str, &str)> {
         let begun = self.batch.current().iter();
         let begun = begun.filter(|slot| !matches!(slot.state, SlotState::Planned | SlotState::Ended));

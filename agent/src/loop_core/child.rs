@@ -90,7 +90,8 @@ impl AgentLoop {
         if let Some(slot) = self.batch.slots.get(at) {
             child.path = Self::path_to(&self.path, slot, &child);
         }
-        // The events of a stored child are not emitted. The child does not have its tools, so its secret arguments are unknown.
+        // The events of a stored child are not emitted. A loop that was read from its stored form has no tools, so its secret arguments are
+        // unknown.
         child.is_muted = self.is_muted || child.was_stored();
         child.is_driven = false;
         child.abort(reason);
@@ -193,8 +194,8 @@ impl AgentLoop {
         }
     }
 
-    /// Takes the waiting child out of the slot of its call, and makes the call ready. Returns `None` if no child waits there, or if the run
-    /// neither runs nor awaits calls.
+    /// Takes the waiting child out of the slot of its call, and makes the call ready. Returns `None` if the slot has no waiting child, or
+    /// if the run neither runs nor awaits calls.
     pub(crate) fn continue_child(&mut self, ord: u32) -> Option<Box<AgentLoop>> {
         let slot = self.batch.slots.get_mut(usize::try_from(ord).ok()?)?;
         let runs = matches!(self.phase, Phase::Await | Phase::CallTools);

@@ -77,8 +77,8 @@ impl LoopConfig {
         self
     }
 
-    /// Sets which of several equal calls is refused, and which one ends the run. Equal calls are counted from 1. See
-    /// [`AssistantBuilder::loop_guard`](crate::AssistantBuilder::loop_guard).
+    /// Sets the number of the first equal call that is refused, and the number of the equal call that ends the run. Equal calls are counted
+    /// from 1. See [`AssistantBuilder::loop_guard`](crate::AssistantBuilder::loop_guard).
     pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
         self.loop_guard = Some(LoopGuard { refuse_at, end_at });
         self
@@ -135,7 +135,7 @@ impl Default for LoopConfig {
 pub struct UsageLimits {
     /// The number of requests to the model. A request that is made again, because it was too long or its reply was cut, counts again.
     pub requests: Option<u64>,
-    /// The number of calls whose body runs. Calls beyond it fail with the code `limit`.
+    /// The number of calls whose body runs. Calls beyond this number fail with the code `limit`.
     pub tool_calls: Option<u64>,
     /// The input tokens of all requests.
     pub input_tokens: Option<u64>,

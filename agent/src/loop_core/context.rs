@@ -21,8 +21,8 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change that no step of this run made in this process: a compaction that the application asked for, or a stored change. The
-    /// usage of its summary counts for the run.
+    /// Records a change of the view that was not made by a step of this run in this process: a compaction that the application asked for,
+    /// or a stored change. The usage of its summary counts for the run.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -50,7 +50,7 @@ impl AgentLoop {
         exceeded(&self.config.limits, 0, &self.usage).or_else(of_tree)
     }
 
-    /// Counts a request that the provider refused as too long, before it is made again with fewer messages.
+    /// Counts a request that the provider refused as too long, before the request is made again with fewer messages.
     pub(crate) fn record_refused_request(&mut self) {
         self.count_request(&Usage::default());
     }

@@ -104,7 +104,7 @@ pub enum RunStop {
     Aborted,
     /// The model failed, or the run could not continue, for example because a hook or the store failed.
     Error,
-    /// The run waits for decisions or results from outside. It can be resumed.
+    /// The run waits for decisions, inputs or results from outside, and can be resumed.
     Suspended,
 }
 

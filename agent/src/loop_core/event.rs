@@ -42,7 +42,7 @@ pub struct Event {
     pub path: RunPath,
     /// The kind of the event, with its data.
     pub kind: EventKind,
-    /// The secret arguments that the JSON of the event leaves out.
+    /// The plans by which the JSON of the event leaves out secret arguments.
     pub(super) shown: EventSecrets,
 }
 
@@ -148,7 +148,7 @@ pub enum EventKind {
     /// A message starts.
     #[non_exhaustive]
     MessageStart {
-        /// The message. For a streamed reply, its initial, empty state.
+        /// The message. For a streamed reply, this is the initial, empty message.
         message: Arc<Message>,
     },
     /// A reply grows by a delta, or by a part that arrives whole, such as an image or a citation source
@@ -163,7 +163,7 @@ pub enum EventKind {
     MessageEnd {
         /// The message.
         message: Arc<Message>,
-        /// The id of the queued message, if it was delivered by steering or as a follow-up.
+        /// The id of the message, if the message was queued for steering or as a follow-up.
         queued_id: Option<String>,
     },
     /// A call starts. The JSON has the fields `call_id`, `tool` and `args` of the call.
@@ -204,7 +204,8 @@ pub enum EventKind {
         /// Whether the decision changed the arguments.
         edited: bool,
     },
-    /// The tool of a call asks a person. The JSON has the fields `request_id`, `call_id`, `tool`, `message` and `report` of the question.
+    /// The tool of a call asks a person. The JSON has the `request_id`, `call_id`, `tool` and `message` of the question, and its `report`
+    /// if there is one.
     #[non_exhaustive]
     QuestionAsked {
         /// The question.
@@ -220,7 +221,8 @@ pub enum EventKind {
         /// Whether the question has an input. Without an input, the person declined or dismissed the question, or could not be asked.
         accepted: bool,
     },
-    /// A call ended. The JSON has the fields of the result message, and `coercions`. It has `control` unless the run continues.
+    /// A call ended. The JSON has the fields of the result message and `coercions` instead of `result`. It has `control` unless the run
+    /// continues.
     #[non_exhaustive]
     ToolExecutionEnd {
         /// The result, including the coercions of the arguments.
@@ -239,7 +241,7 @@ pub enum EventKind {
     /// A turn is over.
     #[non_exhaustive]
     TurnEnd {
-        /// Why the reply ended; `None` if there was no reply.
+        /// The reason why the reply ended. `None` if the turn has no reply.
         assistant: Option<StopReason>,
         /// The ids of the calls of the turn, in call order.
         tool_results: Vec<String>,

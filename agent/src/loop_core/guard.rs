@@ -75,7 +75,7 @@ pub(super) struct Repeats {
 /// The counts of the calls with one signature.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct RepeatCount {
-    /// The number of calls that ended, since the result last changed. Calls that did not run count, too.
+    /// The number of calls that have ended since the result last changed. Calls that did not run count, too.
     count: u32,
     /// The number of calls that have begun and not ended.
     #[serde(default)]
@@ -120,8 +120,8 @@ impl Repeats {
         }
     }
 
-    /// Registers the end of a call that [began](Self::begin), with its result if it ran. Returns the number of equal calls if this number
-    /// ends the run, and `None` otherwise.
+    /// Registers the end of a call that [began](Self::begin), with the result if the call ran. Returns the number of equal calls if this
+    /// number ends the run, and `None` otherwise.
     pub(super) fn end(
         &mut self,
         guard: LoopGuard,

@@ -33,7 +33,7 @@ pub struct ModelReply {
     /// The limit because of which the driver ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
-    /// The error message of the provider, if it refused the request as too long before any reply. Journals keep this message.
+    /// The error message of the provider, if the provider refused the request as too long before any reply. Journals keep this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
     /// The notices of the model about the request, for example that the request was delayed. Journals keep the notices, because the run
@@ -90,10 +90,10 @@ pub struct Ready {
     /// The validated arguments, if the call needs a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
-    /// A signature of the call, for a driver that must recognize it after the run was stored.
+    /// A signature of the call, for a driver that must recognize the call after the run was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// The result of an equal earlier call. If set, this call does not run, unless the loop guard refuses it first.
+    /// The result of an equal earlier call. If set, this call does not run, unless the loop guard refuses the call first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<Box<CallEnd>>,
 }
@@ -214,7 +214,7 @@ pub(super) struct CallCoercions {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a short-lived value, one for each call")]
 pub enum CallDecision {
-    /// The call runs. The arguments are set if the decision changed them, and the driver must have validated them.
+    /// The call runs. Contains the arguments if the decision changed them. The driver must have validated these arguments.
     Allow(Option<ToolArguments>),
     /// The call was allowed but does not run, because the changed arguments were refused, or the tool has changed since the request.
     AllowEnded(CallEnd),

@@ -261,7 +261,7 @@ impl AgentLoop {
         self.phase == Phase::Approve
     }
 
-    /// Returns a copy that any driver can continue. The copy has no pending transition that skips calls or ends the run.
+    /// Returns a copy that any driver can continue. Pending transitions that skip calls or end the run are completed in the copy.
     #[cfg(feature = "runtime")]
     pub(crate) fn snapshot(&self) -> Self {
         let mut copy = self.clone();

@@ -19,8 +19,8 @@ pub(super) struct ToolRetries {
 }
 
 impl ToolRetries {
-    /// Registers a try with its report. Returns whether the try is progress. The first try never is. Any other try is progress if its
-    /// issues are a proper subset of the issues of the best try, or if all its issues are new.
+    /// Registers a try with its report. Returns whether the try is progress: its issues are a proper subset of the issues of the best try,
+    /// or all its issues are new. No try is progress if it is the first, or if the best try has no issues.
     pub(super) fn register(&mut self, report: &str) -> bool {
         let now = issues(report);
         let is_first = self.all == 0;

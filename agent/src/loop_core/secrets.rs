@@ -59,7 +59,7 @@ impl fmt::Debug for RunSecrets {
     }
 }
 
-/// The secret arguments that the JSON of an event leaves out.
+/// The plans by which the JSON of an event leaves out secret arguments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct EventSecrets {
     pub(super) secrets: RunSecrets,
@@ -82,8 +82,8 @@ impl StreamedCalls {
         self.0.clear();
     }
 
-    /// Returns whether the update may show secrets. [`RunSecrets::update`] then makes a copy for the JSON. The start of a call is
-    /// remembered, for the later updates of the call.
+    /// Returns whether the update may show secrets. [`RunSecrets::update`] then makes the copy that the JSON contains. Also remembers each
+    /// call that starts, for later updates of the call.
     pub(super) fn hides(&mut self, secrets: &RunSecrets, update: &ModelEvent) -> bool {
         if !secrets.is_needed() {
             return false;

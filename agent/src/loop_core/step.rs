@@ -140,7 +140,7 @@ pub enum Queue {
 #[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The id of the request: the text of its step's key.
+    /// The id of the request: the text of its step's key. From the second request for the same call on, the number of the request follows.
     pub request_id: String,
     /// The path from the root to the run that asks. Empty unless a sub-agent asks.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]

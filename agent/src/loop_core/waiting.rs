@@ -33,8 +33,8 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(request).collect()
     }
 
-    /// Returns the id of the request for a decision on a call. The id is the text of the step's key. From the second request on, the number
-    /// of the request follows.
+    /// Returns the id of the request for a decision on a call. The id is the text of the key of the approval step. From the second request
+    /// on, the number of the request follows.
     pub(super) fn request_id(&self, at: usize) -> String {
         let asked_again = self.batch.slots.get(at).map_or(0, |slot| slot.asked_again);
         request_id(&self.key(StepKind::Approval, at), asked_again)
@@ -57,7 +57,7 @@ impl AgentLoop {
     }
 
     /// Calls `visit` with this run and each waiting child, and with the path of each. A run comes before its children, and children come in
-    /// call order.
+    /// call order. Children are visited only while their parent waits for results.
     pub(super) fn visit<'r>(&'r self, path: &RunPath, visit: &mut dyn FnMut(&'r Self, &RunPath)) {
         visit(self, path);
         if self.phase == Phase::Await {
@@ -67,7 +67,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the position and id of each call whose result is awaited from outside.
+    /// Returns the position and id of each call whose result is awaited from outside. The list is empty unless the run waits for results.
     #[cfg(feature = "runtime")]
     pub(crate) fn deferred_calls(&self) -> Vec<(u32, String)> {
         let one = |at: usize| {
@@ -195,7 +195,7 @@ pub(crate) struct SignedCall {
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.
     pub(crate) call: ToolCall,
-    /// The fingerprint of the schema of the call's tool.
+    /// The fingerprint of the name and parameters of the call's tool.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
     /// The validated arguments, if the call needs a decision.
