@@ -46,7 +46,7 @@ impl SharedDeadline {
 pub(super) struct WorkTime {
     pub(super) allowed: Option<Duration>,
     pub(super) worked: Duration,
-    /// The part of `worked` since the run last started children.
+    /// The working time of the run itself since it last started children.
     pub(super) beside_children: Duration,
 }
 

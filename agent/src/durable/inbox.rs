@@ -123,7 +123,7 @@ impl Inbox {
         is_first.then(|| self.next_notice())
     }
 
-    /// Replaces the requests that the run waits for. Each has the id of the engine's promise for its answer.
+    /// Replaces the requests that the run waits for. Each request comes with the id of the engine's promise for its answer.
     pub(super) fn ask(&mut self, asks: Vec<(PendingAsk, String)>) {
         self.asks = asks.into_iter().map(|(ask, promise)| PendingQuestion { ask, promise }).collect();
     }
@@ -133,7 +133,7 @@ impl Inbox {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
-    /// Replaces the list of runs that this run has started.
+    /// Replaces the names of the runs that this run has started.
     pub(super) fn set_children(&mut self, children: Vec<String>) {
         self.children = children;
     }
@@ -143,7 +143,7 @@ impl Inbox {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the runs that this run has started.
+    /// Returns the names of the runs that this run has started.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }

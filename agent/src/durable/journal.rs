@@ -57,7 +57,7 @@ pub(super) trait RunJournal: Journal {
     /// earlier runs end, or when earlier runs wait for answers from outside.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
-    /// Waits for answers from outside, at most for `timeout`. Awaits, cancels or leaves the started runs as `children` says.
+    /// Waits for answers from outside, at most for `timeout`. The started runs are awaited, cancelled or left alone as `children` says.
     fn wait(
         &self,
         asks: Vec<PendingAsk>,
@@ -158,7 +158,7 @@ pub(super) struct BatchEnd {
 /// The notices that a run has received.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedNotices {
-    /// Whether messages arrived since the inbox was last drained.
+    /// Whether a notice about messages was received.
     pub(super) has_mail: bool,
     /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,

@@ -48,8 +48,8 @@
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or
 //!   the end was first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that
 //!   are sent before a run begins are delivered after its first step.
-//! * [`DurableClient::cancel`] cancels the token of the tools that run in the process which receives the request. The run ends after its
-//!   current step, or at once if it is waiting. If several processes serve runs, tools in the other processes are not interrupted.
+//! * [`DurableClient::cancel`] cancels the token of running tools in the process that receives the request. The run ends after its current
+//!   step, or at once if it is waiting. If several processes serve runs, tools in the other processes are not interrupted.
 //! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
 //!   separate steps, so this does not hold for them. Hooks run again after a run has waited for decisions. If a call would then run with
 //!   other arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at

@@ -58,7 +58,8 @@ impl SharedService {
         self.assistant.has_time_limit().then(|| self.clock.now())
     }
 
-    /// Handles a message that a run accepted: a steering message stops the calls that run in this process, if its policy says so.
+    /// Handles a message that a run accepted: under the policy `CancelRunning`, a steering message stops the calls that run in this
+    /// process.
     pub(super) fn pushed(&self, run: &str, queue: Queue) {
         if queue == Queue::Steering && self.assistant.steering_policy() == SteeringPolicy::CancelRunning {
             self.running.stop_calls(run);

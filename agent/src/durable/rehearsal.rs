@@ -82,7 +82,7 @@ enum JournalEntry {
 struct RehearsalState {
     /// The runs that calls have started, by their names.
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
-    /// The inbox that counts the amounts which all runs have used of their shared limits.
+    /// The inbox with the amounts that all runs have used of their shared limits.
     counts: Mutex<Inbox>,
     /// The journals of the calls of batches, by the names of their steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
@@ -119,7 +119,7 @@ impl RehearsalRun {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic runs while these locks are held.
+    // No code that can panic runs while these locks are held.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -23,8 +23,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
 ///
-/// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
-/// `{"run": "order-7", "prompt": "Cancel order 7"}`. `run` is optional.
+/// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`): `{"run": "order-7", "prompt":
+/// "Cancel order 7"}`. The field `run` is optional, because the address has the name.
 ///
 /// ```
 /// use agent::durable::RunRequest;
@@ -51,7 +51,7 @@ pub struct RunRequest {
     /// conversation of the served assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
-    /// Calls that were made outside of a run. They follow the prompt: see [`Assistant::record`](crate::Assistant::record).
+    /// Calls that were made outside of a run. They follow the prompt. See [`Assistant::record`](crate::Assistant::record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedTurn>,
     /// The state of the run, as JSON values by name.
@@ -79,7 +79,7 @@ pub(super) struct ChildLink {
     pub(super) waits: Option<String>,
 }
 
-/// Serializes the state of a request as JSON values instead of texts that contain JSON, so that any client can write it.
+/// Reads and writes the state of a request as JSON values instead of texts that contain JSON, so that any client can write the state.
 mod state_values {
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -106,7 +106,7 @@ mod state_values {
 }
 
 impl RunRequest {
-    /// Creates a request for a run with this name.
+    /// Creates a request for a run with this name and this prompt.
     pub fn new(run: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self { run: run.into(), prompt: prompt.into(), ..Self::default() }
     }
@@ -283,7 +283,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of a run, with its answer or the reason why it has none.
+    /// Returns the outcome of a run. `answer` is the checked answer, or the reason why there is none.
     pub(super) fn new(core: &AgentLoop, answer: Result<Option<Value>, String>) -> Self {
         let end = core.end();
         let mut outcome = Self {
@@ -310,7 +310,7 @@ impl Outcome {
         self
     }
 
-    /// Returns whether the run completed normally.
+    /// Returns whether the model finished, so that the run ended with [`RunStop::Completed`].
     pub fn is_completed(&self) -> bool {
         self.stop == RunStop::Completed
     }

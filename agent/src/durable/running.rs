@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::runtime::NEW_MESSAGE;
 use crate::tool::cancel::CancelToken;
 
-/// The cancel tokens of active runs, by name.
+/// The cancel tokens of active runs, by the names of the runs.
 #[derive(Clone, Default)]
 pub(super) struct ActiveRuns {
     runs: Arc<Mutex<HashMap<Arc<str>, ActiveRun>>>,

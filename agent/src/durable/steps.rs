@@ -59,7 +59,7 @@ pub(super) struct JournalSteps<'r, J> {
     now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
-    /// The checked arguments for the bodies of the calls. Empty if a replay reads the prepared calls from the journal; then the bodies
+    /// The checked arguments for the bodies of the calls. Empty if a replay reads the prepared calls from the journal, so that the bodies
     /// check the arguments again.
     checked: CheckedCalls,
     choices: TurnChoices,
@@ -150,13 +150,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.now = self.now.max(at);
     }
 
-    /// Returns the limit of the working time or of the time limit that was reached by the end of the last step, if any.
+    /// Returns the limit on working time or wall-clock time that was reached by the end of the last step, if any.
     fn reached_limit(&self) -> Option<LimitReached> {
         let by_clock = || self.time_limit?.reached(self.now?);
         self.work.reached().or_else(by_clock)
     }
 
-    /// Returns an error if the run was cancelled or reached a time limit. Before that, the runs that it started are stopped.
+    /// Returns an error if the run was cancelled or reached a time limit. Before that, stops the runs that this run has started.
     async fn check_stop(&mut self) -> Result<(), StepError> {
         let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
             (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
@@ -167,7 +167,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Err(error)
     }
 
-    /// Waits until all answers from outside arrive, or the timeout passes.
+    /// Waits until all answers from outside arrive, or until the time for them is over. Returns `None` for each missing answer.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
         Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }
@@ -302,8 +302,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Checks the calls that waited for decisions again. The run waits once more if a call would run with other arguments than were decided
-    /// on, or if a call now needs a decision.
+    /// Checks calls once more, because their run has waited for decisions. The run waits again if a call would run with other arguments
+    /// than were decided on, or if a call now needs a decision.
     async fn check_again(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],

@@ -58,8 +58,8 @@ where
 }
 
 impl OpenConnections {
-    /// Waits at most for `time` until all connections have ended, and then closes the other connections. Returns
-    /// whether all connections ended in time.
+    /// Waits at most for `time` until all connections have ended, and then closes the connections that are still open.
+    /// Returns whether all connections ended in time.
     pub(crate) async fn finish(mut self, time: Duration) -> bool {
         let finishing = async { while self.0.join_next().await.is_some() {} };
         let is_finished = tokio::time::timeout(time, finishing).await.is_ok();

@@ -21,8 +21,8 @@ impl Quota {
         Arc::new(Self { all, each: each.min(Semaphore::MAX_PERMITS), callers: Mutex::default() })
     }
 
-    /// Returns a permit for this caller, or `None` if none is free. Callers that are not authenticated have no id, so
-    /// only the total limit applies to them.
+    /// Returns a permit for this caller, or `None` if no permit is free. Callers that are not authenticated have no id,
+    /// so only the total limit applies to them.
     pub(crate) fn try_enter(self: &Arc<Self>, caller: Option<&Arc<str>>) -> Option<QuotaPermit> {
         let mut permit = self.unfilled(caller);
         if let Some(own) = &permit.own {

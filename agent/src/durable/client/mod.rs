@@ -135,7 +135,7 @@ impl DurableClient {
 
     /// Cancels the run. Returns false if the run is over.
     ///
-    /// The tools that run in the process which receives the request are cancelled at once. Each call in the conversation has a result, and
+    /// In the process that receives the request, running tools are cancelled at once. Each call in the conversation then has a result, and
     /// the run has an outcome. A run that has not begun ends after its first step.
     ///
     /// # Errors

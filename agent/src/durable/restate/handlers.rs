@@ -74,7 +74,7 @@ fn handler_error(error: StepError) -> HandlerError {
     }
 }
 
-/// The key is the name of a run. `run` executes once; the other handlers may execute at the same time.
+/// The key of the workflow is the name of a run. `run` executes once; the other handlers may execute at the same time.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
     /// Performs the run.
@@ -129,7 +129,7 @@ impl AgentHandlers {
         Ok(Json(is_active || is_notified))
     }
 
-    /// Returns the decisions, inputs and results for which the run and the runs that it has started wait.
+    /// Returns the decisions, inputs and results for which the run and its children wait, at any depth.
     #[handler]
     async fn pending(
         &self,

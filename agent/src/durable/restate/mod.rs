@@ -27,7 +27,7 @@ pub(super) struct Settings {
 }
 
 /// The name of the workflow that performs runs and receives requests from outside. The name of a run is the key of its workflow. The
-/// attributes in `handlers` repeat this name and the next two, because attributes take no constants.
+/// attributes in `handlers` repeat this name and the next two names, because attributes take no constants.
 pub(super) const AGENT: &str = "Agent";
 
 /// The name of the service that runs the calls of a batch, each in its own invocation.
