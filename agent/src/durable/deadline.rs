@@ -21,7 +21,7 @@ impl SharedDeadline {
         Duration::from_millis(now.saturating_sub(self.begun))
     }
 
-    /// Returns this time limit or the other, whichever is reached first.
+    /// Returns this time limit or `other`, whichever is reached first.
     pub(super) fn nearer(self, other: Option<Self>) -> Self {
         let end = |limit: Self| u128::from(limit.begun) + limit.allowed.as_millis();
         other.filter(|other| end(*other) < end(self)).unwrap_or(self)

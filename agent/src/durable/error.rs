@@ -81,7 +81,7 @@ pub enum DurableClientError {
     /// The answer to a question does not fit. Nothing was sent.
     #[error("the answer was not sent: {0}")]
     InputRefused(#[source] AskError),
-    /// The address of the engine is not a URL.
+    /// The address of the engine is not an HTTP URL.
     #[error("`{address}` is not the address of an engine; use a URL such as http://127.0.0.1:8080")]
     #[non_exhaustive]
     Address {

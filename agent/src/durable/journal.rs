@@ -30,7 +30,7 @@ pub(super) trait Journal: Send + Sync {
     ) -> BoxFuture<'_, Result<T, StepError>>;
 }
 
-/// The journal of a run, which receives messages from outside.
+/// The journal of a run. In contrast to a call, a run receives messages from outside.
 pub(super) trait RunJournal: Journal {
     /// Runs calls concurrently, each with its own journal under the key of the call. Returns the ends of the calls in call order, with
     /// `None` for a call that the engine lost.
@@ -71,7 +71,7 @@ pub(super) trait Recordable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Recordable for T {}
 
-/// The work of a step, which owns its data.
+/// The work of a step, as a future that owns its data.
 pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 
 /// A failure that another attempt at the work may avoid, with its message.
@@ -241,7 +241,7 @@ pub(super) struct Answers {
     /// The reports of the started runs in call order. `None` for a run that the engine lost, that was not started, or that did not end in
     /// time.
     pub(super) children: Vec<Option<ChildReport>>,
-    /// The number of runs that had begun when a steering message took precedence over the remaining runs, if such a message arrived.
+    /// Set if a steering message took precedence over the runs: the number of runs that had begun before. The other runs are skipped.
     pub(super) steered: Option<usize>,
     /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,

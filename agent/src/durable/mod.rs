@@ -41,8 +41,8 @@
 //!   order.
 //! * The engine makes the retries, and the client of the model makes none. A model that fails temporarily is asked at most
 //!   [`Service::model_attempts`] times for a reply. An error of a tool is the result of the call.
-//! * Every step has a time limit: that of its tool, or the assistant's default, or [`Service::model_timeout`]. The engine is configured to
-//!   wait longer than the longest step takes, so that the step is not discarded at its end.
+//! * Every step has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The engine is configured
+//!   to wait longer than the longest step takes, so that the step is not discarded at its end.
 //! * Each run is a workflow of the engine, and the name of the run is the key of the workflow. A run executes once; starting it again finds
 //!   the existing run.
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or

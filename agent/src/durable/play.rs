@@ -17,11 +17,11 @@ use crate::runtime::{
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
-/// The service of an assistant, which all its runs share.
+/// An assistant that is served, with the settings and the state that its runs share.
 #[derive(Clone)]
 pub(super) struct SharedService {
     pub(super) assistant: Arc<ServedAssistant>,
-    /// The time limit for one reply.
+    /// The time limit for one reply of the model.
     pub(super) model_timeout: Duration,
     /// The longest time limit of a call, including the calls of sub-agents.
     pub(super) longest_call: Duration,

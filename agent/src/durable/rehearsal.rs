@@ -331,7 +331,8 @@ impl MemoryJournal {
         }
     }
 
-    /// Begins or continues the run of a call. Returns `None` if the run fails, which the parent treats like a run that the engine lost.
+    /// Begins or continues the run of a call. Returns `None` if the run fails. The parent treats a failed run like a run that the engine
+    /// lost.
     fn play_child(&self, request: RunRequest) -> BoxFuture<'_, Result<Option<ChildReport>, StepError>> {
         let run = lock(&self.shared.children).entry(request.run.clone()).or_default().clone();
         Box::pin(async move {

@@ -23,8 +23,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
 ///
-/// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`): `{"run": "order-7", "prompt":
-/// "Cancel order 7"}`. The field `run` is optional, because the address has the name.
+/// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
+/// `{"run": "order-7", "prompt": "Cancel order 7"}`. The field `run` is optional, because the address has the name.
 ///
 /// ```
 /// use agent::durable::RunRequest;
@@ -277,7 +277,7 @@ pub struct Outcome {
     /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
-    /// The report to the parent, if the run is that of a sub-agent.
+    /// The report to the parent, if this is the outcome of a sub-agent's run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<Box<ChildReport>>,
 }

@@ -15,7 +15,8 @@ pub(super) struct ActiveRuns {
 
 struct ActiveRun {
     token: CancelToken,
-    /// The token of the calls that run now. It is a child of `token`. A steering message may cancel it; later calls then get a new token.
+    /// The token of the calls that run now. It is a child of `token`. If a steering message cancels these calls, later calls get a new
+    /// token.
     calls: CancelToken,
     /// The number of invocations that use these tokens: one for the run, and one for each call with its own invocation.
     invocations: usize,

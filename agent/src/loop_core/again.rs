@@ -27,8 +27,8 @@ impl ReadyCall {
 }
 
 impl AgentLoop {
-    /// Replaces the configuration with that of the driver that resumes the run. A call loses its approval if the fingerprint of its tool
-    /// differs between the two configurations.
+    /// Replaces the configuration when another driver resumes the run. A call loses its approval if the fingerprint of its tool differs
+    /// between the two configurations.
     pub(crate) fn set_config(&mut self, config: &Arc<LoopConfig>) {
         let before = std::mem::replace(&mut self.config, config.clone());
         let fingerprint = |config: &LoopConfig, slot: &Slot| {

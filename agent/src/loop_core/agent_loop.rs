@@ -49,7 +49,7 @@ pub struct AgentLoop {
     /// A limit that ends the run after the current batch.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
-    /// The number of retries of each tool, without those that made progress.
+    /// The number of retries of each tool, without the retries that made progress.
     pub(super) retries: BTreeMap<String, u32>,
     /// The tries of each tool: calls that were refused, or whose tool asked for another call. They show whether the model makes progress.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -70,7 +70,7 @@ pub struct AgentLoop {
     /// The state of the prompt, for tools.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// The signature of the state, if the driver signed it to be stored.
+    /// The signature of the state, if the driver signed the run before it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     /// The plans of the run's tools, by which secret arguments are withheld.
@@ -78,7 +78,7 @@ pub struct AgentLoop {
     pub(super) secrets: RunSecrets,
     #[serde(skip)]
     pub(super) streamed_calls: StreamedCalls,
-    /// The path from the root to this run. Not stored, because it follows from the slot of the parent that holds the run.
+    /// The path from the root to this run. Not stored, because the parent's slot that holds the run determines the path.
     #[serde(skip)]
     pub(super) path: RunPath,
     #[serde(skip)]
@@ -283,7 +283,7 @@ impl AgentLoop {
         self.turn
     }
 
-    /// Returns the tokens and cost of the run so far, with those of its sub-agents that ended.
+    /// Returns the tokens and cost of the run so far, including the tokens and cost of sub-agents that ended.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
@@ -304,7 +304,7 @@ impl AgentLoop {
     }
 
     /// Returns the arguments of the last successful call of this tool in this run, or `None` if no call succeeded. Changes by a person are
-    /// included. Changes by a hook are included only for calls of the last reply, because messages do not contain them.
+    /// included. Changes by a hook are included only for calls of the last reply, because messages do not contain these changes.
     #[cfg(feature = "runtime")]
     pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
         let is_accepted =

@@ -63,9 +63,9 @@ pub(super) struct Slot {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SlotState {
-    /// The start event of the call was not emitted yet.
+    /// The start event of the call has not been emitted yet.
     Planned,
-    /// The start event of the call was emitted.
+    /// The start event of the call has been emitted.
     Started,
     /// The call waits for a decision on these arguments.
     Undecided(ToolArguments),
@@ -122,8 +122,8 @@ impl Batch {
         batch
     }
 
-    /// Moves to the next segment, and returns false if there is none. A call is alone in its segment if its tool is exclusive, or if all
-    /// calls of the run are sequential. Other adjacent calls share a segment.
+    /// Moves to the next segment, and returns false if there is no next segment. A call is alone in its segment if its tool is exclusive,
+    /// or if all calls of the run are sequential. Other adjacent calls share a segment.
     pub(super) fn next_segment(&mut self, config: &LoopConfig) -> bool {
         let start = self.segment.end;
         let alone = |slot: &Slot| {

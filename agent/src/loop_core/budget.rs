@@ -165,7 +165,7 @@ impl Spent {
 
 #[cfg(feature = "durable-restate")]
 impl TreeBudget {
-    /// Creates the budget of one durable run, which reserves its calls. If calls are limited, none is allowed before
+    /// Creates the budget of one durable run. The run reserves its calls: if calls are limited, none is allowed before
     /// [`set_calls`](Self::set_calls).
     pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
         let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };

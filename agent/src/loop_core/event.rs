@@ -38,7 +38,7 @@ pub struct Event {
     pub turn: u32,
     /// The sequence number in the run, counted from 1 without gaps.
     pub seq: u64,
-    /// The path from the root to the run. Empty unless the run is that of a sub-agent. The JSON leaves out an empty path.
+    /// The path from the root to the run. Empty unless the event belongs to a sub-agent. The JSON leaves out an empty path.
     pub path: RunPath,
     /// The kind of the event, with its data.
     pub kind: EventKind,
@@ -119,7 +119,7 @@ impl Event {
 /// Each call has exactly one start (in call order), any number of updates, exactly one end (in the order in which calls finish), and
 /// exactly one result message (in call order, at the end of its segment). `agent_end` is always the last event.
 ///
-/// The names are those of the `type` field of an event as JSON: [`AgentStart`](Self::AgentStart) is `agent_start`.
+/// As JSON, the `type` field of an event has the name of the kind in snake case: [`AgentStart`](Self::AgentStart) is `agent_start`.
 ///
 /// ```
 /// use agent::{Assistant, EventKind, ScriptedModel};

@@ -43,7 +43,7 @@ impl Signature {
             }
             other => {
                 let mut value = serde_json::to_value(other).unwrap_or_default();
-                // Metadata is removed, because the model does not read it, and results are compared as the model reads them.
+                // Results are compared as the model reads them, so metadata is removed.
                 if let Some(fields) = value.as_object_mut() {
                     fields.shift_remove("metadata");
                 }

@@ -82,7 +82,7 @@ impl From<Prepared> for Result<Ready, CallEnd> {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Ready {
-    /// The arguments to run with, if a hook replaced those of the model.
+    /// The arguments to run with, if a hook replaced the arguments of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<ToolArguments>,
     /// The signature to compare with earlier calls, or `None` if the call may be repeated.
@@ -156,7 +156,7 @@ pub struct CallEnd {
 }
 
 impl CallEnd {
-    /// Creates the end of a call that did not run. The control is that of the outcome.
+    /// Creates the end of a call that did not run. Takes the control from the outcome.
     pub fn new(outcome: impl IntoOutcome) -> Self {
         let outcome = outcome.into_outcome();
         let control = outcome.control();

@@ -3,8 +3,8 @@
 use crate::message::{Part, ToolResultMessage};
 
 /// Shortens the texts of a result if they are longer than `max` bytes together. The texts become one text with their beginning, their end,
-/// and a line in between. The line gives the number of omitted bytes and says how to read them. The structured data is dropped, because it
-/// has the same content.
+/// and a line in between. The line gives the number of omitted bytes, and says how to read the omitted bytes. The structured data is
+/// dropped, because it has the same content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();

@@ -23,7 +23,7 @@ impl AgentLoop {
         questions
     }
 
-    /// Returns the questions of this run, without those of its children.
+    /// Returns the questions of this run, without the questions of its children.
     pub(super) fn questions_at(&self, path: &RunPath) -> impl Iterator<Item = Question> {
         let is_awaited = self.phase == Phase::Await;
         let slots = self.batch.slots.iter().filter(move |_| is_awaited);

@@ -26,7 +26,7 @@ pub(crate) struct StoredMessage {
 impl AgentLoop {
     /// Returns the run that added the `stored` messages to the conversation `before`. The run is [suspended](Self::is_suspended) before the
     /// first step whose result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if the
-    /// run would have ended.
+    /// run would have ended with these messages.
     pub(crate) fn restore(
         run: Arc<str>,
         config: Arc<LoopConfig>,

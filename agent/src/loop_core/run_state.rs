@@ -48,7 +48,7 @@ impl AgentLoop {
         Ok(self)
     }
 
-    /// Returns the value of this name in the state of the run, or `None` if there is none.
+    /// Returns the value of this name in the state of the run, or `None` if the state has no value of this name.
     /// [`with_serialized_state`](Self::with_serialized_state) has an example.
     ///
     /// # Errors

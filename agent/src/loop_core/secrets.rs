@@ -18,12 +18,12 @@ impl RunSecrets {
         Self(Some(secrets))
     }
 
-    /// Returns the plans for events, which need them only if a tool has secret arguments.
+    /// Returns the plans for events, or no plans if no tool has secret arguments.
     pub(super) fn for_events(&self) -> Self {
         Self(self.0.as_ref().filter(|secrets| secrets.is_needed()).cloned())
     }
 
-    /// Returns the plan of a tool, or `None` if the driver set no such tool.
+    /// Returns the plan of a tool, or `None` if the driver did not set the tool.
     pub(super) fn plan(&self, tool: &str) -> Option<Plan> {
         self.0.as_ref()?.plan(tool).cloned()
     }

@@ -54,7 +54,7 @@ impl AgentLoop {
     /// Returns the state that determines the next steps of the run. The texts of the conversation are left out. The configuration is left
     /// out, too, because a resumed run gets the configuration of its assistant.
     ///
-    /// If a child waits, the whole stored form is returned. It contains the conversation of the child, which the application does not see.
+    /// If a child waits, the whole stored form is returned, because the application does not see the conversation of a child.
     pub(crate) fn signed_state(&self) -> Value {
         if self.children().next().is_some() {
             let mut whole = self.clone();

@@ -61,7 +61,7 @@ impl Quota {
     }
 }
 
-/// A permit of a [`Quota`], which is released on drop.
+/// A permit of a [`Quota`]. The permit is released on drop.
 pub(crate) struct QuotaPermit {
     quota: Arc<Quota>,
     caller: Option<Arc<str>>,

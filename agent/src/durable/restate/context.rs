@@ -83,7 +83,7 @@ struct NoticeReceiver<'c> {
     received: ReceivedNotices,
     /// Whether the run has taken a step. Before its first step no future of the engine is ready, so that the race would wait.
     has_stepped: bool,
-    /// Whether the run has an inbox, which must be cleared at its end.
+    /// Whether the run has an inbox, which the run must clear at its end.
     has_inbox: bool,
 }
 
@@ -293,7 +293,7 @@ enum FirstReady<T> {
     TimedOut,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
-    /// Another notice arrived, which does not end the wait.
+    /// Another notice arrived. It does not end the wait.
     Mail,
 }
 

@@ -98,8 +98,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls for which runs were started, in call order. A run without a report was lost or skipped. `begun` is the
-    /// number of runs that had begun when a steering message took precedence over the remaining runs, if such a message arrived.
+    /// Returns the ends of the calls for which runs were started, in call order. A run without a report was lost or skipped. `begun` is set
+    /// if a steering message took precedence over the runs: it is the number of runs that had begun before. The other runs are skipped.
     async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,
