@@ -262,7 +262,7 @@ impl AgentLoop {
         self.stop(End::error(message), message);
     }
 
-    /// Turns events off or on. Events that are turned off still count in the sequence numbers.
+    /// Turns events off (`true`) or on. Events that are turned off still count in the sequence numbers.
     pub fn mute(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
     }

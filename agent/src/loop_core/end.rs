@@ -172,7 +172,8 @@ impl fmt::Display for LimitReached {
     }
 }
 
-/// Rounds an amount for display: to four decimals, or to three significant digits below 0.001. Whole numbers stay unchanged.
+/// Rounds an amount for display: to four decimals, or to three significant digits below 0.001. Whole numbers, NaN and infinities stay
+/// unchanged.
 fn rounded(amount: f64) -> f64 {
     if !amount.is_finite() || amount.fract() == 0.0 {
         return amount;

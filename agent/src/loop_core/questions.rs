@@ -85,7 +85,7 @@ impl AgentLoop {
         }
     }
 
-    /// Emits `question_asked`. The body of the call waits for the input.
+    /// Emits `question_asked` for a question of a body that waits for the input.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_asked(&mut self, question: Question) {
         self.emit(|this| EventKind::QuestionAsked {
