@@ -1,4 +1,4 @@
-//! The time limit of a run, which counts in every process that drives it.
+//! The time limit of a run, which counts in every process that drives the run.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ impl SharedDeadline {
         Duration::from_millis(now.saturating_sub(self.begun))
     }
 
-    /// Returns this time limit or the other, whichever is reached first.
+    /// Returns this time limit or `other`, whichever is reached first.
     pub(super) fn nearer(self, other: Option<Self>) -> Self {
         let end = |limit: Self| u128::from(limit.begun) + limit.allowed.as_millis();
         other.filter(|other| end(*other) < end(self)).unwrap_or(self)
@@ -46,7 +46,7 @@ impl SharedDeadline {
 pub(super) struct WorkTime {
     pub(super) allowed: Option<Duration>,
     pub(super) worked: Duration,
-    /// The part of `worked` since the run last started children.
+    /// The working time of the run itself since it last started children.
     pub(super) beside_children: Duration,
 }
 
@@ -72,8 +72,8 @@ impl WorkTime {
     }
 }
 
-/// Does the work of a step, and cancels the step when the time of its run is up. Returns the result of the work, and its
-/// duration in milliseconds.
+/// Does the work of a step, and cancels the run in this process after `limit`. Returns the result of the work, and its duration in
+/// milliseconds. The duration is 0 without a limit.
 pub(super) async fn measured<T>(
     limit: Option<Duration>,
     (clock, running): (&Clock, &ActiveRuns),
@@ -86,7 +86,7 @@ pub(super) async fn measured<T>(
     (done, if limit.is_some() { clock.now().saturating_sub(begun) } else { 0 })
 }
 
-/// Drives a run, and cancels its steps in this process when its time is up.
+/// Waits for `driven`, and cancels the run in this process when the time limit is reached.
 pub(super) async fn cancel_at<T>(
     time_limit: Option<SharedDeadline>,
     clock: &Clock,
@@ -105,10 +105,10 @@ pub(super) async fn cancel_at<T>(
     }
 }
 
-/// A clock that all processes share. It does not go back while this process runs.
+/// A clock whose times other processes can compare with their own. It does not go back while this process runs.
 #[derive(Clone)]
 pub(super) struct Clock {
-    /// Milliseconds since 1970 at the start.
+    /// The system time when the clock was created, in milliseconds since 1970.
     start: u64,
     started: Instant,
 }

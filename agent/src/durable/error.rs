@@ -81,14 +81,14 @@ pub enum DurableClientError {
     /// The answer to a question does not fit. Nothing was sent.
     #[error("the answer was not sent: {0}")]
     InputRefused(#[source] AskError),
-    /// The address of the engine is not a URL.
+    /// The address of the engine is not an HTTP URL.
     #[error("`{address}` is not the address of an engine; use a URL such as http://127.0.0.1:8080")]
     #[non_exhaustive]
     Address {
         /// The address.
         address: String,
     },
-    /// The engine did not respond, or its response is incomplete.
+    /// The engine did not respond, its response is incomplete, or the response has status 502, 503 or 504.
     #[error("the engine cannot be reached")]
     #[non_exhaustive]
     Unreachable {
@@ -105,7 +105,7 @@ pub enum DurableClientError {
         /// The message of the engine.
         message: String,
     },
-    /// The response of the engine cannot be read.
+    /// The request cannot be written as JSON, or the response cannot be read or is longer than 64 MiB.
     #[error("the response of the engine cannot be read")]
     #[non_exhaustive]
     Unreadable {

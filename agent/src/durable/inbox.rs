@@ -13,7 +13,7 @@ use crate::step_key::{StepKey, StepKind};
 /// The maximum number of messages in both queues together.
 const MAX_MESSAGES: usize = 1000;
 
-/// The inbox of one run. The engine makes one change to it at a time.
+/// The inbox of one run. The engine makes one change to an inbox at a time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Inbox {
@@ -22,10 +22,10 @@ pub(super) struct Inbox {
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<PendingQuestion>,
-    /// The last batch of runs that this run has started for its calls.
+    /// The names of the runs in the last batch that this run has started for its calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
-    /// The use of the runs of a tree, in the inbox of its root.
+    /// The amounts that the runs of a tree have used. Only the inbox of the root contains them.
     #[serde(skip_serializing_if = "is_unused")]
     spent: Spent,
     /// The number of notices that were sent to the run.
@@ -40,7 +40,7 @@ fn is_unused(spent: &Spent) -> bool {
     *spent == Spent::default()
 }
 
-/// A request to the outside that the run waits for.
+/// A request for an answer from outside, for which the run waits.
 #[derive(Debug, Serialize, Deserialize)]
 struct PendingQuestion {
     ask: PendingAsk,
@@ -48,7 +48,7 @@ struct PendingQuestion {
     promise: String,
 }
 
-/// Returns the run whose approval or question has this id, or `None` if a tool chose the id.
+/// Returns the name of the run whose approval request or question has this id, or `None` if the id is the handle of a tool.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
     // From the second request for a call on, the id ends with the number of the request.
@@ -69,8 +69,8 @@ pub(super) enum PushOutcome {
 }
 
 impl Inbox {
-    /// Returns the number of a notice to send, so that the run drains the inbox. Returns `None` if there are no messages, or if the run was
-    /// notified and has not drained the inbox since.
+    /// Returns the number of the notice to send, so that the run drains the inbox. Returns `None` if there are no messages, or if the run
+    /// was notified and has not drained the inbox since.
     pub(super) fn message_notice(&mut self) -> Option<u32> {
         if self.is_notified || self.lengths().is_empty() {
             return None;
@@ -90,7 +90,7 @@ impl Inbox {
         QueueLengths { steering: self.steering.len(), follow_ups: self.follow_ups.len() }
     }
 
-    /// Adds a message, unless the queue has a message with the same id.
+    /// Adds a message, unless the queue has a message with the same id. Adds none if both queues together have [`MAX_MESSAGES`].
     pub(super) fn push(&mut self, queue: Queue, message: Arc<Message>) -> PushOutcome {
         if self.steering.len() + self.follow_ups.len() >= MAX_MESSAGES {
             return PushOutcome::Full;
@@ -107,7 +107,7 @@ impl Inbox {
         PushOutcome::Taken
     }
 
-    /// Removes the oldest messages of a queue.
+    /// Removes the oldest messages of a queue, and returns them.
     pub(super) fn drain(&mut self, request: InboxRequest) -> InboxBatch {
         self.is_notified = false;
         let waiting = self.queue(request.queue);
@@ -116,13 +116,14 @@ impl Inbox {
         InboxBatch { messages, left: self.lengths() }
     }
 
-    /// Returns the number of the notice that cancels the run, or `None` if it was cancelled before, because the first reason is kept.
+    /// Marks the run as cancelled, and returns the number of the notice to send. Returns `None` if the run was cancelled before, because
+    /// the first reason is kept.
     pub(super) fn cancel(&mut self) -> Option<u32> {
         let is_first = !std::mem::replace(&mut self.is_stopped, true);
         is_first.then(|| self.next_notice())
     }
 
-    /// Replaces the requests that the run waits for. Each has the id of the engine's promise for its answer.
+    /// Replaces the requests that the run waits for. Each request comes with the id of the engine's promise for its answer.
     pub(super) fn ask(&mut self, asks: Vec<(PendingAsk, String)>) {
         self.asks = asks.into_iter().map(|(ask, promise)| PendingQuestion { ask, promise }).collect();
     }
@@ -132,22 +133,23 @@ impl Inbox {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
-    /// Replaces the list of runs that this run has started.
+    /// Replaces the names of the runs that this run has started.
     pub(super) fn set_children(&mut self, children: Vec<String>) {
         self.children = children;
     }
 
-    /// Reserves a part of the limits of the tree.
+    /// Reserves amounts within the limits of the tree.
     pub(super) fn reserve(&mut self, wanted: TreeReservation) -> ReservedPart {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the runs that this run has started.
+    /// Returns the names of the runs that this run has started.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }
 
-    /// Removes a request, and returns the id of the promise to resolve with its answer.
+    /// Removes a request, and returns the id of the promise to resolve with its answer. Returns `None` if the run does not wait for the
+    /// request.
     pub(super) fn answer(&mut self, id: &str) -> Option<String> {
         let at = self.asks.iter().position(|question| question.ask.id() == id)?;
         Some(self.asks.remove(at).promise)

@@ -1,4 +1,4 @@
-//! The interface of an engine: it records the steps of a run.
+//! The interface of an engine that records the steps of a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::steps::StepError;
 use crate::tool::BoxFuture;
 use crate::tool::question::RecordedInput;
 
-/// The journal of a run, or of one call, in an engine. Steps are taken one at a time: the interface cannot request two at once, so the
-/// order of steps never depends on timing.
+/// The journal of a run, or of one call, in an engine. Steps must be taken one after the other, so that the order of steps never depends on
+/// timing.
 pub(super) trait Journal: Send + Sync {
-    /// Does the work and records its result. On a replay, the recorded result is returned and the work is not done. Every replay must take
-    /// the same steps in the same order.
+    /// Does the work and records its result. On a replay, returns the recorded result and does not do the work. Every replay must take the
+    /// same steps in the same order.
     fn run<T: Recordable>(
         &self,
         name: String,
@@ -30,34 +30,34 @@ pub(super) trait Journal: Send + Sync {
     ) -> BoxFuture<'_, Result<T, StepError>>;
 }
 
-/// The journal of a run, which receives messages from outside.
+/// The journal of a run. In contrast to a call, a run receives messages from outside.
 pub(super) trait RunJournal: Journal {
-    /// Runs calls concurrently, each with its own journal under the key of the call. Returns their ends in call order, with `None` for a
-    /// call that the engine lost.
+    /// Runs calls concurrently, each with its own journal under the key of the call. Returns the ends of the calls in call order, with
+    /// `None` for a call that the engine lost.
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>>;
 
     /// Returns the notices that reached the run by the end of its last step and were not returned before. Makes no request to the engine. A
-    /// replay receives the same notices between the same steps. Before the first step, it returns none.
+    /// replay receives the same notices between the same steps. Before the first step, no notices are returned.
     fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>>;
 
-    /// Removes messages from the run's inbox.
+    /// Removes messages from the run's inbox, and returns them.
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>>;
 
-    /// Closes the run to notices and returns true. If a notice was sent first, the run stays open to receive it, and this returns false.
+    /// Closes the run to notices, and returns true. If a notice was sent before, the run stays open to receive it, and false is returned.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Reserves a part of the limits that the runs of a tree share. The inbox of the root keeps the counts.
+    /// Reserves amounts within the limits that the runs of a tree share. The inbox of `root` keeps the counts.
     fn reserve(
         &self,
         root: Arc<str>,
         wanted: TreeReservation,
     ) -> BoxFuture<'_, Result<ReservedPart, StepError>>;
 
-    /// Starts runs for calls, each as a workflow under the name of the run. Runs beyond the assistant's concurrency start when earlier ones
-    /// end, or wait for answers from outside.
+    /// Starts runs for calls, each as a workflow under the name of the run. Runs beyond the assistant's maximum concurrency start when
+    /// earlier runs end, or when earlier runs wait for answers from outside.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
-    /// Waits for answers from outside, at most for `timeout`, and for the started runs as `children` says.
+    /// Waits for answers from outside, at most for `timeout`. The started runs are awaited, cancelled or left alone as `children` says.
     fn wait(
         &self,
         asks: Vec<PendingAsk>,
@@ -71,10 +71,10 @@ pub(super) trait Recordable: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Recordable for T {}
 
-/// The work of a step, which owns its data.
+/// The work of a step, as a future that owns its data.
 pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 
-/// A failure of the work that another attempt may avoid.
+/// A failure that another attempt at the work may avoid, with its message.
 #[derive(Debug)]
 pub(super) struct Transient(pub(super) String);
 
@@ -88,7 +88,7 @@ pub(super) struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// For work that does not fail.
+    /// The policy for work that does not fail.
     pub(super) const ONE_ATTEMPT: Self = Self { max_attempts: 1, pause: Duration::from_millis(100) };
 }
 
@@ -96,7 +96,7 @@ impl RetryPolicy {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StepResult<T> {
     pub(super) value: T,
-    /// The reason, if the run was cancelled before the end of the step.
+    /// The reason of the cancellation, if the run was cancelled before the end of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stop: Option<Arc<str>>,
     /// The time at the end of the step in milliseconds since 1970, for runs with a time limit.
@@ -124,10 +124,10 @@ pub(super) struct ToolRequest {
     /// The number of restarts of the call's body after a question.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) restart: u32,
-    /// The place of the run in its tree.
+    /// The path from the root to the run.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
     pub(super) path: RunPath,
-    /// The time that the run may still work, if it is limited.
+    /// The time that the run may still work, if its working time is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<Duration>,
 }
@@ -146,21 +146,21 @@ impl ToolRequest {
     }
 }
 
-/// How the calls of a batch ended.
+/// The ends of the calls of a batch.
 #[derive(Debug)]
 pub(super) struct BatchEnd {
     /// The ends of the calls in call order, with `None` for a call that the engine lost.
     pub(super) ends: Vec<Option<StepResult<CallEnd>>>,
-    /// The reason, if the run was cancelled.
+    /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }
 
 /// The notices that a run has received.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedNotices {
-    /// Whether messages arrived since the inbox was last drained.
+    /// Whether a notice about messages was received.
     pub(super) has_mail: bool,
-    /// The reason, if the run was cancelled.
+    /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }
 
@@ -168,7 +168,7 @@ pub(super) struct ReceivedNotices {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct InboxRequest {
     pub(super) queue: Queue,
-    /// The maximum number of messages.
+    /// Maximum number of messages. With 0, only the lengths of the queues are read.
     pub(super) most: usize,
 }
 
@@ -202,16 +202,16 @@ impl QueueLengths {
 /// The treatment of the started runs while their parent waits.
 #[derive(Clone, Debug)]
 pub(super) enum ChildWait {
-    /// The runs continue and are not awaited.
+    /// The runs continue, and are not awaited.
     Apart,
-    /// The runs are awaited without a time limit, or until a steering message takes precedence over them.
+    /// The runs are awaited without a time limit. Depending on the policy, a steering message may take precedence over them.
     Ended(ChildSteering),
     /// The runs are cancelled for this reason, and awaited for a grace period.
     Stopped(Arc<str>),
 }
 
 impl ChildWait {
-    /// Returns the reason why the runs are cancelled, or the messages that can end them.
+    /// Returns the reason for which the runs are cancelled, or the steering messages that may take precedence over the runs.
     pub(super) fn into_causes(self) -> (Option<Arc<str>>, Option<ChildSteering>) {
         match self {
             Self::Apart => (None, None),
@@ -236,12 +236,13 @@ pub(super) struct ChildSteering {
 /// The result of a wait for answers from outside and for started runs.
 #[derive(Debug)]
 pub(super) struct Answers {
-    /// The answers from outside, in the order of the requests, with `None` for each request that timed out.
+    /// The answers from outside, in the order of the requests, with `None` for each request without an answer.
     pub(super) from_outside: Vec<Option<Value>>,
-    /// The reports of the started runs in call order, with `None` for each that the engine lost.
+    /// The reports of the started runs in call order. `None` for a run that the engine lost, that was not started, or that did not end in
+    /// time.
     pub(super) children: Vec<Option<ChildReport>>,
-    /// The number of runs that had begun when a steering message took precedence over the remaining runs, if such a message arrived.
+    /// Set if a steering message took precedence over the runs: the number of runs that had begun before. The other runs are skipped.
     pub(super) steered: Option<usize>,
-    /// The reason, if the run was cancelled.
+    /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
 }

@@ -1,5 +1,5 @@
 //! Runs that survive their process: the same agent loop on a durable execution engine. The engine's journal holds the whole run, including
-//! the secret arguments of calls, because the run continues from it. Protect the engine like a store of passwords.
+//! the secret arguments of calls, because the run continues from the journal. Protect the engine like a store of passwords.
 //!
 //! With the feature `durable-restate`, the engine is [Restate](https://restate.dev); its SDK needs Rust 1.90. Each model reply and each
 //! tool call is a step that the engine records. If a process dies, another process continues after the last recorded step. The SDK has the
@@ -26,51 +26,53 @@
 //! ```
 //!
 //! Every program that reaches the address of a service can run its tools directly, past approval rules and hooks. Therefore a service
-//! listens on loopback only, unless it has an [identity key](Service::identity_key), with which only the engine can call it, or is
-//! [allowed](Service::allow_anonymous) to listen elsewhere.
+//! listens on loopback only. It can listen elsewhere if it has an [identity key](Service::identity_key), with which only the engine can
+//! call it, or if this is [allowed](Service::allow_anonymous).
 //!
 //! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the server.
 //!
 //! # Guarantees
 //!
 //! * A recorded step is never repeated. A step that was running when the process died runs again, with the same
-//!   [key](crate::ToolContext::idempotency_key). Tools with the effect `once` (the default without hints) are the exception: their call
-//!   ends as interrupted, and the model reads that it is unknown whether the call took effect. This holds even if the process died between
-//!   the begin of the step and the first line of the body.
+//!   [key](crate::ToolContext::idempotency_key). Calls of tools with the effect `once` (the default without hints) are the exception: such
+//!   a call ends as interrupted, and the model reads that it is unknown whether the call took effect. The call ends as interrupted even if
+//!   the process died between the begin of the step and the first line of the body.
 //! * A single call of a reply is a step of the run. Several calls are separate invocations that run concurrently. Results are in call
 //!   order.
-//! * The engine retries. A model that fails temporarily is asked at most [`Service::model_attempts`] times for a reply; its client does not
-//!   retry. An error of a tool is the result of the call.
-//! * Every step has a time limit: that of its tool, or the assistant's default, or [`Service::model_timeout`]. The engine is configured to
-//!   wait longer than the longest step, so that such a step is not discarded at its end.
-//! * Each run is a workflow of the engine, and its name is the key. A run executes once; starting it again finds the existing run.
+//! * The engine makes the retries, and the client of the model makes none. A model that fails temporarily is asked at most
+//!   [`Service::model_attempts`] times for a reply. An error of a tool is the result of the call.
+//! * Every step has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The engine is configured
+//!   to wait longer than the longest step takes, so that the step is not discarded at its end.
+//! * Each run is a workflow of the engine, and the name of the run is the key of the workflow. A run executes once; starting it again finds
+//!   the existing run.
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or
 //!   the end was first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that
 //!   are sent before a run begins are delivered after its first step.
-//! * [`DurableClient::cancel`] cancels the token of the tools that run in the process which receives the request. The run ends after its
-//!   current step, or at once if it is waiting. If several processes serve, tools in the other processes are not interrupted.
+//! * [`DurableClient::cancel`] cancels the token of running tools in the process that receives the request. The run ends after its current
+//!   step, or at once if it is waiting. If several processes serve runs, tools in the other processes are not interrupted.
 //! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
-//!   separate steps and have no such restriction. Hooks run again after a run has waited for decisions. If a call would then run with other
-//!   arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at a new
-//!   address.
-//! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. Its requests are
-//!   also pending in the runs above it, and can be answered there. See [the guide](crate::guide::sub_agents).
+//!   separate steps, so this does not hold for them. Hooks run again after a run has waited for decisions. If a call would then run with
+//!   other arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at
+//!   a new address.
+//! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. The requests of
+//!   this run are also pending in the runs above it, and can be answered through them. See [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
 //!   approval key is not used, because the engine controls who may decide.
 //! * A steering message does not end a wait for a decision. The calls are skipped after the decision. Without an engine, the message ends
 //!   the wait.
-//! * The runs of a tree count their requests in one place of the engine, when a request is made. A turn that a limit of the tree forbids has
-//!   therefore begun, and has taken its messages, when the run ends.
+//! * The runs of a tree count their requests in the inbox of the root, when a request is made. If a limit of the tree forbids a request,
+//!   the turn of the request has therefore begun, and has taken its messages, when the run ends.
 //! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from its first step. It ends waits, and stops steps in
 //!   the process that drives the run.
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
 //! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, the time limit included.
-//! A steering message stops running calls only in the process that receives it, as a cancellation does; all calls of a batch begin. State
-//! of a prompt is in the request, as JSON under the name with which the assistant [registered](crate::AssistantBuilder::serialized_state)
-//! its type, and every process rebuilds it. An assistant is refused if it uses what no engine can provide: files of one machine
-//! ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, or state
-//! that exists in one process only ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
+//! A steering message, like a cancellation, stops running calls only in the process that receives it. All calls of a batch that has begun
+//! are started. State of a prompt is in the request, as JSON under the name with which the assistant
+//! [registered](crate::AssistantBuilder::serialized_state) its type, and every process rebuilds the state. An assistant is refused if it
+//! uses features that no engine can provide: files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in
+//! a store in addition to the engine's conversation, or state that exists in one process only
+//! ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
 
 mod client;
 mod deadline;

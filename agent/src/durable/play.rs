@@ -17,24 +17,24 @@ use crate::runtime::{
 use crate::steps::{SharedLoop, StepError, drive};
 use crate::tool::cancel::CancelToken;
 
-/// The service of an assistant, which all its runs share.
+/// An assistant that is served, with the settings and the state that its runs share.
 #[derive(Clone)]
 pub(super) struct SharedService {
     pub(super) assistant: Arc<ServedAssistant>,
-    /// The time limit for one reply.
+    /// The time limit for one reply of the model.
     pub(super) model_timeout: Duration,
     /// The longest time limit of a call, including the calls of sub-agents.
     pub(super) longest_call: Duration,
     pub(super) running: ActiveRuns,
-    /// The attempts for one reply of the model.
+    /// The retry policy for one reply of the model.
     pub(super) model_retry: RetryPolicy,
-    /// The time that a run waits for a decision or a result from outside.
+    /// Maximum time that a run waits for a decision, an input or a result from outside.
     pub(super) patience: Duration,
     pub(super) clock: Clock,
 }
 
 impl SharedService {
-    /// Returns the service for runs at this place of their tree, with the assistant of that place.
+    /// Returns the service with the assistant to which this run path leads. Fails if a tool on the path is not a served assistant.
     pub(super) fn at(self: &Arc<Self>, path: &RunPath) -> Result<Arc<Self>, StepError> {
         let mut assistant = self.assistant.root().clone();
         for call in path.calls() {
@@ -53,12 +53,13 @@ impl SharedService {
         self.longest_call.max(self.model_timeout + self.assistant.cancel_grace())
     }
 
-    /// Returns the time to remember with a step, if runs have a time limit.
+    /// Returns the current time, to be recorded with a step, if runs have a time limit.
     pub(super) fn time_of_step(&self) -> Option<u64> {
         self.assistant.has_time_limit().then(|| self.clock.now())
     }
 
-    /// Handles a message that a run accepted: a steering message may stop the calls that run in this process.
+    /// Handles a message that a run accepted: under the policy `CancelRunning`, a steering message stops the calls that run in this
+    /// process.
     pub(super) fn pushed(&self, run: &str, queue: Queue) {
         if queue == Queue::Steering && self.assistant.steering_policy() == SteeringPolicy::CancelRunning {
             self.running.stop_calls(run);
@@ -66,7 +67,7 @@ impl SharedService {
     }
 }
 
-/// Drives one run from its beginning to its end. `served` is the service for the place of the run in its tree.
+/// Drives one run from its beginning to its end. `served` is the service with the assistant of the run.
 pub(super) async fn play<J: RunJournal>(
     served: &Arc<SharedService>,
     journal: &J,
@@ -80,7 +81,7 @@ pub(super) async fn play<J: RunJournal>(
     let performer = served.assistant.performer(&run, &cancel, &request.state)?;
     let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
     if let Some(turn) = request.recorded {
-        // The decision is remembered, because the function of a tool may decide otherwise on a replay.
+        // The journal records whether the model is asked, because a function of the application may decide otherwise on a replay.
         let asks = served.assistant.needs_follow_up(&turn);
         let work = Box::pin(std::future::ready(Ok(asks)));
         let asks: bool = journal.run(format!("{run}/recorded"), RetryPolicy::ONE_ATTEMPT, work).await?;
@@ -117,9 +118,9 @@ pub(super) async fn play<J: RunJournal>(
     })
 }
 
-/// Runs one call. If the tool is `once`, the call begins at most once: each attempt first remembers a unique name. An attempt that finds
-/// another name in the journal knows that the body may have begun before. The reply that contains the call, and the checked arguments, are
-/// passed if this process has them.
+/// Runs one call. A call of a `once` tool begins at most once: each attempt first records a unique name in the journal. If the journal
+/// already has the name of another attempt, the body may have begun before, so the call is lost. `reply` is the reply that contains the
+/// call, and `checked` are the checked arguments, if this process has them.
 pub(super) async fn call_tool<J: Journal>(
     served: &Arc<SharedService>,
     journal: &J,

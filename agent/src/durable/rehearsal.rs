@@ -58,20 +58,20 @@ pub struct Rehearsal {
 /// The point at which the process dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CrashPoint {
-    /// After the play has recorded this many steps.
+    /// After the play has recorded this many steps, before the next step begins.
     BeforeStep(usize),
     /// After the work of this step, before its result is recorded.
     AfterWork(String),
 }
 
-/// A line of a journal.
+/// An entry of a journal.
 #[derive(Clone, Debug)]
 enum JournalEntry {
     Step {
         name: String,
         value: Result<Value, String>,
     },
-    /// Messages were sent to the run, which receives the notice at the end of the next step.
+    /// Messages were sent to the run. The run receives this notice at the end of the next step.
     Mail,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
@@ -82,7 +82,7 @@ enum JournalEntry {
 struct RehearsalState {
     /// The runs that calls have started, by their names.
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
-    /// The use of the limits that the runs share.
+    /// The inbox with the amounts that all runs have used of their shared limits.
     counts: Mutex<Inbox>,
     /// The journals of the calls of batches, by the names of their steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
@@ -119,14 +119,14 @@ impl RehearsalRun {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic runs while these locks are held.
+    // No code that can panic runs while these locks are held.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The error of a step at which the process dies.
 const CRASH: &str = "the process died";
 
-/// Returns `None` for the error of a crash.
+/// Returns the outcome, or `None` if the process died.
 fn unless_crashed(played: Result<Outcome, StepError>) -> Result<Option<Outcome>, StepError> {
     match played {
         Ok(outcome) => Ok(Some(outcome)),
@@ -136,13 +136,13 @@ fn unless_crashed(played: Result<Outcome, StepError>) -> Result<Option<Outcome>,
 }
 
 impl Rehearsal {
-    /// Creates a run of this service that has not begun.
+    /// Creates a rehearsal of a run that has not begun.
     pub fn new(service: Service, request: RunRequest) -> Self {
         Self { served: service.into_served(), request, shared: Arc::default(), root: Arc::default() }
     }
 
     /// Queues a message for the next turn of the run, unless the run is over. A message that is queued before the run begins is delivered
-    /// after its first step. An inbox takes 1,000 messages; further messages are dropped.
+    /// after the first step of the run. An inbox takes 1,000 messages; further messages are dropped.
     pub fn steer(&self, message: impl Into<UserMessage>) {
         self.push(Queue::Steering, Message::User(message.into()));
     }
@@ -229,11 +229,11 @@ impl Rehearsal {
         self.play_until(None).await
     }
 
-    /// Like [`play`](Self::play), but the process dies after it has recorded this many steps, before the next one begins. Returns `None` if
-    /// the process died, or the outcome if the run ended before.
+    /// Like [`play`](Self::play), but the process dies after it has recorded this many steps, before the next step begins. Returns `None`
+    /// if the process died, or the outcome if the run ended before.
     ///
     /// # Errors
-    /// Those of [`play`](Self::play).
+    /// Returns the errors of [`play`](Self::play).
     pub async fn crash_before_step(&self, count: usize) -> Result<Option<Outcome>, StepError> {
         unless_crashed(self.play_until(Some(CrashPoint::BeforeStep(count))).await)
     }
@@ -258,7 +258,7 @@ impl Rehearsal {
     /// ```
     ///
     /// # Errors
-    /// Those of [`play`](Self::play).
+    /// Returns the errors of [`play`](Self::play).
     pub async fn crash_after(&self, step: impl Into<String>) -> Result<Option<Outcome>, StepError> {
         unless_crashed(self.play_until(Some(CrashPoint::AfterWork(step.into()))).await)
     }
@@ -280,7 +280,7 @@ impl Rehearsal {
 }
 
 impl RehearsalState {
-    /// Cancels the children whose names are chosen.
+    /// Cancels the children whose names `is_chosen` accepts.
     fn cancel_children(&self, served: &SharedService, reason: &str, is_chosen: impl Fn(&str) -> bool) {
         let children = lock(&self.children).clone();
         for (name, child) in children.iter().filter(|(name, _)| is_chosen(name)) {
@@ -299,7 +299,7 @@ impl fmt::Debug for Rehearsal {
 /// The reports of the children, and their number if a steering message cancelled them.
 type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
 
-/// A journal, as one process reads and continues it.
+/// A journal that one process reads and continues.
 struct MemoryJournal {
     served: Arc<SharedService>,
     shared: Arc<RehearsalState>,
@@ -331,7 +331,8 @@ impl MemoryJournal {
         }
     }
 
-    /// Begins or continues the run of a call. Returns `None` if the run fails, which the parent treats like a run that the engine lost.
+    /// Begins or continues the run of a call. Returns `None` if the run fails. The parent treats a failed run like a run that the engine
+    /// lost.
     fn play_child(&self, request: RunRequest) -> BoxFuture<'_, Result<Option<ChildReport>, StepError>> {
         let run = lock(&self.shared.children).entry(request.run.clone()).or_default().clone();
         Box::pin(async move {
@@ -349,7 +350,7 @@ impl MemoryJournal {
         })
     }
 
-    /// Plays the started runs to their ends.
+    /// Plays the started runs to their ends, unless `children` says that they are not awaited.
     async fn end_children(&self, children: ChildWait) -> Result<EndedChildren, StepError> {
         if matches!(children, ChildWait::Apart) {
             return Ok(EndedChildren::default());
@@ -386,7 +387,7 @@ impl MemoryJournal {
             let at = self.at.fetch_add(1, Ordering::Relaxed);
             let (found, value) = match entries.get(at) {
                 None => {
-                    // The next step will be recorded here.
+                    // The journal ends here, so the next step is recorded at this position.
                     self.at.store(at, Ordering::Relaxed);
                     return Ok(None);
                 }
@@ -416,7 +417,7 @@ impl MemoryJournal {
         }
     }
 
-    /// Fails if the process dies before the next step.
+    /// Returns an error if the process dies before the next step.
     fn check_crash(&self) -> Result<(), StepError> {
         let recorded = self.shared.recorded_steps.load(Ordering::Relaxed);
         match &*lock(&self.shared.crash) {
@@ -425,7 +426,7 @@ impl MemoryJournal {
         }
     }
 
-    /// Records the result of a step, unless the process dies after its work.
+    /// Records the result of a step, or returns an error if the process dies after the work of the step.
     fn record(&self, name: String, value: Result<Value, String>) -> Result<(), StepError> {
         let is_crash =
             matches!(&*lock(&self.shared.crash), Some(CrashPoint::AfterWork(step)) if *step == name);

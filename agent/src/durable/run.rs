@@ -18,13 +18,13 @@ use crate::tool::question::Question;
 /// The maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
-/// The maximum length of the name of a call's run, in bytes. The name begins with that of the run that made the call.
+/// Maximum length of the name of a call's run, in bytes. The name begins with the name of the run that made the call.
 const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
 ///
 /// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
-/// `{"run": "order-7", "prompt": "Cancel order 7"}`. `run` is optional.
+/// `{"run": "order-7", "prompt": "Cancel order 7"}`. The field `run` is optional, because the address has the name.
 ///
 /// ```
 /// use agent::durable::RunRequest;
@@ -37,8 +37,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// The name of the run, 1 to 200 bytes, which must not end in `/TURN/tool/POSITION`, the form of sub-agents' names. Starting a run with
-    /// the same name again finds the existing run.
+    /// The name of the run, of 1 to 200 bytes. It must not end in `/TURN/tool/POSITION`, which is the form of sub-agents' names. Starting a
+    /// run under the name of an existing run finds the existing run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The text of the user.
@@ -51,13 +51,13 @@ pub struct RunRequest {
     /// conversation of the served assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
-    /// Calls that were made outside of a run, after the prompt: see [`Assistant::record`](crate::Assistant::record).
+    /// Calls that were made outside of a run. They follow the prompt. See [`Assistant::record`](crate::Assistant::record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedTurn>,
     /// The state of the run, as JSON values by name.
     #[serde(default, skip_serializing_if = "RunState::is_empty", with = "state_values")]
     pub(super) state: RunState,
-    /// Set if another run starts this one for a call.
+    /// The data of the parent, if another run starts this run for a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) child: Option<ChildLink>,
 }
@@ -65,7 +65,7 @@ pub struct RunRequest {
 /// The data that the run of a call takes over from the run that makes the call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLink {
-    /// The place of the run in its tree. The tools in the path determine the assistant.
+    /// The path from the root to the run. The tools on the path determine the assistant.
     pub(super) path: RunPath,
     /// The nearest time limit of the runs above this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,12 +73,13 @@ pub(super) struct ChildLink {
     /// The time that the run may work, by the time limits of the tools above it. Waiting for people does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
-    /// The id of a promise of the engine. The run resolves the promise when the run first waits; then its parent can start another child.
+    /// The id of a promise of the engine. The run resolves the promise when it waits for the first time. Its parent can then start another
+    /// child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) waits: Option<String>,
 }
 
-/// The state of a request as JSON values, which any client can write, instead of texts that contain JSON.
+/// Reads and writes the state of a request as JSON values instead of texts that contain JSON, so that any client can write the state.
 mod state_values {
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -105,7 +106,7 @@ mod state_values {
 }
 
 impl RunRequest {
-    /// Creates a request for a run with this name.
+    /// Creates a request for a run with this name and this prompt.
     pub fn new(run: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self { run: run.into(), prompt: prompt.into(), ..Self::default() }
     }
@@ -116,7 +117,7 @@ impl RunRequest {
         self
     }
 
-    /// Continues this conversation, instead of that of the served assistant.
+    /// Continues this conversation, instead of the conversation of the served assistant.
     ///
     /// ```
     /// use agent::durable::{Rehearsal, RunRequest, Service};
@@ -142,11 +143,11 @@ impl RunRequest {
     }
 
     /// Adds a value to the state of the run, under the name with which the served assistant
-    /// [registered](crate::AssistantBuilder::serialized_state) its type. A run without state that tools need, or with a value that is not of
-    /// the registered type, is refused before its first step: an HTTP client receives status 400, and a rehearsal fails with
+    /// [registered](crate::AssistantBuilder::serialized_state) its type. A run is refused before its first step if it lacks state that
+    /// tools need, or if a value is not of the registered type. An HTTP client then receives status 400, and a rehearsal fails with
     /// [`StepError::State`](crate::steps::StepError::State).
     ///
-    /// A client that does not have the Rust type sends any JSON.
+    /// A client that does not have the Rust type can pass the value as JSON.
     ///
     /// ```
     /// use agent::durable::RunRequest;
@@ -171,7 +172,8 @@ impl RunRequest {
     }
 
     /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if a tool of these calls is marked
-    /// `follow_up`. The run continues a [conversation](Self::with_history), or that of the served assistant.
+    /// `follow_up`. The run continues its [history](Self::with_history). Without a history, it continues the conversation of the served
+    /// assistant.
     ///
     /// ```
     /// use agent::run::RecordedTurn;
@@ -186,7 +188,7 @@ impl RunRequest {
         Self { run: run.into(), recorded: Some(turn), ..Self::default() }
     }
 
-    /// Returns the request of the run with this name.
+    /// Checks the request for a run with this name, and returns it with the name.
     ///
     /// # Errors
     /// Returns the reason why this request cannot start a run with this name.
@@ -224,7 +226,7 @@ impl RunRequest {
         Ok(self)
     }
 
-    /// Returns the place of the run in its tree.
+    /// Returns the path from the root to the run.
     pub(super) fn path(&self) -> RunPath {
         self.child.as_ref().map(|child| child.path.clone()).unwrap_or_default()
     }
@@ -260,9 +262,9 @@ impl fmt::Debug for RunRequest {
 pub struct Outcome {
     /// The name of the run.
     pub run: Arc<str>,
-    /// How the run ended.
+    /// The kind of the run's end.
     pub stop: RunStop,
-    /// The limit that was reached, the reason of the cancellation, or the error.
+    /// The limit that was reached, the reason of the cancellation, or the error. `None` for any other end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// All messages that the run added, starting with the prompt. The outcome of a sub-agent's run has only the last message.
@@ -275,13 +277,13 @@ pub struct Outcome {
     /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
-    /// The report to the parent, if the run is that of a sub-agent.
+    /// The report to the parent, if this is the outcome of a sub-agent's run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<Box<ChildReport>>,
 }
 
 impl Outcome {
-    /// Returns the outcome of a run, with its answer or the reason why it has none.
+    /// Returns the outcome of a run. `answer` is the checked answer, or the reason why there is none.
     pub(super) fn new(core: &AgentLoop, answer: Result<Option<Value>, String>) -> Self {
         let end = core.end();
         let mut outcome = Self {
@@ -301,14 +303,14 @@ impl Outcome {
         outcome
     }
 
-    /// Makes this the outcome of the run of a call. Only the last message is kept, because the parent's journal stores the outcome, too.
+    /// Adds the report of a sub-agent's run. Only the last message is kept, because the parent's journal stores the outcome, too.
     pub(super) fn of_call(mut self, report: ChildReport) -> Self {
         self.messages = self.messages.split_off(self.messages.len().saturating_sub(1));
         self.report = Some(Box::new(report));
         self
     }
 
-    /// Returns whether the run completed normally.
+    /// Returns whether the model finished, so that the run ended with [`RunStop::Completed`].
     pub fn is_completed(&self) -> bool {
         self.stop == RunStop::Completed
     }
@@ -361,7 +363,7 @@ pub enum PendingAsk {
 }
 
 impl PendingAsk {
-    /// Returns the id for the answer: that of the approval request or the question, or the handle of the tool.
+    /// Returns the id under which the answer is sent: the id of the approval request or of the question, or the handle of the tool.
     pub fn id(&self) -> &str {
         match self {
             Self::Approval { request } => &request.request_id,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::runtime::NEW_MESSAGE;
 use crate::tool::cancel::CancelToken;
 
-/// The cancel tokens of active runs, by name.
+/// The cancel tokens of active runs, by the names of the runs.
 #[derive(Clone, Default)]
 pub(super) struct ActiveRuns {
     runs: Arc<Mutex<HashMap<Arc<str>, ActiveRun>>>,
@@ -15,13 +15,14 @@ pub(super) struct ActiveRuns {
 
 struct ActiveRun {
     token: CancelToken,
-    /// The token of the calls that run now, a child of `token`. A steering message may cancel it; later calls get a new child.
+    /// The token of the calls that run now. It is a child of `token`. If a steering message cancels these calls, later calls get a new
+    /// token.
     calls: CancelToken,
-    /// The number of invocations that use these tokens: that of the run, and those of its calls.
+    /// The number of invocations that use these tokens: one for the run, and one for each call with its own invocation.
     invocations: usize,
 }
 
-/// Keeps a run active until it is dropped.
+/// A guard that keeps a run active until the guard is dropped.
 pub(super) struct ActiveGuard {
     runs: ActiveRuns,
     run: Arc<str>,
@@ -30,7 +31,7 @@ pub(super) struct ActiveGuard {
 
 impl ActiveRuns {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, ActiveRun>> {
-        // Nothing that can panic runs while the lock is held.
+        // No code that can panic runs while the lock is held.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -46,7 +47,8 @@ impl ActiveRuns {
         ActiveGuard { runs: self.clone(), run, token: active.token.clone() }
     }
 
-    /// Returns the token for a call that begins now: it is cancelled with the run, and by [`stop_calls`](Self::stop_calls).
+    /// Returns the token for a call that begins now, or `None` if the run is not active in this process. The token is cancelled with the
+    /// run, and by [`stop_calls`](Self::stop_calls).
     pub(super) fn call_token(&self, run: &str) -> Option<CancelToken> {
         self.lock().get(run).map(|active| active.calls.clone())
     }
@@ -64,7 +66,7 @@ impl ActiveRuns {
 
     /// Cancels the token of a run, and returns whether the run is active in this process.
     pub(super) fn cancel(&self, run: &str, reason: &str) -> bool {
-        // Cancels outside of the lock, because code that observes the token may call back.
+        // The token is cancelled outside of the lock, because code that observes the token may use this registry.
         let token = self.lock().get(run).map(|active| active.token.clone());
         if let Some(token) = &token {
             token.cancel(reason);

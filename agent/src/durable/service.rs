@@ -17,11 +17,12 @@ use crate::tool::cancel::CancelToken;
 
 /// Serves the durable runs of an assistant to the engine.
 ///
-/// The [tools](Assistant::as_tool) that are assistants themselves are served, too: each of their calls is a run of its own on the engine.
+/// The [tools](Assistant::as_tool) that are assistants themselves are served, too: each call of such a tool is a run of its own on the
+/// engine.
 ///
 /// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. Its
-/// listeners receive events, again on a replay. Its store records each call, in addition to the engine's journal. An assistant with
-/// features that cannot run step by step is refused by [`new`](Self::new).
+/// listeners receive events, and receive them again on a replay. Its store records each call, in addition to the engine's journal. An
+/// assistant with features that cannot run step by step is refused by [`new`](Self::new).
 ///
 /// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///
@@ -74,8 +75,8 @@ impl Service {
         Ok(Self { served, settings })
     }
 
-    /// Sets the time limit for one reply of the model; 600 s by default. The engine waits as long as the longest step may take, whether that is
-    /// a reply or a tool.
+    /// Sets the time limit for one reply of the model; 600 s by default. The engine waits as long as the longest step may take, whether
+    /// this step is a reply or a call.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -98,8 +99,8 @@ impl Service {
         self
     }
 
-    /// Sets the maximum time that a run waits for a decision or a result from outside; 24 hours by default. After that, a call without a
-    /// decision is denied, and a call without a result fails.
+    /// Sets the maximum time that a run waits for a decision, an input or a result from outside; 24 hours by default. After this time, a
+    /// call without a decision is denied, a question without an input is dismissed, and a call without a result fails.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.served.patience = patience;
         self
@@ -129,8 +130,8 @@ impl Service {
     /// Restricts the service to requests that are signed with this key of the server (`publickeyv1_…`, see the documentation of Restate).
     ///
     /// Without a key, every program that reaches the address can run every tool with any arguments, because approval rules and hooks do not
-    /// apply to such a request. Therefore a service without a key listens on loopback only, unless it is
-    /// [allowed](Self::allow_anonymous) to listen elsewhere.
+    /// apply to a direct request. Therefore a service without a key listens on loopback only, unless it is [allowed](Self::allow_anonymous)
+    /// to listen elsewhere.
     ///
     /// ```
     /// use agent::durable::{Service, ServiceError};
@@ -143,15 +144,15 @@ impl Service {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the text is not such a key.
+    /// Returns an error if the text is not a key of this form.
     pub fn identity_key(mut self, key: &str) -> Result<Self, ServiceError> {
         restate::check_key(key)?;
         self.settings.identity_key = Some(key.to_owned());
         Ok(self)
     }
 
-    /// Allows the service to listen beyond loopback without an [identity key](Self::identity_key). Use it in a network where only the engine
-    /// can reach the address, such as that of its container.
+    /// Allows the service to listen beyond loopback without an [identity key](Self::identity_key). Use this where only the engine can reach
+    /// the address, for example in the network of a container.
     ///
     /// ```
     /// use agent::durable::{Service, ServiceError};
@@ -174,15 +175,15 @@ impl Service {
     /// Serves until the process ends.
     ///
     /// # Errors
-    /// Returns an error if the address cannot be used, or if it is not on loopback and the service has no
-    /// [identity key](Self::identity_key).
+    /// Returns an error if the address cannot be used. A service without an [identity key](Self::identity_key) also refuses an address
+    /// beyond loopback, unless it is [allowed](Self::allow_anonymous) to listen there.
     pub async fn serve(self, address: SocketAddr) -> Result<(), ServiceError> {
         self.check_address(address)?;
         self.serve_until(TcpListener::bind(address)?, CancelToken::new()).await
     }
 
-    /// Serves until the token is cancelled. Active runs then have ten seconds to reach the end of their step. They continue in the next
-    /// process in any case.
+    /// Serves until the token is cancelled. Active runs then have ten seconds to reach the end of their step. In any case, active runs
+    /// continue in the next process.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -217,7 +218,7 @@ impl Service {
         Err(ServiceError::Anonymous { address })
     }
 
-    /// Returns the served assistant, for the in-memory engine.
+    /// Returns the shared state of the service, for the in-memory engine.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn into_served(self) -> Arc<SharedService> {
         Arc::new(self.served)

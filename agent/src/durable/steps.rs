@@ -39,17 +39,17 @@ use crate::tool::{
 /// The arguments of calls that were checked in this process, by the position of the call.
 type CheckedCalls = Arc<Mutex<BTreeMap<u32, Arc<CheckedArguments>>>>;
 
-/// Performs the steps of a run through the journal of an engine. Its fields follow from the results of steps, so they are the
-/// same on every replay, but for `checked`.
+/// The performer of a run's steps, through the journal of an engine. Its fields follow from the results of steps, so they are the same on
+/// every replay, except for `checked`.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
 pub(super) struct JournalSteps<'r, J> {
     served: &'r Arc<SharedService>,
     journal: &'r J,
     performer: Performer,
     run: SharedLoop,
-    /// The calls whose runs were started and have not ended.
+    /// The calls of assistants whose runs were started and have not ended.
     children: Vec<(StepKey, Arc<ToolCall>)>,
-    /// The reason, if the run was cancelled.
+    /// The reason of the cancellation, if the run was cancelled.
     stop: Option<Arc<str>>,
     time_limit: Option<SharedDeadline>,
     /// The time that this run has worked, and its limit if the run belongs to a call whose tool has a time limit.
@@ -59,18 +59,19 @@ pub(super) struct JournalSteps<'r, J> {
     now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
-    /// The bodies of the calls read these. A replay that finds its calls prepared has no checked arguments, so the bodies check them again.
+    /// The checked arguments for the bodies of the calls. Empty if a replay reads the prepared calls from the journal, so that the bodies
+    /// check the arguments again.
     checked: CheckedCalls,
     choices: TurnChoices,
     /// The view of the conversation, if the context is managed.
     context: ContextState,
-    /// The number of messages that the inbox had left when it was last read.
+    /// The number of messages in each queue after the inbox was last drained.
     left: QueueLengths,
     /// The number of queued steering messages that this turn did not take.
     left_to_next_turn: usize,
-    /// Whether messages have arrived since the inbox was read.
+    /// Whether messages have arrived since the inbox was last drained.
     has_mail: bool,
-    /// Whether another turn follows in any case.
+    /// Whether another turn follows even without messages.
     continues: bool,
     /// The report on an answer that was refused, for the next turn.
     report: Option<Arc<Message>>,
@@ -119,7 +120,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Takes a step in this process. The journal also remembers whether the run was cancelled before the step ended.
+    /// Takes a step: does the work, or returns the recorded result on a replay. The result also says whether the run was cancelled before
+    /// the step ended.
     async fn step<T: Recordable>(
         &mut self,
         name: impl fmt::Display,
@@ -135,12 +137,12 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         let StepResult { value, stop, at, took } = self.journal.run(name.to_string(), retry, work).await?;
         self.work.add(took);
         self.end_step(stop, at);
-        // Receives a cancellation now, so that the run takes no further step.
+        // A cancellation is received now, so that the run takes no further step.
         self.receive().await?;
         Ok(value)
     }
 
-    /// Records the reason if the run was cancelled before the end of a step, and the time of that end.
+    /// Records the time at the end of a step, and the reason if the run was cancelled before this end.
     fn end_step(&mut self, stop: Option<Arc<str>>, at: Option<u64>) {
         if let Some(reason) = stop {
             self.stop.get_or_insert(reason);
@@ -148,13 +150,13 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.now = self.now.max(at);
     }
 
-    /// Returns the time limit, if it was reached by the end of the last step.
+    /// Returns the limit on working time or wall-clock time that was reached by the end of the last step, if any.
     fn reached_limit(&self) -> Option<LimitReached> {
         let by_clock = || self.time_limit?.reached(self.now?);
         self.work.reached().or_else(by_clock)
     }
 
-    /// Returns an error if the run was cancelled or reached a time limit, after stopping the runs that it started.
+    /// Returns an error if the run was cancelled or reached a time limit. Before that, stops the runs that this run has started.
     async fn check_stop(&mut self) -> Result<(), StepError> {
         let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
             (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
@@ -165,12 +167,12 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Err(error)
     }
 
-    /// Waits until all answers from outside arrive, or the timeout passes.
+    /// Waits until all answers from outside arrive, or until the time for them is over. Returns `None` for each missing answer.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
         Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }
 
-    /// Like [`wait`](Self::wait), but also waits for the started runs as `children` says.
+    /// Like [`wait`](Self::wait), but also treats the started runs as `children` says.
     async fn wait_for(&mut self, asks: Vec<PendingAsk>, children: ChildWait) -> Result<Answers, StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));
@@ -193,7 +195,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Err(error)
     }
 
-    /// Receives the notices of the inbox, which needs no request.
+    /// Receives the notices that the inbox sent. This needs no request to the engine.
     async fn receive(&mut self) -> Result<(), StepError> {
         let notices = self.journal.receive().await?;
         self.end_step(notices.stop, None);
@@ -201,14 +203,15 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Takes messages from the inbox.
+    /// Removes messages from the inbox, and returns them.
     async fn drain(&mut self, request: InboxRequest) -> Result<Vec<Arc<Message>>, StepError> {
         let drained = self.journal.drain(request).await?;
         (self.left, self.has_mail) = (drained.left, false);
         Ok(drained.messages)
     }
 
-    /// Returns messages of the inbox, or closes the inbox if there are none, because the run would end.
+    /// Returns messages of the inbox. If there are none, closes the inbox, because the run would end. Returns no messages if the run was
+    /// cancelled.
     async fn drain_or_close(&mut self) -> Result<Vec<Arc<Message>>, StepError> {
         loop {
             if self.stop.is_some() {
@@ -231,8 +234,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Reserves a part of the limits that the runs of a tree share, before a request is made or a call runs. Returns the part that was
-    /// granted.
+    /// Reserves amounts within the limits that the runs of a tree share, before a request is made or a call runs. Also reports the used
+    /// tokens and the unused calls. Returns the reserved amounts.
     async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
             let run = self.run.lock();
@@ -250,15 +253,15 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.journal.reserve(root, wanted).await
     }
 
-    /// Closes the inbox at the end of the run, however it ended, and gives back the part of the limits that the run reserved and did not
-    /// use.
+    /// Closes the inbox at the end of the run, however the run ended. A sub-agent's run first gives back the calls that it reserved and did
+    /// not use.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
         let is_child = !self.run.lock().path().is_root();
         if is_child && self.limits.shared.is_some() {
             self.reserve(Spent::default()).await?;
         }
         while !self.is_closed {
-            // Messages that arrived too late are dropped.
+            // Messages that arrived too late are dropped, and closing is tried again.
             self.is_closed = self.journal.close().await?;
         }
         Ok(())
@@ -269,7 +272,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         InboxRequest { queue, most }
     }
 
-    /// Updates the number of messages that wait in the inbox.
+    /// Updates the number of messages in each queue of the inbox.
     async fn count_messages(&mut self) -> Result<(), StepError> {
         self.receive().await?;
         if self.has_mail {
@@ -278,7 +281,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Returns the arguments of a call of this segment, if they were checked in this process.
+    /// Removes and returns the checked arguments of a call, if they were checked in this process.
     fn take_checked(&self, ord: u32) -> Option<Arc<CheckedArguments>> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).remove(&ord)
     }
@@ -288,7 +291,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.choices.tools(self.run.lock().turn())
     }
 
-    /// Returns the decisions of the application's function, or `Later` for each request if there is none.
+    /// Returns the decisions of the application's function. Without such a function, the decision on each request is `Later`.
     async fn decisions(&mut self, requests: &[ApprovalRequest]) -> Result<Vec<Decision>, StepError> {
         let Some(first) = requests.first().filter(|_| self.served.assistant.has_approver()) else {
             return Ok(vec![Decision::Later; requests.len()]);
@@ -299,8 +302,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Checks again the calls that waited for decisions. The run waits once more if a call would run with other arguments than were decided
-    /// on, or now needs a decision.
+    /// Checks calls once more, because their run has waited for decisions. The run waits again if a call would run with other arguments
+    /// than were decided on, or if a call now needs a decision.
     async fn check_again(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],
@@ -334,8 +337,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Ends calls that read results of the conversation, and returns the other calls. Calls that read results end here, because only this
-    /// process has the conversation. They are not remembered, because a replay has the same conversation.
+    /// Ends the calls of the tool `read_result`, and returns the other calls. These calls end here, because only this process has the
+    /// conversation. Their ends are not recorded, because a replay has the same conversation.
     fn read_results(
         &self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -397,7 +400,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             return self.drain_or_close().await;
         }
         let mut messages: Vec<_> = self.report.take().into_iter().collect();
-        // The report is a message of the steering queue, before all others.
+        // The report counts as the first message of the steering queue.
         let may_take = messages.is_empty() || self.served.assistant.takes_all(queue);
         if may_take && (self.has_mail || self.left.of(queue) > 0) {
             messages.extend(self.drain(self.request(queue)).await?);
@@ -427,7 +430,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
         let prepared = if self.served.assistant.has_hooks() {
             self.step(key, RetryPolicy::ONE_ATTEMPT, work).await?
         } else {
-            // The calls are only validated, with the same result on every replay, so this is not a step.
+            // Without hooks, the calls are only validated, with the same result on every replay, so this is not a step.
             work.await.map_err(|Transient(text)| StepError::terminal(text))?
         };
         self.reserve_calls(&prepared).await?;
@@ -455,7 +458,7 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             for decision in decisions.iter_mut().filter(|decision| **decision == Decision::Later) {
                 *decision = answers.next().unwrap_or_else(missing_decision);
             }
-            // The rules of the application may have changed meanwhile.
+            // The rules of the application may have changed during the wait.
             self.checks_again = true;
         }
         let name =

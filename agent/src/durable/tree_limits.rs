@@ -7,12 +7,11 @@ use crate::runtime::ServedAssistant;
 
 /// The share of a run in the limits of its tree.
 pub(super) struct TreeLimits {
-    /// The limits, if there are any to share.
+    /// The limits that the runs of the tree share, if there are any.
     pub(super) shared: Option<UsageLimits>,
-    /// The number of runs that calls of the tree may start.
+    /// Maximum number of runs that calls of the tree may start.
     pub(super) max_runs: u32,
-    /// The calls that this run may make, and the tokens that it has used since its last
-    /// reservation.
+    /// The calls that this run may make, and the tokens that it has used since its last reservation.
     pub(super) calls: Arc<TreeBudget>,
 }
 

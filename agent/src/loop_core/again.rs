@@ -7,7 +7,7 @@ use super::batch::{Slot, SlotState};
 use super::{AgentLoop, EventKind, LoopConfig};
 use crate::message::{ToolArguments, ToolCall};
 
-/// A call that is ready to run. The driver that resumes the run checks its own rules before the call runs.
+/// A call that is ready to run. The driver that resumes the run applies its own rules to the call first.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
     /// The call as the model sent it.
@@ -19,15 +19,16 @@ pub(crate) struct ReadyCall {
 }
 
 impl ReadyCall {
-    /// Returns the call that hooks see: the call with a person's changes, or else the call that the model sent.
+    /// Returns the call that hooks see. If a person changed the arguments, hooks see the call as it would run, and otherwise the call that
+    /// the model sent.
     pub(crate) fn call_for_hooks<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
         if self.is_edited { as_it_would_run } else { &self.sent }
     }
 }
 
 impl AgentLoop {
-    /// Replaces the configuration with that of the driver that resumes the run. A call loses its approval if its tool differs between the
-    /// two configurations.
+    /// Replaces the configuration when another driver resumes the run. A call loses its approval if the fingerprint of its tool differs
+    /// between the two configurations.
     pub(crate) fn set_config(&mut self, config: &Arc<LoopConfig>) {
         let before = std::mem::replace(&mut self.config, config.clone());
         let fingerprint = |config: &LoopConfig, slot: &Slot| {
@@ -38,8 +39,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns whether calls that were checked before the run was suspended must be checked again. In a segment that is still being
-    /// prepared, such calls are reset instead, and prepared again with the rest of the segment.
+    /// Returns whether calls that were checked before the run was suspended must be checked again. If the segment is still being prepared,
+    /// its prepared calls are reset instead, and are prepared again with the other calls.
     pub(crate) fn prepare_recheck(&mut self) -> bool {
         match self.phase {
             Phase::Approve | Phase::CallTools => true,
@@ -63,7 +64,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the call at this position, if it may run.
+    /// Returns the call at this position, if the call is ready to run.
     pub(crate) fn ready_call(&self, ord: u32) -> Option<ReadyCall> {
         let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
         (slot.state == SlotState::Ready).then(|| ReadyCall {
@@ -73,7 +74,7 @@ impl AgentLoop {
         })
     }
 
-    /// Marks a call as approved, because it had already begun in an earlier process.
+    /// Marks a ready call as approved. The caller has found that the call began in an earlier process.
     pub(crate) fn approve(&mut self, ord: u32) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {
@@ -81,8 +82,8 @@ impl AgentLoop {
         }
     }
 
-    /// Asks for a decision on a call that was ready to run: its arguments differ from the approved ones, or it now needs a decision.
-    /// `checked` contains the arguments in their canonical form.
+    /// Asks for a decision on a ready call, because its arguments differ from the approved ones or because the call needs a decision now.
+    /// `args` are the arguments to run with, and `checked` is their canonical form.
     pub(crate) fn ask_again(&mut self, ord: u32, args: ToolArguments, checked: ToolArguments) {
         let Ok(at) = usize::try_from(ord) else { return };
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == SlotState::Ready) else {
@@ -100,7 +101,7 @@ impl AgentLoop {
         self.emit(|_| EventKind::ApprovalRequired { call_id, tool, args: checked, request_id });
     }
 
-    /// Replaces the arguments that a call runs with, if the call has not begun.
+    /// Replaces the arguments of a ready call. The call has not begun.
     pub(crate) fn replace_args(&mut self, ord: u32, args: ToolArguments) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {

@@ -23,8 +23,8 @@ use crate::run_path::RunPath;
 /// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation with the secret arguments
 /// of calls, which the run needs to continue: keep the stored form where you keep passwords.
 ///
-/// Its conversation is always sound, except that calls of the current turn may lack their results; [`abort`](Self::abort) adds these. Take
-/// the [events](Self::take_event) before you store the loop, because they are not part of the stored form.
+/// Its conversation is always sound, except that calls of the current turn may lack their results; [`abort`](Self::abort) adds the missing
+/// results. Take the [events](Self::take_event) before you store the loop, because they are not part of the stored form.
 #[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -34,12 +34,12 @@ pub struct AgentLoop {
     pub(super) run: Arc<str>,
     pub(super) config: Arc<LoopConfig>,
     pub(super) conversation: Conversation,
-    /// The position where the messages of this run begin.
+    /// The position in `conversation` at which the messages of this run begin.
     pub(super) added_from: usize,
     pub(super) turn: u32,
     pub(super) seq: u64,
     pub(super) phase: Phase,
-    /// The calls of the current turn, or of the last one.
+    /// The calls of the current turn. Empty until the reply of the turn is recorded.
     pub(super) batch: Batch,
     pub(super) stop_reason: Option<StopReason>,
     pub(super) turn_usage: Usage,
@@ -49,19 +49,19 @@ pub struct AgentLoop {
     /// A limit that ends the run after the current batch.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
-    /// The number of retries of each tool, without those that made progress.
+    /// The number of retries of each tool, without the retries that made progress.
     pub(super) retries: BTreeMap<String, u32>,
-    /// The tries of each tool, which show whether the model makes progress.
+    /// The tries of each tool: calls that were refused, or whose tool asked for another call. They show whether the model makes progress.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
-    /// Whether messages wait for the run at the end of this turn.
+    /// Whether the driver reported that messages are queued while the turn ends. Reset at the end of the turn.
     #[serde(skip)]
     pub(super) expects_messages: bool,
     /// The number of successive continuations of the answer, including the one that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// The requests, calls and number of the children that ended. Their tokens and cost are part of `usage`.
+    /// The requests and calls of the children that ended, and the number of these children. Their tokens and cost are part of `usage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
     /// The initial state of the reply that is being streamed.
@@ -70,15 +70,15 @@ pub struct AgentLoop {
     /// The state of the prompt, for tools.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// The signature of the state, if the driver signed it to be stored.
+    /// The signature of the state, if the driver signed the run before it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
-    /// Withholds the secrets of the run's tools.
+    /// The plans of the run's tools, by which secret arguments are withheld.
     #[serde(skip)]
     pub(super) secrets: RunSecrets,
     #[serde(skip)]
     pub(super) streamed_calls: StreamedCalls,
-    /// The place of the run in its tree. Not stored, because it follows from the parent's slot that holds the run.
+    /// The path from the root to this run. Not stored, because the parent's slot that holds the run determines the path.
     #[serde(skip)]
     pub(super) path: RunPath,
     #[serde(skip)]
@@ -87,7 +87,7 @@ pub struct AgentLoop {
     pub(super) events: VecDeque<Event>,
     #[serde(skip)]
     pub(super) is_muted: bool,
-    /// Whether transitions that need no waiting are delayed until the events before them are [taken](Self::take_event).
+    /// Whether each transition waits until all events before it are [taken](Self::take_event).
     #[serde(skip)]
     pub(super) is_driven: bool,
     #[serde(skip)]
@@ -110,7 +110,7 @@ impl PartialEq for Origin {
     }
 }
 
-/// The state of a loop. Most phases are named after the result that the loop waits for.
+/// The phase of a run: the result that the loop waits for, a pending transition, or the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
@@ -118,17 +118,17 @@ pub(super) enum Phase {
     PollFirst,
     CallModel,
     Prepare,
-    /// The calls of the segment do not run: the reply was cut, or a steering message arrived. Each call is ended by a
-    /// [step](AgentLoop::step).
+    /// The calls of the segment do not run, because the reply was cut or a steering message arrived. Each [transition](AgentLoop::step)
+    /// starts or ends one call.
     Skip,
     Approve,
     CallTools,
     Await,
     TurnEnd,
-    /// Waits for steering messages after a turn. True if the driver recorded at the end of the turn that the run continues.
+    /// Waits for steering messages after a turn. The value is true if the driver recorded `Some(true)` at the end of the turn.
     PollSteering(bool),
     PollFollowUps(bool),
-    /// The run will end in this way. A [step](AgentLoop::step) emits `agent_end`.
+    /// The next [transition](AgentLoop::step) ends the run with this `End`, and emits `agent_end`.
     Ending(End),
     Done(End),
 }
@@ -145,14 +145,14 @@ fn deserialize_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32
 }
 
 impl AgentLoop {
-    /// The highest version of the stored form that this library reads. A run with questions or with sub-agents that wait is written in this
-    /// version, a run with [state](Self::with_serialized_state) in version 2, and any other run in version 1. Versions 3 and 4 had other
-    /// signatures: a signed run of these versions is [refused](crate::run::ResumeError::OldVersion).
+    /// The highest version of the stored form that this library reads. A run that has waited for questions or for sub-agents is written in
+    /// this version, a run with [state](Self::with_serialized_state) in version 2, and any other run in version 1. Versions 3 and 4 had
+    /// other signatures, so a signed run of these versions is [refused](crate::run::ResumeError::OldVersion).
     pub const VERSION: u32 = 5;
     /// The version of a run with state.
     pub(super) const STATE_VERSION: u32 = 2;
 
-    /// Creates a run that begins with these messages. A conversation that is not sound is [repaired](Conversation::repair) first.
+    /// Creates a run that adds `prompts` to a conversation. A conversation that is not sound is [repaired](Conversation::repair) first.
     pub fn new(
         run: impl Into<Arc<str>>,
         config: impl Into<Arc<LoopConfig>>,
@@ -164,7 +164,7 @@ impl AgentLoop {
         Self::begin(run.into(), config.into(), conversation, prompts, false)
     }
 
-    /// Like [`new`](Self::new), for a conversation that is already sound.
+    /// Like [`new`](Self::new), but without a repair: the conversation must be sound. `is_muted` turns events off.
     pub(crate) fn begin(
         run: Arc<str>,
         config: Arc<LoopConfig>,
@@ -213,7 +213,8 @@ impl AgentLoop {
         this
     }
 
-    /// Skips the poll of the steering queue before the first request, because the messages that begin the run came from that queue.
+    /// Skips the poll of the steering queue before the first request. Use this if the messages that begin the run were taken from that
+    /// queue. Has no effect after the first poll.
     pub fn without_first_poll(mut self) -> Self {
         if self.phase == Phase::PollFirst {
             self.enter_request();
@@ -261,12 +262,12 @@ impl AgentLoop {
         self.stop(End::error(message), message);
     }
 
-    /// Turns events off or on. Their sequence numbers are counted either way.
+    /// Turns events off (`true`) or on. Events that are turned off still count in the sequence numbers.
     pub fn mute(&mut self, is_muted: bool) {
         self.is_muted = is_muted;
     }
 
-    /// Returns the names of the tools that belong to this run.
+    /// Returns the names of the tools that the prompt added to the run.
     #[cfg(feature = "runtime")]
     pub(crate) fn prompt_tools(&self) -> impl Iterator<Item = &str> {
         self.config.tools.iter().filter(|(_, entry)| entry.of_prompt).map(|(name, _)| name.as_str())
@@ -277,17 +278,17 @@ impl AgentLoop {
         &self.run
     }
 
-    /// Returns the turn, counted from 1.
+    /// Returns the number of the current turn, counted from 1.
     pub fn turn(&self) -> u32 {
         self.turn
     }
 
-    /// Returns the tokens and cost of the run so far, with those of its sub-agents that ended.
+    /// Returns the tokens and cost of the run so far, including the tokens and cost of sub-agents that ended.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// Returns the conversation, including what this run added.
+    /// Returns the conversation, including the messages that this run added.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
@@ -302,7 +303,8 @@ impl AgentLoop {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// Returns the arguments of the last successful call of this tool in this run.
+    /// Returns the arguments of the last successful call of this tool in this run, or `None` if no call succeeded. Changes by a person are
+    /// included. Changes by a hook are included only for calls of the last reply, because messages do not contain these changes.
     #[cfg(feature = "runtime")]
     pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
         let is_accepted =

@@ -21,7 +21,7 @@ pub(super) struct Batch {
     /// Whether the calls were made outside of the run, and the model is not asked about their results.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_settled: bool,
-    /// Whether a message arrived that takes precedence over calls that have not begun.
+    /// Whether a steering message arrived, and takes precedence over calls that have not begun.
     pub(super) is_steered: bool,
 }
 
@@ -30,10 +30,10 @@ pub(super) struct Batch {
 pub(super) struct Slot {
     pub(super) call: Arc<ToolCall>,
     pub(super) state: SlotState,
-    /// The arguments that the call runs with, if they differ from those of the model.
+    /// The arguments that the call runs with, if they differ from the arguments that the model sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) args: Option<ToolArguments>,
-    /// The arguments that a request for a decision shows, if some are withheld.
+    /// The arguments that a request for a decision shows, if some arguments are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shown: Option<ToolArguments>,
     /// Whether a person changed the arguments.
@@ -42,39 +42,40 @@ pub(super) struct Slot {
     /// Whether the call was allowed to run with its arguments.
     #[serde(default)]
     pub(super) is_approved: bool,
-    /// The inputs to the questions of its tool.
+    /// The inputs to the questions of the call's tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of repeated requests for a decision. A request is repeated if the arguments of the call differ from the approved ones, or
-    /// if the call needs a decision only now.
+    /// The number of further requests for a decision on the call. A resumed run makes one if the arguments of the call differ from the
+    /// approved ones, or if the call now needs a decision.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
-    /// The driver's signature. It covers the state of the call, so a change of the state removes it.
+    /// The signature of the driver. It covers the state of the call, so it is removed when the state changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
     pub(super) control: Control,
-    /// The result, until it is in the conversation.
+    /// The result, until it is moved into the conversation.
     pub(super) result: Option<ToolResultMessage>,
 }
 
-/// The state of a call. It only advances, except that a decision can be asked for again before the call begins.
+/// The state of a call. A call that waits for inputs or a child becomes ready again. When a run is resumed, a ready call may be prepared
+/// again, or need another decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SlotState {
-    /// The start event of the call was not emitted yet.
+    /// The start event of the call has not been emitted yet.
     Planned,
-    /// The start event of the call was emitted.
+    /// The start event of the call has been emitted.
     Started,
     /// The call waits for a decision on these arguments.
     Undecided(ToolArguments),
-    /// The call may run.
+    /// The call may run, or is running.
     Ready,
     /// The result of the call comes from outside, under this handle.
     Deferred(String),
-    /// The tool of the call asked a person.
+    /// The call waits for a person's inputs to these questions of its tool.
     Asked(Vec<Question>),
-    /// The call is a run of its own, which waits for decisions or results.
+    /// The child that the call started. It waits for decisions, inputs or results.
     Child(Box<AgentLoop>),
     /// The call has its result.
     Ended,
@@ -113,7 +114,7 @@ impl Batch {
         is_cut: bool,
         config: &LoopConfig,
     ) -> Self {
-        // With the exact capacity, because a run keeps the slots while its tools work.
+        // The capacity is exact, because a run keeps the slots in memory while its tools work.
         let mut slots = Vec::with_capacity(calls.clone().count());
         slots.extend(calls.cloned().map(Arc::new).map(Slot::new));
         let mut batch = Self { slots, is_cut, ..Self::default() };
@@ -121,8 +122,8 @@ impl Batch {
         batch
     }
 
-    /// Moves to the next segment, and returns false if there is none. An exclusive call is alone in its segment. Adjacent calls that are
-    /// not exclusive share one.
+    /// Moves to the next segment, and returns false if there is no next segment. A call is alone in its segment if its tool is exclusive,
+    /// or if all calls of the run are sequential. Other adjacent calls share a segment.
     pub(super) fn next_segment(&mut self, config: &LoopConfig) -> bool {
         let start = self.segment.end;
         let alone = |slot: &Slot| {

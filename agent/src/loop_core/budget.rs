@@ -9,7 +9,7 @@ use super::config::UsageLimits;
 use super::end::{Limit, LimitReached};
 use crate::message::Usage;
 
-/// The requests, calls, runs and usage of a tree, or of the children of a run that have ended.
+/// The requests, calls, runs and usage of a tree of runs, or of the ended children of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Spent {
@@ -29,8 +29,8 @@ impl Spent {
     }
 }
 
-/// The limits of a tree of runs, and the counters that its runs share. Each request and call is counted before it is made, so that runs at
-/// the same time never exceed a limit together.
+/// The limits of a tree of runs, and the counters that its runs share. Requests and calls are counted before they are made, so that
+/// concurrent runs do not exceed these limits together.
 #[derive(Debug)]
 pub(crate) struct TreeBudget {
     limits: UsageLimits,
@@ -54,23 +54,23 @@ impl TreeBudget {
     }
 
     fn spent(&self) -> MutexGuard<'_, Spent> {
-        // Nothing can panic while the lock is held.
+        // No code can panic while it holds the lock, so the lock is never poisoned.
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the first limit that forbids another request.
+    /// Returns the first limit that forbids another request, if any.
     pub(super) fn exceeded(&self) -> Option<LimitReached> {
         let spent = self.spent();
         exceeded(&self.limits, spent.requests, &spent.usage)
     }
 
-    /// Returns the limit that the tokens or the cost so far have reached.
+    /// Returns the limit that the tokens or the cost so far have reached, if any.
     #[cfg(feature = "runtime")]
     pub(super) fn limit_of_tokens(&self) -> Option<LimitReached> {
         exceeded(&self.limits, 0, &self.spent().usage)
     }
 
-    /// Counts a request, unless a limit is reached.
+    /// Counts a request. If a limit is reached, the request is not counted, and the limit is returned.
     pub(super) fn take_request(&self) -> Option<LimitReached> {
         let mut spent = self.spent();
         let reached = exceeded(&self.limits, spent.requests, &spent.usage);
@@ -80,7 +80,7 @@ impl TreeBudget {
         reached
     }
 
-    /// Counts a call. Fails with the limit if the limit is reached.
+    /// Counts a call. If all calls are used, returns the maximum number of calls as the error.
     pub(super) fn take_call(&self) -> Result<(), u64> {
         let mut spent = self.spent();
         if let Some(allowed) = self.limits.tool_calls.filter(|allowed| spent.tool_calls >= *allowed) {
@@ -100,7 +100,7 @@ impl TreeBudget {
         self.spent().usage += usage;
     }
 
-    /// Adds the use of a run that began in an earlier process, or of a request for a summary.
+    /// Adds the amounts that a run of an earlier process used, or a request for a summary.
     #[cfg(feature = "runtime")]
     pub(crate) fn add(&self, spent: &Spent) {
         self.spent().add(spent);
@@ -116,26 +116,26 @@ impl TreeBudget {
     }
 }
 
-/// A request of a durable run for a part of the limits that the runs of its tree share. The inbox of the root run keeps the counts, because
-/// a loop cannot read those of another process.
+/// A reservation that a durable run requests within the limits of its tree. The inbox of the root run keeps the counts, because the runs of
+/// a tree may be in different processes.
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TreeReservation {
     pub(crate) limits: UsageLimits,
-    /// The number of runs that calls may start.
+    /// Maximum number of runs that calls of the tree may start.
     pub(crate) max_runs: u32,
-    /// The requests, calls and runs that the run wants, and the tokens that it used since its last reservation.
+    /// The requests, calls and runs to reserve, and the tokens that the run used since its last reservation.
     pub(crate) wanted: Spent,
     /// The number of reserved calls that did not run.
     pub(crate) returned: u64,
 }
 
-/// The part of the limits that a [`TreeReservation`] got.
+/// The amounts that a [`TreeReservation`] got.
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReservedPart {
-    /// Set if no request may be made.
+    /// The limit that forbids the wanted request, if any.
     pub(crate) reached: Option<LimitReached>,
     pub(crate) tool_calls: u64,
     pub(crate) runs: u32,
@@ -143,7 +143,7 @@ pub(crate) struct ReservedPart {
 
 #[cfg(feature = "durable-restate")]
 impl Spent {
-    /// Reserves the wanted amounts, or as much of them as the limits leave.
+    /// Counts the used tokens and the returned calls, and reserves as much of the wanted amounts as the limits allow.
     pub(crate) fn reserve(
         &mut self,
         TreeReservation { limits, max_runs, wanted, returned }: TreeReservation,
@@ -165,7 +165,8 @@ impl Spent {
 
 #[cfg(feature = "durable-restate")]
 impl TreeBudget {
-    /// Creates the budget of one run that reserves its calls. If calls are limited, none is allowed before [`set_calls`](Self::set_calls).
+    /// Creates the budget of one durable run. The run reserves its calls: if calls are limited, none is allowed before
+    /// [`set_calls`](Self::set_calls).
     pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
         let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
@@ -178,7 +179,7 @@ impl TreeBudget {
         }
     }
 
-    /// Takes all remaining calls, and the usage since this function was last called.
+    /// Takes all remaining calls, and the usage since the last call of this function. Takes no calls if calls are not limited.
     pub(crate) fn take_rest(&self) -> (u64, Usage) {
         let mut spent = self.spent();
         let allowed = self.limits.tool_calls.unwrap_or(spent.tool_calls);
@@ -188,7 +189,7 @@ impl TreeBudget {
 }
 
 impl AgentLoop {
-    /// Returns the limit that forbids another turn, if any.
+    /// Returns the limit that forbids another turn, or `None` if another turn is allowed.
     pub(super) fn limit_of_next_turn(&self) -> Option<LimitReached> {
         let max = self.config.max_turns.max(1);
         let turns = (self.turn >= max).then(|| LimitReached::new(Limit::Turns, max.into(), self.turn.into()));
@@ -212,8 +213,8 @@ impl AgentLoop {
         self.limit_of_request(1, TreeBudget::take_request).map_or(Ok(()), Err)
     }
 
-    /// Returns the limit that forbids another request. `reserved` requests are made later, and are not counted yet. `of_tree` asks the budget
-    /// of the tree, or counts the request there.
+    /// Returns the limit of the run or its tree that forbids another request, if any. `reserved` is the number of requests that will be
+    /// made but are not counted yet. `of_tree` checks the budget of the tree, or counts the request in it.
     fn limit_of_request(
         &self,
         reserved: u64,
@@ -230,7 +231,7 @@ impl AgentLoop {
     }
 }
 
-/// Returns the first limit that forbids another request.
+/// Returns the first limit that forbids another request, if any.
 #[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
 pub(super) fn exceeded(limits: &UsageLimits, requests: u64, usage: &Usage) -> Option<LimitReached> {
     let counts = [

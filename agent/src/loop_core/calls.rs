@@ -48,7 +48,7 @@ impl AgentLoop {
     /// keep waiting.
     ///
     /// # Errors
-    /// Returns an error if the run waits for no decisions, or for another number of them.
+    /// Returns an error if the run waits for no decisions, or if the number of decisions differs from the number of requests.
     pub fn record_decisions(&mut self, decided: Vec<CallDecision>) -> Result<(), RecordError> {
         if self.phase != Phase::Approve {
             return Err(self.unexpected());
@@ -67,7 +67,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records progress that the call at this position reports. Ignored after the end of the call.
+    /// Records progress that the call at this position reports. The progress is ignored if the call is no longer running.
     ///
     /// # Errors
     /// Returns an error if the call is not in the segment that runs.
@@ -85,7 +85,7 @@ impl AgentLoop {
     /// of the same call are ignored.
     ///
     /// # Errors
-    /// Returns an error if the call is not in the segment that runs, or not one whose result is awaited.
+    /// Returns an error if the call is not in the segment that runs, or if the run waits only for the results of other calls.
     pub fn record_call_end(&mut self, ord: u32, end: CallEnd) -> Result<(), RecordError> {
         if !end.asked.is_empty() {
             return self.record_questions(ord, end.asked);
@@ -96,8 +96,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Returns the position of the call, if it may be prepared now. The end of a call that does not run follows directly after its start, so
-    /// calls are prepared in call order.
+    /// Returns the position of the call, or an error if the call is not the next one to prepare. Calls are prepared in call order, because
+    /// the end of a call that does not run follows directly after its start.
     fn next_to_prepare(&self, ord: u32) -> Result<usize, RecordError> {
         if self.phase != Phase::Prepare {
             return Err(self.unexpected());
@@ -113,7 +113,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the position of the call, if it may end now.
+    /// Returns the position of the call, or an error if the call may not end now. A call may end if its segment runs, or if the run waits
+    /// for the call's result.
     pub(super) fn running(&self, ord: u32) -> Result<usize, RecordError> {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);
         let is_deferred = || {
@@ -133,8 +134,8 @@ impl AgentLoop {
     }
 
     pub(super) fn prepare_effect(&self) -> Step {
-        // Calls are prepared in order. The step leaves out calls that were prepared before an earlier attempt failed, or before the run was
-        // stored.
+        // Calls are prepared in call order. Calls that were prepared before an earlier attempt failed, or before the run was stored, are
+        // left out.
         let is_open = |slot: &&Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let prepared = self.batch.current().iter().take_while(|slot| !is_open(slot)).count();
         let open = self.batch.current().iter().skip(prepared);
@@ -150,15 +151,15 @@ impl AgentLoop {
         Step::CallTools { calls }
     }
 
-    /// Enters a new segment.
+    /// Enters the segment. Its calls are skipped if the reply was cut or a steering message arrived, and are prepared otherwise.
     pub(super) fn enter_segment(&mut self) {
         let is_skipped = self.batch.is_steered || self.batch.is_cut;
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    /// Takes one transition in a segment whose calls do not run: starts a call, ends it, or moves the results into the conversation once
-    /// all calls have ended. Only one, because a listener of the start event may still send a steering message, which then replaces the cut
-    /// reply as the reason why the calls do not run. Calls that were prepared end last.
+    /// Takes one transition in a segment whose calls do not run: starts a call, ends a call, or leaves the segment once all calls have
+    /// ended. Calls that were prepared end last. Only one transition is taken, because a listener of the start event may still send a
+    /// steering message. The message then replaces the cut reply as the reason why the calls do not run.
     pub(super) fn skip_call(&mut self) {
         let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let find = |is_next: &dyn Fn(&Slot) -> bool| {
@@ -180,7 +181,7 @@ impl AgentLoop {
         }
     }
 
-    /// Moves the results of the segment into the conversation. Returns false if it was the last segment.
+    /// Moves the results of the segment into the conversation, and moves to the next segment. Returns false if there is no next segment.
     pub(super) fn leave_segment(&mut self) -> bool {
         for at in self.batch.segment.clone() {
             if let Some(result) = self.batch.slots.get_mut(at).and_then(|slot| slot.result.take()) {
@@ -191,11 +192,12 @@ impl AgentLoop {
         self.batch.next_segment(&config)
     }
 
-    /// Advances as far as possible without waiting.
+    /// Enters the phase that follows from the states of the segment's calls. If all calls have ended, enters the next segment, or closes
+    /// the turn after the last segment.
     pub(super) fn advance(&mut self) {
         let undecided = |state: &SlotState| matches!(state, SlotState::Undecided(_));
         if self.batch.is_steered && self.batch.any(undecided) {
-            // No call has begun, so the message takes precedence over the pending decisions.
+            // Undecided and ready calls have not begun, so the steering message takes precedence over the pending decisions.
             for at in
                 self.batch.positions(|state| matches!(state, SlotState::Undecided(_) | SlotState::Ready))
             {
@@ -251,13 +253,14 @@ impl AgentLoop {
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
             Err(end) => {
-                // The call may have had a child that ended in an earlier process, so what the child used is counted here.
+                // A child of the call may have ended in an earlier process. The amounts that the child used are then in the metadata of the
+                // outcome.
                 let name = self.batch.slots.get(at).map(|slot| slot.call.name.clone());
                 let metadata = end.outcome.metadata();
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
                     self.count_child(spent);
                 }
-                // The call keeps this end even if the loop guard would refuse it, but it counts as a repetition.
+                // The call keeps this end even if the loop guard would refuse the call. The call still counts as a repetition.
                 self.check_repetition(at, end.signature);
                 return self.end_call(at, end);
             }
@@ -307,7 +310,7 @@ impl AgentLoop {
         Some(ToolOutcome::failed(OutcomeCode::new("repeated_call"), text))
     }
 
-    /// Counts a call that will run, or returns its outcome if it exceeds the limit.
+    /// Counts a call that will run. If the call exceeds a limit of the run or of its tree, returns the outcome of the call.
     #[expect(clippy::cast_precision_loss, reason = "for a text")]
     fn count_call(&mut self) -> Option<ToolOutcome> {
         let own = self.config.limits.tool_calls.filter(|allowed| self.tool_calls >= *allowed);
@@ -334,7 +337,7 @@ impl AgentLoop {
                 slot.mac = None;
                 slot.is_approved = true;
                 let is_edited = edited.is_some();
-                // An earlier change by a person remains in effect.
+                // If a person changed the arguments before, the call stays marked as edited.
                 slot.is_edited |= is_edited;
                 slot.args = edited.or(slot.args.take());
                 (true, is_edited, None)
@@ -351,7 +354,7 @@ impl AgentLoop {
         }
     }
 
-    /// Ends a call. Each call ends once; later ends are ignored.
+    /// Ends a call, or lets it wait if its outcome is deferred. Each call ends once: later ends are ignored.
     pub(super) fn end_call(&mut self, at: usize, mut end: CallEnd) {
         self.start_call(at);
         if self.batch.slots.get(at).is_none_or(|slot| slot.state == SlotState::Ended) {
@@ -377,7 +380,7 @@ impl AgentLoop {
             end.edited_args.clone_from(&slot.args);
         }
         if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
-            // The answers of sub-agents are not compared, because two runs word the same answer differently.
+            // The answers of two sub-agents differ in words even if they say the same, so all answers count as equal.
             let is_child = self.config.tools.get(&name).is_some_and(|tool| tool.of_assistant);
             let compared = |outcome: &ToolOutcome| {
                 if is_child {
@@ -410,7 +413,7 @@ impl AgentLoop {
             self.coercions.push(CallCoercions { call_id, tool, coercions: coercions.clone() });
         }
         let result = ToolResult::new(&*slot.call.id, name, outcome).with_coercions(coercions);
-        // A copy is needed only for the event.
+        // Only the event needs a copy of the result.
         let (result, message) = if self.is_muted {
             (None, result.into_message())
         } else {
@@ -429,7 +432,8 @@ impl AgentLoop {
         self.emit(|_| EventKind::ToolExecutionEnd { result, control, ran, cached, attempt, duration_ms });
     }
 
-    /// Ends the child of a call, if the child waits.
+    /// Ends the child of a call, if the child waits. If the call is interrupted, the child ends for the same reason, and the outcome then
+    /// says how many decisions and results the child waited for.
     fn end_child_of(&mut self, at: usize, end: &mut CallEnd) {
         let waits = self.batch.slots.get_mut(at).filter(|slot| matches!(slot.state, SlotState::Child(_)));
         let state = waits.map(|slot| std::mem::replace(&mut slot.state, SlotState::Started));
@@ -444,8 +448,8 @@ impl AgentLoop {
         self.end_child(at, child, &reason);
     }
 
-    /// Counts an outcome that asks for a better call, and turns it into a failure if no retries are left. Returns whether the outcome was
-    /// counted.
+    /// Counts an outcome that asks for a better call. If the tool has used all its retries, the outcome becomes a failure. Returns whether
+    /// the outcome was counted.
     pub(super) fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) -> bool {
         let exhausted = OutcomeCode::new("retries_exhausted");
         let (asks, was_last) = match outcome {
@@ -460,10 +464,11 @@ impl AgentLoop {
         let max = own.and_then(|tool| tool.max_retries).unwrap_or(self.config.max_retries);
         let bytes = own.and_then(|tool| tool.max_result_bytes).unwrap_or(self.config.max_result_bytes);
         let tries = self.tries.entry(tool.to_owned()).or_default();
-        // Only the beginning of a long report is compared, because a restored run has only the message, in which the report is cut.
+        // Only the beginning of a long report is compared, because a restored run has only the stored message, in which the report is cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // Only a restored run has this outcome here, from the stored message of the last try. The try is already counted above.
+            // Only a run that is being restored has this outcome here: it comes from the stored message of the last try. `register` has
+            // counted the try.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());
@@ -488,10 +493,10 @@ impl AgentLoop {
         true
     }
 
-    /// Ends all open calls. Afterwards every call of the batch has its result in the conversation.
+    /// Ends all calls of the batch that are open, and the turn. Every call of the batch then has its result in the conversation.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            // As in any segment, calls that were prepared end after those that were not.
+            // As in any segment, prepared calls end after calls that were not prepared.
             let checked = |state: &SlotState| matches!(state, SlotState::Undecided(_) | SlotState::Ready);
             let checked = self.batch.positions(checked);
             let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();
@@ -504,7 +509,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the calls that have begun and not ended, each as id and tool name, in call order.
+    /// Returns the calls whose start event was emitted and that have not ended, each as id and tool name, in call order.
     pub fn running_calls(&self) -> impl Iterator<Item = (&str, &str)> {
         let begun = self.batch.current().iter();
         let begun = begun.filter(|slot| !matches!(slot.state, SlotState::Planned | SlotState::Ended));

@@ -1,4 +1,4 @@
-//! The loop: runs within a run. A child is the run of an assistant that a call started.
+//! The loop: runs within a run. A child is a run that a call of an assistant started.
 
 #[cfg(feature = "runtime")]
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::run_path::RunPath;
 #[cfg(feature = "runtime")]
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 
-/// The maximum depth of nested runs, also in a stored run.
+/// Maximum depth of nested runs. A stored run with a greater depth is not resumed.
 #[cfg(feature = "runtime")]
 pub(crate) const MAX_DEPTH: u8 = 8;
 /// The handle in the record of a call whose child waits.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
-/// The key in the metadata of a result for the amounts that the call's child used. A run that continues in another process reads them
-/// there.
+/// The key for the amounts that the child of a call used, in the metadata of the call's result. A run that continues in another process
+/// reads the amounts from the metadata.
 pub(crate) const SPENT: &str = "spent";
 
 /// The state of a call's child after it was driven.
@@ -36,12 +36,12 @@ pub(crate) const SPENT: &str = "spent";
 pub(crate) enum ChildState {
     /// The child waits, and so does its call.
     Suspended(Box<AgentLoop>),
-    /// The child ended or was given up. Contains what the child used.
+    /// The child ended, or cannot continue. Contains the amounts that the child used.
     Ended(Box<Spent>),
 }
 
 impl AgentLoop {
-    /// Returns the children that wait, with the position of their calls.
+    /// Returns the waiting children, each with the position and the slot of its call.
     pub(super) fn children(&self) -> impl Iterator<Item = (usize, &Slot, &AgentLoop)> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| match &slot.state {
             SlotState::Child(run) => Some((at, slot, &**run)),
@@ -54,10 +54,10 @@ impl AgentLoop {
         path.with(&slot.call.id, &slot.call.name, &child.run)
     }
 
-    /// Returns what the run and its children have used.
+    /// Returns the amounts that the run and its children have used.
     pub(crate) fn spent(&self) -> Spent {
         let mut spent = self.children.as_deref().cloned().unwrap_or_default();
-        // The usage of the run includes that of children that ended.
+        // The usage of the run includes the usage of children that ended.
         spent.usage = self.usage.clone();
         spent.requests += self.requests;
         spent.tool_calls += self.tool_calls;
@@ -69,7 +69,7 @@ impl AgentLoop {
         spent
     }
 
-    /// Adds what an ended child used to the use of the run.
+    /// Counts an ended child, and adds the amounts that it used to the amounts of the run.
     pub(super) fn count_child(&mut self, mut spent: Spent) {
         self.usage += &spent.usage;
         self.turn_usage += &spent.usage;
@@ -78,18 +78,20 @@ impl AgentLoop {
         self.children.get_or_insert_default().add(&spent);
     }
 
-    /// Returns what the child of a call used, if the child ended in an earlier process.
+    /// Returns the amounts that a child used, from the metadata of its call's result. Returns `None` if the tool is not an assistant, or if
+    /// the metadata has no amounts.
     pub(super) fn spent_of(&self, tool: &str, metadata: &Map<String, Value>) -> Option<Spent> {
         let is_child = self.config.tools.get(tool).is_some_and(|tool| tool.of_assistant);
         Spent::deserialize(metadata.get(SPENT).filter(|_| is_child)?).ok()
     }
 
-    /// Ends a waiting child whose call ends. The events of the child precede the end of the call.
+    /// Aborts a waiting child, because its call ends. The events of the child precede the end of the call.
     pub(super) fn end_child(&mut self, at: usize, mut child: Box<AgentLoop>, reason: &str) {
         if let Some(slot) = self.batch.slots.get(at) {
             child.path = Self::path_to(&self.path, slot, &child);
         }
-        // The events of a stored child are not emitted: without its tools, it is not known which of its arguments are secret.
+        // The events of a stored child are not emitted. A loop that was read from its stored form has no tools, so its secret arguments are
+        // unknown.
         child.is_muted = self.is_muted || child.was_stored();
         child.is_driven = false;
         child.abort(reason);
@@ -99,7 +101,7 @@ impl AgentLoop {
         self.count_child(child.spent());
     }
 
-    /// Returns how many decisions and results the run and its children wait for.
+    /// Returns the number of calls of the run and its children that wait for a decision, an input or a result from outside.
     pub(super) fn waits_for(&self) -> usize {
         let own = |state: &SlotState| {
             matches!(state, SlotState::Undecided(_) | SlotState::Deferred(_) | SlotState::Asked(_))
@@ -109,7 +111,7 @@ impl AgentLoop {
     }
 }
 
-/// Returns the outcome of a call whose waiting child cannot continue, because the run of the child is lost or its tool is no longer an
+/// Returns the outcome of a call whose waiting child cannot continue, because the child's run is lost or the call's tool is no longer an
 /// assistant.
 #[cfg(feature = "runtime")]
 pub(crate) fn gone_child() -> ToolOutcome {
@@ -124,13 +126,13 @@ impl AgentLoop {
         self.version
     }
 
-    /// Returns the tool of the call at this position, if the child of the call waits.
+    /// Returns the name of the tool of the call at this position, if the child of the call waits.
     pub(crate) fn child_tool(&self, ord: u32) -> Option<&str> {
         let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;
         matches!(slot.state, SlotState::Child(_)).then_some(&slot.call.name)
     }
 
-    /// Sets the place of the run in its tree, and the budget of the tree.
+    /// Sets the path of the run and of its pending events, and the budget of the tree.
     pub(crate) fn set_tree(&mut self, path: RunPath, budget: Arc<TreeBudget>) {
         self.set_path(path);
         self.budget = SharedBudget(Some(budget));
@@ -143,21 +145,22 @@ impl AgentLoop {
         self.path = path;
     }
 
-    /// Returns the place of the run in its tree.
+    /// Returns the path from the root to this run.
     pub(crate) fn path(&self) -> &RunPath {
         &self.path
     }
 
-    /// Returns the budget of the tree, which this run shares with its children. The first call creates it.
+    /// Returns the budget of the tree, which this run shares with its children. The first call creates the budget from the limits of this
+    /// run.
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();
-        // The run counts a request only when the reply arrives.
+        // The run counts the current request only when the reply arrives.
         spent.requests += u64::from(self.phase == Phase::CallModel);
         self.budget.0.get_or_insert_with(|| Arc::new(TreeBudget::new(limits, spent))).clone()
     }
 
-    /// Returns the tokens and cost of the run and its children, including those that wait.
+    /// Returns the tokens and cost of the run and its children, including the children that wait.
     pub(crate) fn tree_usage(&self) -> Usage {
         if self.children().next().is_none() { self.usage.clone() } else { self.spent().usage }
     }
@@ -167,7 +170,7 @@ impl AgentLoop {
         self.children().map(|(_, _, child)| child.depth() + 1).max().unwrap_or_default()
     }
 
-    /// Returns the waiting children, each with the position of its call and its path. `path` is that of this run.
+    /// Returns the waiting children, each with the position of its call and its path. `path` is the path of this run.
     pub(crate) fn waiting_children(
         &self,
         path: &RunPath,
@@ -177,7 +180,8 @@ impl AgentLoop {
         })
     }
 
-    /// Adds the child of a call to this loop, which is a copy of the parent that was made while the call ran.
+    /// Adds the waiting child of a call to this loop. The loop is a copy of the parent that was made while the call ran. Without a ready
+    /// call at this position, nothing changes.
     pub(crate) fn embed_child(&mut self, ord: u32, mut child: Box<AgentLoop>) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) else { return };
@@ -190,7 +194,8 @@ impl AgentLoop {
         }
     }
 
-    /// Takes the waiting child out of the slot of its call, which continues.
+    /// Takes the waiting child out of the slot of its call, and makes the call ready. Returns `None` if the slot has no waiting child, or
+    /// if the run neither runs nor awaits calls.
     pub(crate) fn continue_child(&mut self, ord: u32) -> Option<Box<AgentLoop>> {
         let slot = self.batch.slots.get_mut(usize::try_from(ord).ok()?)?;
         let runs = matches!(self.phase, Phase::Await | Phase::CallTools);

@@ -34,17 +34,17 @@ pub struct LoopConfig {
     pub(crate) loop_guard: Option<LoopGuard>,
     /// Whether every call runs alone.
     pub sequential: bool,
-    /// The effect of a steering message on the calls of the turn it arrives in.
+    /// The effect of a steering message on the calls of the turn in which it arrives.
     pub steering: SteeringPolicy,
-    /// The maximum number of retries of a tool in a run after its arguments were refused, or after it asked for another call, unless the
-    /// tool sets its own number; 2 by default. A try with fewer of the same issues, or with only new ones, does not count, as long as the
-    /// tries are at most three times this number.
+    /// Maximum number of retries of a tool in a run, unless the tool sets its own number; 2 by default. A retry follows after the arguments
+    /// were refused, or after the tool asked for another call. A try with fewer of the same issues, or with only new issues, does not
+    /// count, as long as there are at most three times this number of tries.
     pub max_retries: u32,
-    /// The number of successive continuations of an answer that its token limit cut; 0 by default. See
+    /// Maximum number of successive continuations of an answer that the token limit cut; 0 by default. See
     /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).
     #[serde(skip_serializing_if = "is_zero")]
     pub continue_length: u32,
-    /// The maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default. Longer
+    /// Maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default. Longer
     /// texts are cut in the middle. The event of the call's end has the full text.
     pub max_result_bytes: usize,
     /// Settings of individual tools. A tool that is not listed has the defaults.
@@ -52,13 +52,13 @@ pub struct LoopConfig {
 }
 
 impl LoopConfig {
-    /// Whether a steering message takes precedence over calls that have not begun.
+    /// Returns whether a steering message takes precedence over calls that have not begun.
     pub(crate) fn may_be_steered(&self) -> bool {
         self.steering != SteeringPolicy::AfterBatch
     }
 
-    /// Adds the settings of tools: whether a tool runs alone or may be repeated, its own limits, and the fingerprint of its schema, by
-    /// which a stale approval is recognized. A tool that is not added has no settings of its own.
+    /// Adds the settings of tools: whether a tool runs alone or may be repeated, its own limits, and the fingerprint of its schema. A stale
+    /// approval is recognized by the fingerprint. A tool that is not added has the default settings.
     ///
     /// ```
     /// use agent::{Registry, loop_core::LoopConfig, tool, tools};
@@ -77,8 +77,8 @@ impl LoopConfig {
         self
     }
 
-    /// Sets which of several equal calls, counted from 1, is refused and which one ends the run. See
-    /// [`AssistantBuilder::loop_guard`](crate::AssistantBuilder::loop_guard).
+    /// Sets the number of the first equal call that is refused, and the number of the equal call that ends the run. Equal calls are counted
+    /// from 1. See [`AssistantBuilder::loop_guard`](crate::AssistantBuilder::loop_guard).
     pub fn with_loop_guard(mut self, refuse_at: u32, end_at: u32) -> Self {
         self.loop_guard = Some(LoopGuard { refuse_at, end_at });
         self
@@ -135,7 +135,7 @@ impl Default for LoopConfig {
 pub struct UsageLimits {
     /// The number of requests to the model. A request that is made again, because it was too long or its reply was cut, counts again.
     pub requests: Option<u64>,
-    /// The number of calls whose body runs. Calls beyond it fail with the code `limit`.
+    /// The number of calls whose body runs. Calls beyond this number fail with the code `limit`.
     pub tool_calls: Option<u64>,
     /// The input tokens of all requests.
     pub input_tokens: Option<u64>,
@@ -152,9 +152,9 @@ pub struct UsageLimits {
 /// The guard against a model that makes the same call repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoopGuard {
-    /// The call with this number is not run.
+    /// The number of the first equal call that is refused, counted from 1.
     pub(crate) refuse_at: u32,
-    /// The call with this number ends the run after its batch.
+    /// The number of the equal call that ends the run after its batch, counted from 1.
     pub(crate) end_at: u32,
 }
 
@@ -164,11 +164,11 @@ impl Default for LoopGuard {
     }
 }
 
-/// The effect of a steering message on the calls of the turn it arrives in.
+/// The effect of a steering message on the calls of the turn in which it arrives.
 ///
-/// The policy applies to messages that arrive between the poll that begins the turn and its last call. A message that was queued before,
-/// and stayed in the queue because a turn begins with one message, does not affect the calls. With every policy, each call has its result
-/// before the message is delivered.
+/// The policy applies to messages that arrive between the poll before the turn's request and the last call of the turn. A message that was
+/// queued before this poll does not affect the calls, even if it is still queued because the poll took only one message. With every policy,
+/// each call has its result before the message is delivered.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, run::SteeringPolicy};
@@ -205,13 +205,13 @@ pub(crate) struct ToolEntry {
     pub(crate) allow_repeat: bool,
     /// The maximum size of the text of a result in the conversation, in bytes.
     pub(crate) max_result_bytes: Option<usize>,
-    /// A fingerprint of the tool's schema. An approval for another fingerprint is stale.
+    /// A fingerprint of the tool's name and parameters. An approval for another fingerprint is stale.
     #[serde(with = "whole")]
     pub(crate) fingerprint: u64,
     /// Whether the tool belongs to the run, rather than to the assistant.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_prompt: bool,
-    /// Whether a call of the tool is a run of an assistant. The loop guard compares only the arguments of such calls.
+    /// Whether a call of the tool is a run of an assistant. The loop guard compares the arguments of these calls, but not their results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_assistant: bool,
 }

@@ -1,4 +1,4 @@
-//! Changes of the view, which is the conversation as the model is sent it, and other events before a request.
+//! Changes of the view, and other records before a request. The view is the form of the conversation that the model is sent.
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;
@@ -10,7 +10,7 @@ use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 /// The error of a reply after which the request was made again.
 const REPLACED: &str = "the reply was cut before it was complete, so the request was made again";
 
-/// Whether this reply was followed by another reply to the same request.
+/// Returns whether this reply was replaced: the request was made again, and another reply followed.
 pub(super) fn is_replaced(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Error && reply.error.as_deref() == Some(REPLACED)
 }
@@ -21,8 +21,8 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change that no step of this run made in this process: a compaction that the application asked for, or a stored change. The
-    /// usage of its summary counts for the run.
+    /// Records a change of the view that was not made by a step of this run in this process: a compaction that the application asked for,
+    /// or a stored change. The usage of its summary counts for the run.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -34,7 +34,7 @@ impl AgentLoop {
         self.record_view_change(change);
     }
 
-    /// Counts a reserved request for a summary.
+    /// Counts a request for a summary with its usage. The request was [reserved](Self::take_summary_request) before.
     pub(crate) fn record_summary_request(&mut self, usage: &Usage) {
         self.requests += 1;
         self.usage += usage;
@@ -43,14 +43,14 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the limit that the tokens or the cost so far have reached. Requests are not checked, because the next request is already
-    /// counted.
+    /// Returns the limit that the tokens or the cost so far have reached, if any. Requests are not checked, because the next request is
+    /// already counted.
     pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
         exceeded(&self.config.limits, 0, &self.usage).or_else(of_tree)
     }
 
-    /// Counts a request that the provider refused as too long, before it is made again with fewer messages.
+    /// Counts a request that the provider refused as too long, before the request is made again with fewer messages.
     pub(crate) fn record_refused_request(&mut self) {
         self.count_request(&Usage::default());
     }
@@ -70,7 +70,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Restores the changes of the view that were stored with the conversation.
+    /// Restores the changes of the view that were stored with the conversation. The usage of changes that this run made counts for the run.
     pub(crate) fn restore_view(&mut self, changes: impl IntoIterator<Item = ViewChange>) {
         for change in changes {
             if change.made_at > self.added_from {

@@ -1,4 +1,4 @@
-//! Replies that are not the end of an answer: the provider paused, or the token limit cut them.
+//! Replies that are not the end of an answer, because the provider paused or the token limit cut the reply.
 
 use super::{AgentLoop, Limit, LimitReached};
 use crate::message::{AssistantMessage, StopReason};
@@ -7,7 +7,8 @@ use crate::message::{AssistantMessage, StopReason};
 const MAX_PAUSES: u32 = 10;
 
 impl AgentLoop {
-    /// Counts the continuations that this reply needs. The run ends if a provider pauses more than [`MAX_PAUSES`] times in a row.
+    /// Counts the continuation that this reply needs, or resets the count if it needs none. The run ends if a paused reply needs more than
+    /// [`MAX_PAUSES`] continuations in a row.
     pub(super) fn count_continuation(&mut self, reply: &AssistantMessage) {
         let is_paused = reply.stop_reason == StopReason::Pause;
         // A full context window has no room for a continuation.

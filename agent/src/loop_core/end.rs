@@ -67,7 +67,7 @@ impl End {
         }
     }
 
-    /// Returns the details: the limit, the reason or the error message.
+    /// Returns the limit, the reason or the error message. Returns `None` if the model finished, or if a tool or a hook ended the run.
     pub fn detail(&self) -> Option<&str> {
         match self {
             Self::Completed | Self::Terminated => None,
@@ -104,7 +104,7 @@ pub enum RunStop {
     Aborted,
     /// The model failed, or the run could not continue, for example because a hook or the store failed.
     Error,
-    /// The run waits for decisions or results from outside. It can be resumed.
+    /// The run waits for decisions, inputs or results from outside, and can be resumed.
     Suspended,
 }
 
@@ -147,7 +147,7 @@ pub struct LimitReached {
     pub limit: Limit,
     /// The allowed amount, in seconds if the limit is a time.
     pub allowed: f64,
-    /// The used amount, in the same unit.
+    /// The used amount, in the unit of `allowed`.
     pub used: f64,
     /// The name of the budget, if the limit is a budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,7 +172,8 @@ impl fmt::Display for LimitReached {
     }
 }
 
-/// Rounds an amount for display: to four decimals, or to three significant digits for tiny amounts. Whole numbers stay unchanged.
+/// Rounds an amount for display: to four decimals, or to three significant digits below 0.001. Whole numbers, NaN and infinities stay
+/// unchanged.
 fn rounded(amount: f64) -> f64 {
     if !amount.is_finite() || amount.fract() == 0.0 {
         return amount;
@@ -244,7 +245,7 @@ limits! {
     Cost = "cost", "units of money";
     /// The calls that repeat an earlier call.
     RepeatedCalls = "repeated_calls", "repeated calls";
-    /// A budget that runs share. The error of the last reply names the budget.
+    /// A budget that runs share. [`LimitReached::budget`] is its name.
     Budget = "budget", "units of a budget";
     /// The successive continuations of a reply that its provider paused.
     Continuations = "continuations", "continuations";

@@ -13,10 +13,10 @@ use crate::tool::question::Question;
 
 /// An event of a run.
 ///
-/// As JSON it is one flat object: `{"run_id", "turn", "seq", "type", …}`, for user interfaces and logs. The JSON has no [secret
-/// arguments](crate::guide::arguments#secrets): each is `"[secret]"`, and the deltas of a reply contain no arguments of a tool with secret
-/// ones. If any tool has secret arguments, the same holds for calls of unknown tools. The fields of an event in memory have all arguments,
-/// and [`with_secrets`](Self::with_secrets) writes them.
+/// As JSON, an event is one flat object for user interfaces and logs: `{"run_id", "turn", "seq", "type", …}`. In the JSON, each [secret
+/// argument](crate::guide::arguments#secrets) is `"[secret]"`, and the deltas of a reply contain no arguments of a tool with secret
+/// arguments. If any tool has secret arguments, the JSON leaves out all arguments of calls of unknown tools. The fields of an event in
+/// memory have all arguments, and [`with_secrets`](Self::with_secrets) writes them.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, Value};
@@ -38,16 +38,17 @@ pub struct Event {
     pub turn: u32,
     /// The sequence number in the run, counted from 1 without gaps.
     pub seq: u64,
-    /// The place of the run in its tree: empty, unless the run is that of a sub-agent. As JSON it is left out if it is empty.
+    /// The path from the root to the run. Empty unless the event belongs to a sub-agent. The JSON leaves out an empty path.
     pub path: RunPath,
     /// The kind of the event, with its data.
     pub kind: EventKind,
-    /// The secret arguments that the JSON leaves out.
+    /// The plans by which the JSON of the event leaves out secret arguments.
     pub(super) shown: EventSecrets,
 }
 
 impl Event {
-    /// Whether the event belongs to the run itself, and not to a [sub-agent](RunPath). A listener that prints text prints only such events.
+    /// Returns whether the event belongs to the root run, and not to a [sub-agent](RunPath). A listener that prints text usually prints
+    /// only the events of the root run.
     ///
     /// ```
     /// use agent::{Assistant, EventKind, ScriptedModel, model::reply};
@@ -71,7 +72,7 @@ impl Event {
         self.path.is_root()
     }
 
-    /// Returns the text by which the reply of the run itself grows, or `None` for every other event, also of a sub-agent.
+    /// Returns the text that the event adds to the reply of the root run. Returns `None` for any other event, and for events of sub-agents.
     pub fn text_delta(&self) -> Option<&str> {
         match &self.kind {
             EventKind::MessageUpdate { update } if self.is_own() => update.text_delta(),
@@ -118,7 +119,7 @@ impl Event {
 /// Each call has exactly one start (in call order), any number of updates, exactly one end (in the order in which calls finish), and
 /// exactly one result message (in call order, at the end of its segment). `agent_end` is always the last event.
 ///
-/// The names are those of the `type` field of an event as JSON: [`AgentStart`](Self::AgentStart) is `agent_start`.
+/// As JSON, the `type` field of an event has the name of the kind in snake case: [`AgentStart`](Self::AgentStart) is `agent_start`.
 ///
 /// ```
 /// use agent::{Assistant, EventKind, ScriptedModel};
@@ -142,12 +143,12 @@ impl Event {
 pub enum EventKind {
     /// The run starts.
     AgentStart,
-    /// A turn starts: one model reply and the calls it contains.
+    /// A turn starts. A turn is one reply of the model and the calls in it.
     TurnStart,
     /// A message starts.
     #[non_exhaustive]
     MessageStart {
-        /// The message. For a streamed reply, its initial, empty state.
+        /// The message. For a streamed reply, this is the initial, empty message.
         message: Arc<Message>,
     },
     /// A reply grows by a delta, or by a part that arrives whole, such as an image or a citation source
@@ -162,10 +163,10 @@ pub enum EventKind {
     MessageEnd {
         /// The message.
         message: Arc<Message>,
-        /// The id of the queued message, if it was delivered by steering or as a follow-up.
+        /// The id of the message, if the message was queued for steering or as a follow-up.
         queued_id: Option<String>,
     },
-    /// A call starts. As JSON: `call_id`, `tool`, `args`.
+    /// A call starts. The JSON has the fields `call_id`, `tool` and `args` of the call.
     #[non_exhaustive]
     ToolExecutionStart {
         /// The call, as the model sent it.
@@ -203,7 +204,8 @@ pub enum EventKind {
         /// Whether the decision changed the arguments.
         edited: bool,
     },
-    /// The tool of a call asks a person. As JSON: the fields of the question, without its schema.
+    /// The tool of a call asks a person. The JSON has the `request_id`, `call_id`, `tool` and `message` of the question, and its `report`
+    /// if there is one.
     #[non_exhaustive]
     QuestionAsked {
         /// The question.
@@ -216,17 +218,18 @@ pub enum EventKind {
         request_id: String,
         /// The call's id.
         call_id: String,
-        /// Whether there is an input. Otherwise the person declined or dismissed the question, or could not be asked.
+        /// Whether the question has an input. Without an input, the person declined or dismissed the question, or could not be asked.
         accepted: bool,
     },
-    /// A call ended. As JSON: the fields of the result message, `coercions`, and `control` unless the run continues.
+    /// A call ended. The JSON has the fields of the result message and `coercions` instead of `result`. It has `control` unless the run
+    /// continues.
     #[non_exhaustive]
     ToolExecutionEnd {
         /// The result, including the coercions of the arguments.
         result: ToolResult,
-        /// Whether the run continues.
+        /// The effect of the call on the run.
         control: Control,
-        /// Whether the tool's body ran; false if the call ended before, for example because its arguments were refused.
+        /// Whether the tool's body ran. False if the call ended earlier, for example because its arguments were refused.
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
@@ -238,14 +241,14 @@ pub enum EventKind {
     /// A turn is over.
     #[non_exhaustive]
     TurnEnd {
-        /// Why the reply ended; `None` if there was no reply.
+        /// The reason why the reply ended. `None` if the turn has no reply.
         assistant: Option<StopReason>,
         /// The ids of the calls of the turn, in call order.
         tool_results: Vec<String>,
         /// The usage of the turn.
         usage: Usage,
     },
-    /// The run waits for decisions or results from outside.
+    /// The run waits for decisions, inputs or results from outside.
     #[non_exhaustive]
     RunSuspended {
         /// The calls that the run waits for.
@@ -258,14 +261,14 @@ pub enum EventKind {
     AgentEnd {
         /// How the run ended.
         stop: RunStop,
-        /// Details: the error, the reason for a cancellation, or the limit.
+        /// The error message, the reason for a cancellation, or the limit. `None` for any other end.
         detail: Option<String>,
         /// Every message that the run added.
         messages: Vec<Arc<Message>>,
         /// The usage of the run.
         usage: Usage,
     },
-    /// The next request has more than 90 % of the tokens that it may have. Emitted again only after a request had fewer.
+    /// The next request has more than 90 % of the tokens that it may have. Emitted again only after a request had 90 % or less.
     #[non_exhaustive]
     ContextNear {
         /// The estimated tokens of the request.
@@ -273,7 +276,7 @@ pub enum EventKind {
         /// The tokens that the request may have.
         usable: u64,
     },
-    /// From now on, some results are sent to the model as one line each. The conversation keeps them.
+    /// From the next request on, some results are sent to the model as one line each. The conversation keeps the whole results.
     #[non_exhaustive]
     ContextCleared {
         /// The number of results.
@@ -295,7 +298,7 @@ pub enum EventKind {
         /// The estimated tokens of the next request.
         tokens: u64,
     },
-    /// The summary replaces the messages, or it failed and the view of the conversation is unchanged.
+    /// The summary replaces the messages. If the summary failed, the view of the conversation is unchanged.
     #[non_exhaustive]
     CompactionEnd {
         /// The estimated tokens of the next request before the change.
@@ -306,7 +309,7 @@ pub enum EventKind {
         usage: Usage,
         /// The model that was asked for the summary.
         model: String,
-        /// The reason why there is no summary.
+        /// The reason why there is no summary. `None` if the summary replaces the messages.
         error: Option<String>,
     },
     /// The token limit cut the answer, and the model is asked to [continue](crate::AssistantBuilder::continue_length) it.
@@ -315,8 +318,8 @@ pub enum EventKind {
         /// The number of continuations in a row, counted from 1.
         count: u32,
     },
-    /// A request waited for its place in [limits](crate::model::RateLimits), or for a rate limited model of a
-    /// [`Fallback`](crate::model::Fallback), before it was sent.
+    /// A request waited before it was sent, because of [limits](crate::model::RateLimits) or for a rate limited model of a
+    /// [`Fallback`](crate::model::Fallback).
     #[non_exhaustive]
     RequestDelayed {
         /// The time that the request waited, in milliseconds.
@@ -332,12 +335,12 @@ pub enum EventKind {
         /// The share that is spent, as a number between 0 and 1.
         share: f64,
     },
-    /// The model that answers is not that of the last reply.
+    /// The model that replies is not the model of the last reply.
     #[non_exhaustive]
     ModelSwitched {
         /// The model of the last reply, as `PROVIDER/MODEL`.
         from: String,
-        /// The model that answers.
+        /// The model that replies, as `PROVIDER/MODEL`.
         to: String,
         /// The parts of the conversation that the new model is not sent.
         losses: HandOffLosses,

@@ -15,7 +15,7 @@ use crate::tool::outcome::ToolResult;
 use crate::tool::output::Control;
 use crate::tool::progress::Progress;
 
-/// Leaves out secret arguments.
+/// Writes the event without secret arguments.
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         EventJson::new(self, &self.shown).serialize(serializer)
@@ -23,8 +23,8 @@ impl Serialize for Event {
 }
 
 impl Event {
-    /// The JSON Schema (draft 2020-12) of an event as JSON. It is also the file `events.schema.json` of this package. Later versions may add
-    /// fields and kinds, and the schema allows both.
+    /// The JSON Schema (draft 2020-12) of an event as JSON. The file `events.schema.json` of this package has the same text. Later versions
+    /// may add fields and kinds, and the schema allows both.
     ///
     /// ```
     /// use agent::{Event, Value};
@@ -35,8 +35,8 @@ impl Event {
     /// ```
     pub const JSON_SCHEMA: &str = include_str!("../../events.schema.json");
 
-    /// Returns a value that serializes the event with its secret arguments. Use it only for a place that is as protected as the stored
-    /// conversation.
+    /// Returns a value that serializes the event with its secret arguments. Write this JSON only to stores and logs that are protected like
+    /// the stored conversation.
     ///
     /// ```
     /// use agent::model::reply;

@@ -9,10 +9,11 @@ use super::LoopGuard;
 use crate::json_hash::{Fnv128, JsonHash};
 use crate::tool::outcome::ToolOutcome;
 
-/// A hash that identifies equal calls: the same tool with the same validated arguments, whatever the order of their keys.
+/// A 128-bit hash of a call or an outcome. Calls are equal if they have the same tool and the same validated arguments, in any order of
+/// keys.
 ///
-/// It has 128 bits and is the same on every machine. The type is packed, because an alignment of 16 bytes would add padding to each
-/// signature that a run holds.
+/// The hash is the same on every machine. The type is packed, because an alignment of 16 bytes would add padding to each signature that a
+/// run holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(Rust, packed(8))]
 pub(crate) struct Signature(u128);
@@ -34,7 +35,7 @@ impl Signature {
     /// Returns the signature of an outcome.
     pub(super) fn of_outcome(outcome: &ToolOutcome) -> Self {
         match outcome {
-            // Hashed without a copy, because results can be long.
+            // The texts are hashed without a copy, because results can be long.
             ToolOutcome::Completed(output) if output.content.iter().all(|part| part.as_text().is_some()) => {
                 let mut hash = Fnv128::new();
                 output.content.iter().filter_map(|part| part.as_text()).for_each(|text| hash.text(text));
@@ -42,7 +43,7 @@ impl Signature {
             }
             other => {
                 let mut value = serde_json::to_value(other).unwrap_or_default();
-                // Results are compared by what the model reads, which excludes metadata.
+                // Results are compared as the model reads them, so metadata is removed.
                 if let Some(fields) = value.as_object_mut() {
                     fields.shift_remove("metadata");
                 }
@@ -71,12 +72,12 @@ pub(super) struct Repeats {
     seen: BTreeMap<Signature, RepeatCount>,
 }
 
-/// The number of equal calls.
+/// The counts of the calls with one signature.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct RepeatCount {
-    /// Calls that ended with the same result, or without running.
+    /// The number of calls that have ended since the result last changed. Calls that did not run count, too.
     count: u32,
-    /// Calls that have begun and not ended.
+    /// The number of calls that have begun and not ended.
     #[serde(default)]
     open: u32,
     result: Option<Signature>,
@@ -86,9 +87,9 @@ struct RepeatCount {
 pub(super) enum RepeatCheck {
     /// The call may run.
     Allowed,
-    /// The call does not run. The number counts the equal calls, including this one.
+    /// The call does not run. Contains the number of equal calls, including this one.
     Refuse(u32),
-    /// The call does not run, and the run ends after the batch.
+    /// The call does not run, and the run ends after the batch. Contains the number of equal calls, including this one.
     End(u32),
 }
 
@@ -97,7 +98,8 @@ impl Repeats {
         self.seen.clear();
     }
 
-    /// Registers a call that is about to run. Calls that have begun count too, because one reply may make the same call many times.
+    /// Registers a call that is about to run, and decides whether it may run. Equal calls that have begun and not ended count, too, because
+    /// one reply may contain the same call many times.
     pub(super) fn begin(&mut self, guard: LoopGuard, signature: Signature) -> RepeatCheck {
         let seen = self.seen.entry(signature).or_default();
         let number = seen.count.saturating_add(seen.open).saturating_add(1);
@@ -110,7 +112,7 @@ impl Repeats {
         if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }
 
-    /// Removes a call that [began](Self::begin), because it will begin again.
+    /// Removes a call that [began](Self::begin), because the call will be prepared again.
     #[cfg(feature = "runtime")]
     pub(super) fn undo(&mut self, signature: Signature) {
         if let Some(seen) = self.seen.get_mut(&signature) {
@@ -118,8 +120,8 @@ impl Repeats {
         }
     }
 
-    /// Registers the end of a call that [began](Self::begin), with its result if it ran. Returns the number of equal calls if this number
-    /// ends the run.
+    /// Registers the end of a call that [began](Self::begin), with the result if the call ran. Returns the number of equal calls if this
+    /// number ends the run, and `None` otherwise.
     pub(super) fn end(
         &mut self,
         guard: LoopGuard,

@@ -11,7 +11,7 @@ use crate::tool::outcome::{IntoOutcome, ToolOutcome};
 use crate::tool::output::Control;
 use crate::tool::question::Question;
 
-/// A reply of the model: complete, or as far as it arrived before it failed.
+/// A reply of the model: a complete one, or the beginning of a reply that failed.
 ///
 /// ```
 /// use agent::loop_core::ModelReply;
@@ -33,10 +33,11 @@ pub struct ModelReply {
     /// The limit because of which the driver ended an `aborted` reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitReached>,
-    /// The message of the provider, if the provider refused the request as too long without any reply. Journals keep this message.
+    /// The error message of the provider, if the provider refused the request as too long before any reply. Journals keep this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) too_long: Option<String>,
-    /// What happened to the request before it was sent. Journals keep these notices, for the events of the run.
+    /// The notices of the model about the request, for example that the request was delayed. Journals keep the notices, because the run
+    /// emits events for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<RequestNotice>,
 }
@@ -54,7 +55,7 @@ impl ModelReply {
 pub(crate) enum Prepared {
     /// The call may run.
     Ready(Ready),
-    /// The call does not run: it was refused or blocked, or answered from the cache.
+    /// The call does not run, for example because its arguments were refused or a hook blocked it.
     Ended(Box<CallEnd>),
 }
 
@@ -67,7 +68,7 @@ impl From<Prepared> for Result<Ready, CallEnd> {
     }
 }
 
-/// A call that may run.
+/// The result of preparing a call that may run.
 ///
 /// ```
 /// use agent::loop_core::Ready;
@@ -81,7 +82,7 @@ impl From<Prepared> for Result<Ready, CallEnd> {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Ready {
-    /// The arguments to run with, if a hook replaced those of the model.
+    /// The arguments to run with, if a hook replaced the arguments of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<ToolArguments>,
     /// The signature to compare with earlier calls, or `None` if the call may be repeated.
@@ -89,24 +90,24 @@ pub struct Ready {
     /// The validated arguments, if the call needs a decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ToolArguments>,
-    /// A signature of the call, for a driver that must recognize it after the run was stored.
+    /// A signature of the call, for a driver that must recognize the call after the run was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// The result of an equal earlier call. If set, this call does not run, unless the loop guard refuses it first.
+    /// The result of an equal earlier call. If set, this call does not run, unless the loop guard refuses the call first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<Box<CallEnd>>,
 }
 
 impl Ready {
-    /// Lets the loop compare the call with earlier ones, by its tool and its validated arguments, whatever the order of their keys. Without
-    /// this, the call may be repeated.
+    /// Lets the loop guard compare the call with earlier calls, by the tool and the validated arguments. The order of the arguments' keys
+    /// does not matter. Without this, the call may be repeated.
     pub fn guarded(mut self, tool: &str, args: &Value) -> Self {
         self.signature = Some(Signature::of(tool, args));
         self
     }
 }
 
-/// How a call ended.
+/// The end of a call: its outcome, and how the outcome came about.
 ///
 /// ```
 /// use agent::loop_core::CallEnd;
@@ -126,7 +127,7 @@ pub struct CallEnd {
     /// The coercions in the arguments.
     #[serde(default)]
     pub coercions: Vec<Coercion>,
-    /// Whether the run continues.
+    /// The effect of the call on the run.
     #[serde(default)]
     pub control: Control,
     /// Whether the body ran.
@@ -140,13 +141,13 @@ pub struct CallEnd {
     /// The duration in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// The handle to read all of a long result, if the driver keeps it.
+    /// The handle under which the driver keeps the full text of a long result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// The arguments that the call ran with, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
-    /// The signature of a call that was refused after validation, to compare with earlier calls.
+    /// The signature of a call that was refused after validation. The loop guard compares it with earlier calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Signature>,
     /// The questions for which the call waits, if its tool asked any.
@@ -155,7 +156,7 @@ pub struct CallEnd {
 }
 
 impl CallEnd {
-    /// Creates the end of a call that did not run. Its control is that of the output, if there is one.
+    /// Creates the end of a call that did not run. Takes the control from the outcome.
     pub fn new(outcome: impl IntoOutcome) -> Self {
         let outcome = outcome.into_outcome();
         let control = outcome.control();
@@ -213,7 +214,7 @@ pub(super) struct CallCoercions {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "a short-lived value, one for each call")]
 pub enum CallDecision {
-    /// The call runs, with these arguments if the decision changed them. The driver validates changed arguments.
+    /// The call runs. Contains the arguments if the decision changed them. The driver must have validated these arguments.
     Allow(Option<ToolArguments>),
     /// The call was allowed but does not run, because the changed arguments were refused, or the tool has changed since the request.
     AllowEnded(CallEnd),
@@ -223,7 +224,7 @@ pub enum CallDecision {
     Later,
 }
 
-/// The error for a result that does not fit what the run waits for. The loop is unchanged.
+/// The error for a result that the run does not wait for, or that was not recorded. The loop is unchanged.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig, RecordError};
@@ -240,14 +241,14 @@ pub enum RecordError {
     #[error("the run waits for {wanted}")]
     #[non_exhaustive]
     WrongKind {
-        /// The kind that is needed.
+        /// The kind of result that the run waits for.
         wanted: &'static str,
     },
-    /// The run waits for another number of results: one for each call.
+    /// The number of results differs from the number of calls that wait for one.
     #[error("the run waits for {wanted} results, {got} were recorded")]
     #[non_exhaustive]
     WrongCount {
-        /// The number of calls.
+        /// The number of calls that wait.
         wanted: usize,
         /// The number of results.
         got: usize,
@@ -273,7 +274,7 @@ pub enum RecordError {
         /// The position of the call.
         ord: u32,
     },
-    /// A queue contains a message of a role that only replies and calls add.
+    /// A queued message has a role that only replies and results of calls may have.
     #[error("a queue cannot have a message of the role {role}")]
     #[non_exhaustive]
     WrongRole {

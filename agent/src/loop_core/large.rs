@@ -2,9 +2,9 @@
 
 use crate::message::{Part, ToolResultMessage};
 
-/// Shortens the texts of a result if they are longer than `max` bytes together. The beginning and the end are kept, with a line between
-/// them that says how much was left out and how to read it. The structured data of a shortened result is dropped, because it has the same
-/// content.
+/// Shortens the texts of a result if they are longer than `max` bytes together. The texts become one text with their beginning, their end,
+/// and a line in between. The line gives the number of omitted bytes, and says how to read the omitted bytes. The structured data is
+/// dropped, because it has the same content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();
@@ -23,7 +23,7 @@ pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&st
     result.structured = None;
 }
 
-/// Returns the part of a text's beginning that is certain to remain if [`cut`] shortens the text to `max` bytes.
+/// Returns the beginning of a text that [`cut`] keeps in any case if it shortens the text to `max` bytes.
 pub(super) fn beginning(text: &str, max: usize) -> &str {
     let room = (max / 2).min(text.len());
     let at = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();

@@ -1,12 +1,12 @@
 //! The agent loop as a value: the loop decides, and a driver acts.
 //!
-//! [`AgentLoop`] uses no clock, no randomness, no IO and no asynchronous runtime. Ask it what has to happen next
-//! ([`next`](AgentLoop::next)), do that, and record the result with the method for this kind of step. Take the events of the run from
-//! [`take_event`](AgentLoop::take_event); they are the same under every driver. The loop holds only names and plain data, so a run can be
-//! stored between any two steps and continued elsewhere.
+//! [`AgentLoop`] uses no clock, no randomness, no IO and no asynchronous runtime. Ask the loop for the next step
+//! ([`next`](AgentLoop::next)), perform the step, and record the result with the method for this kind of step. Take the events of the run
+//! from [`take_event`](AgentLoop::take_event). The events are the same under every driver. The loop holds only names and plain data, so a
+//! run can be stored between any two steps and continued elsewhere.
 //!
-//! [`steps::drive`](crate::steps::drive) drives any run: that of an [`Assistant`](crate::Assistant), or one with your own
-//! [`Steps`](crate::steps::Steps). To drive a run without it, match on [`Step`]:
+//! [`steps::drive`](crate::steps::drive) drives the run of an [`Assistant`](crate::Assistant), and any run with your own
+//! [`Steps`](crate::steps::Steps). To drive a run without this function, match on [`Step`]:
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, LoopConfig, ModelReply, Step};

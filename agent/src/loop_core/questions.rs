@@ -23,7 +23,7 @@ impl AgentLoop {
         questions
     }
 
-    /// Returns the questions of this run, without those of its children.
+    /// Returns the questions of this run, without the questions of its children.
     pub(super) fn questions_at(&self, path: &RunPath) -> impl Iterator<Item = Question> {
         let is_awaited = self.phase == Phase::Await;
         let slots = self.batch.slots.iter().filter(move |_| is_awaited);
@@ -85,7 +85,7 @@ impl AgentLoop {
         }
     }
 
-    /// Emits that a person is asked while the body of a call waits.
+    /// Emits `question_asked` for a question of a body that waits for the input.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_asked(&mut self, question: Question) {
         self.emit(|this| EventKind::QuestionAsked {
@@ -93,7 +93,7 @@ impl AgentLoop {
         });
     }
 
-    /// Emits that a question is resolved, with or without an input.
+    /// Emits `question_resolved`. `accepted` says whether the question has an input.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_resolved(&mut self, request_id: String, call_id: String, accepted: bool) {
         self.emit(|_| EventKind::QuestionResolved { request_id, call_id, accepted });

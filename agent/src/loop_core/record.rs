@@ -10,7 +10,7 @@ use crate::tool::outcome::{IntoOutcome, OutcomeCode, ToolOutcome};
 
 /// Calls that were made outside of a run, with their outcomes, for example by a background job or by a button that a user pressed.
 ///
-/// `Assistant::record` makes them a turn of the conversation.
+/// `Assistant::record` adds the calls to the conversation as one turn.
 ///
 /// ```
 /// use agent::run::RecordedTurn;
@@ -66,8 +66,8 @@ impl RecordedTurn {
 impl AgentLoop {
     /// Adds calls that were made elsewhere as the first turn of the run. The model is not asked for this turn, and no tool runs.
     ///
-    /// The model is asked next if `asks` is true or messages are queued. Otherwise the run ends after this turn. The events are those of
-    /// any turn.
+    /// The model is asked next if `asks` is true or messages are queued. Otherwise the run ends after this turn. The events are the same as
+    /// for any other turn.
     ///
     /// ```
     /// use agent::run::RecordedTurn;
@@ -83,7 +83,7 @@ impl AgentLoop {
     /// ```
     ///
     /// # Errors
-    /// Fails, and leaves the run unchanged, if the run has already begun in another way.
+    /// Fails, and leaves the run unchanged, if the run has already taken its first step.
     pub fn record(&mut self, turn: RecordedTurn, asks: bool) -> Result<(), RecordError> {
         if self.phase != Phase::PollFirst {
             return Err(RecordError::WrongKind { wanted: self.phase.expected() });

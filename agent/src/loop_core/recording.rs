@@ -17,7 +17,7 @@ use crate::tool::output::Control;
 
 /// # Steps and events
 impl AgentLoop {
-    /// Returns the next step. It changes nothing, and returns the same step until the result is recorded.
+    /// Returns the next step without changing the loop: repeated calls return the same step until the result is recorded.
     pub fn next(&self) -> Step {
         match &self.phase {
             Phase::PollFirst => Step::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
@@ -29,7 +29,7 @@ impl AgentLoop {
                 Step::CallModel { key: self.key(StepKind::Model, 0), messages: self.conversation.list() }
             }
             Phase::Prepare => self.prepare_effect(),
-            // A transition ends this phase, so no calls are prepared.
+            // The loop leaves this phase without a result, so the step has no calls.
             Phase::Skip => Step::Prepare {
                 key: self.key(StepKind::Prepare, self.batch.segment.start),
                 calls: Vec::new(),
@@ -73,12 +73,12 @@ impl AgentLoop {
         self.emit_streamed(false, kind);
     }
 
-    /// Counts an event of a run without listeners.
+    /// Counts an event that is not built, because events are off.
     pub(super) fn skip_event(&mut self) {
         self.seq += 1;
     }
 
-    /// Emits an event. `hides_update` is set for an update of a reply that may show secret arguments.
+    /// Emits an event. `hides_update` is true for an update of a reply that may show secret arguments.
     pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
@@ -100,10 +100,10 @@ impl AgentLoop {
 ///
 /// Each [step](super::Step) names the method that records its result. A result that does not fit is refused, and changes nothing.
 impl AgentLoop {
-    /// Records the messages that a queue had; none if it was empty. Completes [`Step::Poll`](super::Step::Poll).
+    /// Records the messages that were taken from a queue, or an empty list. Completes [`Step::Poll`](super::Step::Poll).
     ///
     /// # Errors
-    /// Returns an error if the run does not wait for messages, or if one of them is a reply or a result of a call.
+    /// Returns an error if the run does not wait for messages, or if a message is a reply or the result of a call.
     pub fn record_messages(&mut self, messages: Vec<Arc<Message>>) -> Result<(), RecordError> {
         for message in &messages {
             match **message {
@@ -190,8 +190,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records that messages wait for the run while its turn ends. If a limit or the decision ends the run now, its end is not
-    /// [`End::Completed`].
+    /// Records that messages are queued while the turn ends. If a limit or the decision at the end of the turn then ends the run, the end
+    /// is not [`End::Completed`].
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, End, LoopConfig, ModelReply, Step};
@@ -223,12 +223,12 @@ impl AgentLoop {
         }
     }
 
-    /// Whether a steering message takes precedence over calls that have not begun.
+    /// Returns whether a steering message takes precedence over calls that have not begun.
     pub(crate) fn may_be_steered(&self) -> bool {
         self.config.may_be_steered()
     }
 
-    /// Records that a steering message arrived, and skips the calls of the segment. None of them has begun.
+    /// Records that a steering message arrived, and skips the open calls of the segment. No body of these calls has begun.
     pub(crate) fn skip_calls(&mut self) {
         self.steered();
         match self.phase {
@@ -256,12 +256,12 @@ impl AgentLoop {
         }
     }
 
-    /// Whether the run waits for decisions.
+    /// Returns whether the run waits for decisions.
     pub(crate) fn is_asking(&self) -> bool {
         self.phase == Phase::Approve
     }
 
-    /// Returns a copy that any driver can continue.
+    /// Returns a copy that any driver can continue. Pending transitions that skip calls or end the run are completed in the copy.
     #[cfg(feature = "runtime")]
     pub(crate) fn snapshot(&self) -> Self {
         let mut copy = self.clone();
@@ -270,23 +270,24 @@ impl AgentLoop {
         copy
     }
 
-    /// Decides whether each transition waits until the events before it are [taken](Self::take_event).
+    /// Sets whether each transition waits until the events before it are [taken](Self::take_event).
     pub(crate) fn set_driven(&mut self, is_driven: bool) {
         self.is_driven = is_driven;
         self.settle();
     }
 
-    /// Returns the next step, or `None` if a transition comes before it.
+    /// Returns the next step, or `None` if a transition precedes the step.
     pub(crate) fn next_if_settled(&self) -> Option<Step> {
         self.transition().is_none().then(|| self.next())
     }
 
-    /// Takes all transitions that need no waiting, unless they wait for their events.
+    /// Takes all pending transitions. While the run is [driven](Self::set_driven), none is taken, because transitions wait for their
+    /// events.
     pub(super) fn settle(&mut self) {
         while !self.is_driven && self.step() {}
     }
 
-    /// Takes one transition that needs no waiting. Returns false if there is none.
+    /// Takes the pending transition, and returns whether there was one.
     pub(super) fn step(&mut self) -> bool {
         match self.transition() {
             None => return false,
@@ -336,7 +337,7 @@ impl AgentLoop {
         }
     }
 
-    /// Adds a message that arrives whole.
+    /// Adds a complete message to the conversation, with its start and end events.
     pub(super) fn add(&mut self, message: Arc<Message>) {
         self.emit(|_| EventKind::MessageStart { message: message.clone() });
         self.keep(message);
@@ -416,11 +417,11 @@ impl AgentLoop {
         self.end_turn();
         #[expect(clippy::cast_precision_loss, reason = "for a text")]
         let reached = self.reached.take().map(|reached| match reached.limit {
-            // A call that was counted when the limit was reached may have ended without running, so the number is read again.
+            // A call that was counted when the limit was reached may have ended without running, so the current number is reported.
             Limit::ToolCalls => LimitReached { used: self.tool_calls as f64, ..reached },
             _ => reached,
         });
-        // The end follows in a later step: a listener of the end of the turn may still abort the run, which takes precedence.
+        // The run ends in a later transition: a listener of the turn's end may still abort the run, and the abort takes precedence.
         self.phase = match (self.batch.control(), reached) {
             (Control::EndIfAll | Control::EndNow, _) => Phase::Ending(End::Terminated),
             (Control::Continue, Some(reached)) => Phase::Ending(End::Limit(reached)),
@@ -445,7 +446,7 @@ impl AgentLoop {
         }
         match self.limit_of_next_turn() {
             Some(reached) if continues => self.finish(End::Limit(reached)),
-            // A message that arrived in the meantime is ignored, because the limit allows no request that would answer it.
+            // A message that is queued now is not delivered, because the limit allows no request that would answer it.
             Some(_) => self.finish(End::Completed),
             None => self.phase = Phase::PollSteering(decision == Some(true)),
         }
@@ -483,10 +484,10 @@ impl AgentLoop {
 
 /// A transition that needs no result of a driver.
 enum Transition {
-    /// The next call of a segment whose calls do not run is started or ended.
+    /// Starts or ends the next call of a segment whose calls do not run, or leaves the segment.
     Skip,
-    /// No call is open in this phase, so the loop leaves the phase.
+    /// Leaves the phase, because no call is open in it.
     Leave,
-    /// The run ends in this way, and `agent_end` is emitted.
+    /// Ends the run with this `End`, and emits `agent_end`.
     End(End),
 }

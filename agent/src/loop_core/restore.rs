@@ -19,14 +19,14 @@ pub(crate) struct StoredMessage {
     pub(crate) message: Arc<Message>,
     /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
-    /// How the call of a result affects the run. Only records contain this, messages do not.
+    /// The effect of a result on the run. It is read from the record of the call, because messages do not contain it.
     pub(crate) control: Control,
 }
 
 impl AgentLoop {
-    /// Returns the run that added these messages to a conversation. It is [suspended](Self::is_suspended) before the first step whose
-    /// result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if the run would have
-    /// ended.
+    /// Returns the run that added the `stored` messages to the conversation `before`. The run is [suspended](Self::is_suspended) before the
+    /// first step whose result is not stored. Returns `None` if a run with this configuration cannot have added these messages, or if the
+    /// run would have ended with these messages.
     pub(crate) fn restore(
         run: Arc<str>,
         config: Arc<LoopConfig>,
@@ -91,7 +91,7 @@ impl AgentLoop {
         if core.end().is_some() {
             return None;
         }
-        // The replay does not rebuild every text of the messages, so the stored messages are used.
+        // The replay does not rebuild every text of the messages, so the stored messages replace the replayed ones.
         let added = core.conversation.shared().get(before.len() + stored.len()..)?;
         let messages = before.iter().cloned().chain(stored.iter().map(|stored| stored.message.clone()));
         core.conversation = messages.chain(added.iter().cloned()).collect::<Conversation>();
@@ -99,7 +99,7 @@ impl AgentLoop {
         Some(core)
     }
 
-    /// Returns the use of an ended run with this configuration, from the messages that the run added.
+    /// Returns the amounts that an ended run used, from the messages that the run added. `config` is the configuration of the run.
     pub(crate) fn spent_for(config: Arc<LoopConfig>, added: &[Arc<Message>]) -> Spent {
         let mut run = Self::begin("".into(), config, Conversation::new(), Vec::new(), true);
         for message in added {
@@ -121,7 +121,7 @@ impl AgentLoop {
     }
 
     /// Counts the tries of a segment in the order in which the calls ended: refused calls end before the others run. A counted outcome is
-    /// replaced by a failure, so that the loop does not count it again. The text of the outcome is in the stored message.
+    /// replaced by a failure without text, so that the loop does not count it again. The stored message keeps the text.
     fn count_tries(&mut self, calls: &[Arc<ToolCall>], outcomes: &mut [ToolOutcome]) {
         for refused in [true, false] {
             for (call, outcome) in calls.iter().zip(&mut *outcomes) {
@@ -138,7 +138,7 @@ impl AgentLoop {
     }
 }
 
-/// Takes the prompts and queued messages with which a turn begins.
+/// Removes the prompts and queued messages with which a turn begins, and returns them.
 fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
     let is_injected = |stored: &&StoredMessage| {
         stored.turn == turn && !matches!(*stored.message, Message::Assistant(_) | Message::ToolResult(_))
@@ -175,7 +175,8 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     }
 }
 
-/// Returns whether the arguments of the call were refused, including the last refusal, whose code is `retries_exhausted`.
+/// Returns whether the arguments of the call were refused. The last refusal of a tool has the code `retries_exhausted`, so it is recognized
+/// by its text.
 fn is_refusal(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Failed { code, message, .. } => {
@@ -186,7 +187,7 @@ fn is_refusal(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// The codes of failures of calls that did not begin.
+/// The codes of failures of calls whose body did not begin.
 const NOT_BEGUN: [&str; 10] = [
     "unknown_tool",
     "invalid_arguments",
@@ -200,7 +201,7 @@ const NOT_BEGUN: [&str; 10] = [
     "no_result",
 ];
 
-/// Returns whether the call counts against the limit of calls. A failure with a code of the tool's own counts.
+/// Returns whether the call counts against the limit of calls. A failure with a code that the tool chose counts.
 fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,

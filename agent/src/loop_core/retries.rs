@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of tries, including those with progress, as a multiple of the allowed retries.
+/// The maximum number of tries, including tries with progress, as a multiple of the allowed retries.
 const WITH_PROGRESS: u32 = 3;
 
 /// The tries of one tool in a run: calls that were refused, and calls after which the tool asked for another call.
@@ -12,15 +12,15 @@ const WITH_PROGRESS: u32 = 3;
 pub(super) struct ToolRetries {
     /// The number of tries.
     all: u32,
-    /// The issues of the best try.
+    /// The issues of the first try, or of the last try that was progress.
     best: BTreeSet<String>,
-    /// The issues of all tries.
+    /// The issues of all tries so far.
     seen: BTreeSet<String>,
 }
 
 impl ToolRetries {
-    /// Registers a try with its report. Returns whether the try is progress: its issues are a proper subset of those of the best try, or
-    /// all its issues are new.
+    /// Registers a try with its report. Returns whether the try is progress: its issues are a proper subset of the issues of the best try,
+    /// or all its issues are new. No try is progress if it is the first, or if the best try has no issues.
     pub(super) fn register(&mut self, report: &str) -> bool {
         let now = issues(report);
         let is_first = self.all == 0;
@@ -45,8 +45,8 @@ impl ToolRetries {
     }
 }
 
-/// Parses the issues of a report: the path and the kind of each, without the values. They are parsed from the text because messages,
-/// records and journals keep only the text of a refusal, and every driver and every replay must count the same tries.
+/// Parses the issues of a report, without the values in them. Messages, records and journals keep only the text of a refusal, and every
+/// driver and every replay must count the same tries, so the issues are read from the text.
 fn issues(report: &str) -> BTreeSet<String> {
     let lines = report.lines().skip(1).map_while(|line| {
         let (number, issue) = line.split_once(". ")?;

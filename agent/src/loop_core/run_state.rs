@@ -1,4 +1,4 @@
-//! The state of a run, and the tools whose secrets it withholds, as drivers set them.
+//! Methods with which drivers set the state of a run, and the tools whose secrets the run withholds.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl AgentLoop {
         Ok(self)
     }
 
-    /// Returns the value of this name in the state of the run, or `None` if there is none.
+    /// Returns the value of this name in the state of the run, or `None` if the state has no value of this name.
     /// [`with_serialized_state`](Self::with_serialized_state) has an example.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl AgentLoop {
 
     pub(crate) fn set_state(&mut self, state: RunState) {
         if !state.is_empty() {
-            // An older version of the library, which would ignore the state, must not continue the run.
+            // With the higher version, an older library, which would ignore the state, does not continue the run.
             self.version = self.version.max(Self::STATE_VERSION);
         }
         self.state = state;
@@ -72,8 +72,8 @@ impl AgentLoop {
 }
 
 impl AgentLoop {
-    /// Sets the tools of the run. Approval requests, and events as JSON, leave out their secret arguments. If any of the tools has secret
-    /// arguments, all arguments of calls of unknown tools are left out, too. The tools are not part of the stored form.
+    /// Sets the tools of the run. Approval requests, and events as JSON, leave out the secret arguments of these tools. If any tool has
+    /// secret arguments, all arguments of calls of unknown tools are left out, too. The tools are not part of the stored form.
     ///
     /// An assistant sets its tools itself; this method is for other drivers.
     ///

@@ -8,8 +8,8 @@ use crate::message::{Content, Message, Part, ToolArguments};
 use crate::model::{ArgumentChange, ModelEvent};
 use crate::tool::secrets::SecretArguments;
 
-/// The plans of the run's tools: they say which arguments are secret, and parse arguments. A plan does not change the steps of a run, so all
-/// values of this type are equal.
+/// The plans of the run's tools. A plan knows which arguments are secret, and parses arguments. Plans do not change the steps of a run, so
+/// all values of this type are equal.
 #[derive(Clone, Default)]
 pub(super) struct RunSecrets(Option<Arc<SecretArguments>>);
 
@@ -18,22 +18,22 @@ impl RunSecrets {
         Self(Some(secrets))
     }
 
-    /// Returns the plans for events, which need them only if a tool has secret arguments.
+    /// Returns the plans for events, or no plans if no tool has secret arguments.
     pub(super) fn for_events(&self) -> Self {
         Self(self.0.as_ref().filter(|secrets| secrets.is_needed()).cloned())
     }
 
-    /// Returns the plan of a tool.
+    /// Returns the plan of a tool, or `None` if the driver did not set the tool.
     pub(super) fn plan(&self, tool: &str) -> Option<Plan> {
         self.0.as_ref()?.plan(tool).cloned()
     }
 
-    /// Returns the arguments without secrets, or `None` if they have none.
+    /// Returns the arguments without secrets, or `None` if the arguments contain no secrets.
     pub(super) fn arguments(&self, tool: &str, args: &ToolArguments) -> Option<ToolArguments> {
         self.0.as_ref()?.arguments(tool, args)
     }
 
-    /// Returns the message without secrets, or `None` if it has none.
+    /// Returns the message without secrets, or `None` if the message contains no secrets.
     pub(super) fn message(&self, message: &Message) -> Option<Message> {
         self.0.as_ref()?.message(message).map(|(message, _)| message)
     }
@@ -59,7 +59,7 @@ impl fmt::Debug for RunSecrets {
     }
 }
 
-/// The secret arguments that an event's JSON leaves out.
+/// The plans by which the JSON of an event leaves out secret arguments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct EventSecrets {
     pub(super) secrets: RunSecrets,
@@ -67,7 +67,7 @@ pub(super) struct EventSecrets {
     pub(super) hides_update: bool,
 }
 
-/// The calls of the reply that is being streamed: the index of each part, and whether its arguments may have secrets.
+/// The calls of the reply that is being streamed. Each is the index of a part, and whether the arguments of the call may have secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamedCalls(Vec<(usize, bool)>);
 
@@ -82,12 +82,13 @@ impl StreamedCalls {
         self.0.clear();
     }
 
-    /// Returns whether the update may show secrets, so that it has to be replaced by [`RunSecrets::update`].
+    /// Returns whether the update may show secrets. [`RunSecrets::update`] then makes the copy that the JSON contains. Also remembers each
+    /// call that starts, for later updates of the call.
     pub(super) fn hides(&mut self, secrets: &RunSecrets, update: &ModelEvent) -> bool {
         if !secrets.is_needed() {
             return false;
         }
-        // Data of a provider may contain the arguments of a call whose part has not started yet.
+        // Data of a provider may contain the arguments of a call whose part has not started yet, so all such data is hidden.
         if matches!(update, ModelEvent::PartData { .. } | ModelEvent::MessageData { .. }) {
             return true;
         }
@@ -102,7 +103,7 @@ impl StreamedCalls {
         }
         let known = self.0.iter().rev().find(|(at, _)| *at == index).map(|(_, hides)| *hides);
         match update {
-            // If the call's start did not arrive, its tool is unknown, so the arguments are withheld.
+            // If the start of the call did not arrive, the tool of the call is unknown, so the arguments are withheld.
             ModelEvent::ToolCallDelta { .. } | ModelEvent::ToolCallArgument { .. } => known.unwrap_or(true),
             _ => known.unwrap_or_default(),
         }

@@ -30,7 +30,7 @@ impl AgentLoop {
         self.children_mut().for_each(|child| child.sign_calls(call));
     }
 
-    /// Removes the signatures. Called before the state changes, because the signatures would no longer match.
+    /// Removes the signatures of the run and its children. Called before the state changes, because the signatures would no longer match.
     pub(crate) fn unsign(&mut self) {
         self.mac = None;
         for slot in &mut self.batch.slots {
@@ -46,15 +46,15 @@ impl AgentLoop {
         })
     }
 
-    /// Returns the signature of the state.
+    /// Returns the signature of the state, if the run is signed.
     pub(crate) fn mac(&self) -> Option<&str> {
         self.mac.as_deref()
     }
 
-    /// Returns everything that determines the next steps of the run, except for the texts of the conversation, and for the configuration,
-    /// which is that of the assistant.
+    /// Returns the state that determines the next steps of the run. The texts of the conversation are left out. The configuration is left
+    /// out, too, because a resumed run gets the configuration of its assistant.
     ///
-    /// If a child waits, the whole stored form is returned, because the application sees only the conversation of the root.
+    /// If a child waits, the whole stored form is returned, because the application does not see the conversation of a child.
     pub(crate) fn signed_state(&self) -> Value {
         if self.children().next().is_some() {
             let mut whole = self.clone();
@@ -141,7 +141,8 @@ fn slot(slot: &Slot) -> Value {
     signed
 }
 
-/// Rounds floating-point numbers to 12 digits, because stores and parsers may change their last ones, and may write whole numbers as integers.
+/// Rounds floating-point numbers to 12 significant digits, because stores and parsers may change the last digits. Whole numbers below 10^15
+/// become integers, because a store may write them without a fraction.
 fn rounded(value: Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -160,8 +161,8 @@ fn rounded(value: Value) -> Value {
 }
 
 fn usage(usage: &Usage) -> Value {
-    // Most costs are whole billionths, for which `floor` depends on the last digit of the float. The offset moves the costs off these
-    // boundaries.
+    // Most costs are whole billionths. For a whole number, `floor` would depend on the last digit of the float, so the offset moves the
+    // costs away from whole numbers.
     let nanos = usage.cost.map(|cost| format!("{}", (cost.total * 1e9 + 0.381_966).floor()));
     json!([
         usage.input,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::panics::catch;
 
-/// The maximum size of the state of a run, in bytes: its names and its JSON text.
+/// Maximum size of the state of a run, in bytes. The names and the JSON texts count.
 pub(super) const MAX_BYTES: usize = 64 << 10;
 
 /// The error for state that is stored with a run as JSON. It never contains the value, which may be secret.
@@ -93,11 +93,12 @@ pub enum StateError {
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// Values by name, each as a string that contains JSON. Databases may rewrite a JSON value, but not a string, and signatures cover the string.
+/// The values of the state by name, each as JSON text in a string. Databases may rewrite a JSON value but not a string, and signatures
+/// cover the string.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {
-    /// `None` is the common case, which costs nothing.
+    /// `None` if no value was added. Most runs have no state, and then need no allocation.
     texts: Option<Arc<BTreeMap<Arc<str>, String>>>,
 }
 
@@ -115,7 +116,7 @@ impl RunState {
         self.texts.as_deref()?.get(name).map(|text| &**text)
     }
 
-    /// Adds a value.
+    /// Adds a value. Fails if the name is in use, if the value cannot be written as JSON, or if the state is then too large.
     pub(crate) fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), StateError> {
         if self.get(name).is_some() {
             return Err(StateError::Duplicate { name: name.to_owned() });
@@ -125,26 +126,26 @@ impl RunState {
         self.check_size()
     }
 
-    /// Sets a JSON text.
+    /// Sets the JSON text of a name. An earlier text of the name is replaced.
     pub(crate) fn insert(&mut self, name: Arc<str>, text: String) {
         Arc::make_mut(self.texts.get_or_insert_default()).insert(name, text);
     }
 
-    /// Refuses more state than a run may have.
+    /// Returns an error if the state has more than [`MAX_BYTES`].
     pub(crate) fn check_size(&self) -> Result<(), StateError> {
         let bytes: usize = self.iter().map(|(name, text)| name.len() + text.len()).sum();
         if bytes > MAX_BYTES { Err(StateError::TooLarge { allowed: MAX_BYTES }) } else { Ok(()) }
     }
 }
 
-/// Writes only the names: values may be secret.
+/// Writes only the names, because the values may be secret.
 impl fmt::Debug for RunState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.iter().map(|(name, _)| name)).finish()
     }
 }
 
-/// Reads a value of state.
+/// Parses the JSON text of a value of the state. The error does not contain the value.
 pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, StateError> {
     let reason = match catch(|| serde_json::from_str(text)) {
         Ok(Ok(value)) => return Ok(value),
@@ -154,10 +155,10 @@ pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<
     Err(StateError::Invalid { name: name.to_owned(), state: type_name::<T>(), reason })
 }
 
-/// Returns the message of an error without the value, which may be secret. For a message of an unknown form, a general sentence is
-/// returned.
+/// Returns the message of a `serde_json` error without the value, which may be secret. Returns a general sentence if the message has an
+/// unknown form, or if it still contains a text or number of the value.
 fn reason(message: &str, text: &str) -> String {
-    // Serde quotes the value between its kind and what was expected.
+    // Serde writes the value between one of these texts and the expected type.
     const KINDS: [&str; 14] = [
         "invalid type: boolean",
         "invalid type: integer",
@@ -183,14 +184,14 @@ fn reason(message: &str, text: &str) -> String {
         }
         _ => None,
     };
-    // An error of the application may look like an error of serde.
+    // The error of an application's `Deserialize` may look like an error of serde, and contain the value.
     let value = serde_json::from_str(text).unwrap_or_default();
     reason
         .filter(|reason| !contains_value(reason, &value))
         .unwrap_or_else(|| "its `Deserialize` refused it".to_owned())
 }
 
-/// Whether the reason contains a text or a number of the value.
+/// Returns whether the reason contains a string or a number of the value that has at least three bytes.
 fn contains_value(reason: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,

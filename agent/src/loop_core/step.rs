@@ -44,7 +44,8 @@ pub enum Step {
     CallModel {
         /// The key of the step.
         key: StepKey,
-        /// The conversation, which is sound. [`ModelInfo::hand_off`](crate::model::ModelInfo::hand_off) makes the messages for the model from it.
+        /// The conversation, which is sound. [`ModelInfo::hand_off`](crate::model::ModelInfo::hand_off) converts it to the messages that
+        /// the model is sent.
         messages: MessageList,
     },
     /// Find the tools of these calls, validate the arguments and ask the hooks. Record:
@@ -59,22 +60,24 @@ pub enum Step {
     /// Ask whether these calls may run. Record: [`record_decisions`](super::AgentLoop::record_decisions).
     #[non_exhaustive]
     Approve {
-        /// The requests for a decision.
+        /// The requests for decisions, each with the key of its step.
         requests: Vec<(StepKey, ApprovalRequest)>,
     },
     /// Run these calls concurrently. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
     #[non_exhaustive]
     CallTools {
-        /// The calls, with the arguments that they run with.
+        /// The calls with the arguments that they run with, each with the key of its step.
         calls: Vec<(StepKey, Arc<ToolCall>)>,
     },
     /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
     #[non_exhaustive]
     Await {
-        /// The calls, each with the handle that its tool gave.
+        /// The handle of each call, as its tool gave it, with the key of the call's step. Calls that wait for questions or sub-agents are
+        /// not listed.
         deferred: Vec<(StepKey, String)>,
     },
-    /// Ask whether to continue, and whether messages wait. Record: [`record_turn_end`](super::AgentLoop::record_turn_end).
+    /// Decide whether the run continues, and [report](super::AgentLoop::expect_messages) whether messages are queued. Record:
+    /// [`record_turn_end`](super::AgentLoop::record_turn_end).
     #[non_exhaustive]
     TurnEnd {
         /// The key of the step.
@@ -87,7 +90,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Whether the step has calls, and none of them has begun.
+    /// Returns whether the step prepares, decides on or runs calls. No body of these calls has begun.
     pub(crate) fn has_unstarted_calls(&self) -> bool {
         matches!(self, Self::Prepare { .. } | Self::Approve { .. } | Self::CallTools { .. })
     }
@@ -107,17 +110,17 @@ impl Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Queue {
-    /// Messages for the next turn.
+    /// The queue of messages for the next request.
     Steering,
-    /// Messages for when the run would otherwise end.
+    /// The queue of messages that are added when the run would otherwise end.
     FollowUp,
 }
 
 /// A call that waits for a decision.
 ///
-/// It can be stored and sent to the person who decides, and comes back with the decision. Its call, its JSON and its `Debug` text show
-/// `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets); the decision still covers the real values.
-/// [`args_with_secrets`](Self::args_with_secrets) returns them in the process that has the run.
+/// A request can be stored, and sent to the person who decides. The decision is passed on together with its request. The call, the JSON and
+/// the `Debug` text of a request show `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets); the decision still
+/// covers the real values. [`args_with_secrets`](Self::args_with_secrets) returns the real values in the process that has the run.
 ///
 /// ```
 /// # /// Sends money.
@@ -137,23 +140,23 @@ pub enum Queue {
 #[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The id of the request: the text of its step's key.
+    /// The id of the request: the text of its step's key. From the second request for the same call on, the number of the request follows.
     pub request_id: String,
-    /// The place of the run that asks, in its tree: empty, unless the run is that of a sub-agent.
+    /// The path from the root to the run that asks. Empty unless a sub-agent asks.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
     pub path: RunPath,
     /// The call, with the validated arguments. Secret arguments are withheld.
     pub call: ToolCall,
-    /// The fingerprint of the tool's schema at the time of the request.
+    /// The fingerprint of the tool's name and parameters at the time of the request.
     #[serde(with = "whole")]
     pub fingerprint: u64,
     /// The signature that binds the request to its call, if the assistant has an approval key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// All validated arguments.
+    /// All validated arguments, including secret ones. `None` if the request was read from JSON.
     #[serde(skip)]
     args: Option<ToolArguments>,
-    /// Reads the arguments, in the process that has the tool.
+    /// The plan that reads the arguments. `None` if the request was read from JSON, or if the loop does not have the tool.
     #[serde(skip)]
     plan: Option<Plan>,
 }
@@ -182,8 +185,9 @@ impl ApprovalRequest {
     /// Returns one top-level argument as the tool reads it: with every digit, and by the name of its parameter even if the model used an
     /// alias.
     ///
-    /// If the call does not have the parameter, its default is used, or `None` for an `Option` without a default. A request that was read
-    /// from JSON has neither parameters nor defaults, so a missing parameter is an error there, and so is a withheld secret.
+    /// If the call does not have the argument, the default of the parameter is returned, or `None` for an `Option` without a default. A
+    /// request that was read from JSON has neither the parameters nor their defaults. For such a request, a missing argument and a withheld
+    /// secret are errors.
     ///
     /// ```
     /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};
@@ -212,7 +216,8 @@ impl ApprovalRequest {
     /// ```
     ///
     /// # Errors
-    /// Fails if the tool has no such parameter, if the call does not have it and there is no default, or if the value does not fit the type.
+    /// Fails if the tool has no parameter of this name, if the call lacks the argument and there is no default, or if the value does not
+    /// fit `T`.
     pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentError> {
         let args = self.args.as_ref().unwrap_or(&self.call.args);
         match &self.plan {
@@ -221,8 +226,8 @@ impl ApprovalRequest {
         }
     }
 
-    /// Returns the validated arguments including the secret ones, or `None` if the request was read from JSON, which does not contain the
-    /// secret ones.
+    /// Returns the validated arguments including the secret ones. Returns `None` if the request was read from JSON, which does not contain
+    /// secret arguments.
     ///
     /// ```
     /// use agent::run::ApprovalRequest;
@@ -253,7 +258,7 @@ impl ApprovalRequest {
     }
 }
 
-/// Requests are equal if what they show is equal.
+/// Compares what the JSON of a request contains: the arguments with secrets and the plan are ignored.
 impl PartialEq for ApprovalRequest {
     fn eq(&self, other: &Self) -> bool {
         self.request_id == other.request_id
@@ -301,11 +306,11 @@ pub enum PendingCall {
         tool: String,
         /// The id of the request.
         request_id: String,
-        /// The arguments that a person is shown, without secrets, if the run is that of a sub-agent. The arguments of the root run are in
-        /// its earlier [event](crate::EventKind::ApprovalRequired).
+        /// The arguments without secrets, if the call belongs to a sub-agent. The arguments of a call of the root run are in its earlier
+        /// [event](crate::EventKind::ApprovalRequired).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<ToolArguments>,
-        /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
+        /// The path from the root to the run that waits. Empty unless a sub-agent waits.
         #[serde(default, skip_serializing_if = "RunPath::is_root")]
         path: RunPath,
     },
@@ -318,7 +323,7 @@ pub enum PendingCall {
         tool: String,
         /// The question.
         question: Box<Question>,
-        /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
+        /// The path from the root to the run that waits. Empty unless a sub-agent waits.
         #[serde(default, skip_serializing_if = "RunPath::is_root")]
         path: RunPath,
     },
@@ -331,7 +336,7 @@ pub enum PendingCall {
         tool: String,
         /// The handle under which the result will be delivered.
         handle: String,
-        /// The place of the run that waits, in its tree: empty, unless the run is that of a sub-agent.
+        /// The path from the root to the run that waits. Empty unless a sub-agent waits.
         #[serde(default, skip_serializing_if = "RunPath::is_root")]
         path: RunPath,
     },
@@ -355,7 +360,7 @@ pub struct TurnSummary {
     pub run_id: Arc<str>,
     /// The turn, counted from 1.
     pub turn: u32,
-    /// Why the reply ended.
+    /// The reason why the reply ended.
     pub stop_reason: Option<StopReason>,
     /// The ids of the calls, in call order.
     pub tool_results: Vec<String>,

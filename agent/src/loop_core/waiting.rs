@@ -12,7 +12,7 @@ impl AgentLoop {
         Step::Approve { requests: self.requests() }
     }
 
-    /// Returns the requests of this run, without those of its children.
+    /// Returns the requests of this run, without the requests of its children.
     fn requests(&self) -> Vec<(StepKey, ApprovalRequest)> {
         self.requests_at(&self.path)
     }
@@ -33,8 +33,8 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(request).collect()
     }
 
-    /// Returns the id of the request to decide on a call: the text of its step's key, followed by the number of the request from
-    /// the second one on.
+    /// Returns the id of the request for a decision on a call. The id is the text of the key of the approval step. From the second request
+    /// on, the number of the request follows.
     pub(super) fn request_id(&self, at: usize) -> String {
         let asked_again = self.batch.slots.get(at).map_or(0, |slot| slot.asked_again);
         request_id(&self.key(StepKind::Approval, at), asked_again)
@@ -44,8 +44,8 @@ impl AgentLoop {
         self.config.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
 
-    /// Returns the requests for decisions that the run and its children wait for, in call order. The list is empty if they wait for
-    /// something else.
+    /// Returns the requests for decisions that the run and its children wait for, in call order. The list is empty if no call waits for a
+    /// decision.
     pub fn approval_requests(&self) -> Vec<ApprovalRequest> {
         let mut requests = Vec::new();
         self.visit(&self.path, &mut |run, path| {
@@ -56,7 +56,8 @@ impl AgentLoop {
         requests
     }
 
-    /// Calls a function with this run and each child that waits, with their paths: a run before its children, in call order.
+    /// Calls `visit` with this run and each waiting child, and with the path of each. A run comes before its children, and children come in
+    /// call order. Children are visited only while their parent waits for results.
     pub(super) fn visit<'r>(&'r self, path: &RunPath, visit: &mut dyn FnMut(&'r Self, &RunPath)) {
         visit(self, path);
         if self.phase == Phase::Await {
@@ -66,7 +67,7 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the calls whose results come from outside, as position and id.
+    /// Returns the position and id of each call whose result is awaited from outside. The list is empty unless the run waits for results.
     #[cfg(feature = "runtime")]
     pub(crate) fn deferred_calls(&self) -> Vec<(u32, String)> {
         let one = |at: usize| {
@@ -79,14 +80,14 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(one).collect()
     }
 
-    /// Returns the validated calls that may still run: calls that are ready, that wait for a decision, or that run again after their
+    /// Returns the validated calls that may still run: calls that are ready, that wait for a decision, or that wait for inputs to
     /// questions.
     #[cfg(feature = "runtime")]
     pub(crate) fn checked_calls(&self) -> impl Iterator<Item = SignedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // A call with questions runs again when its questions have their inputs.
+                // A call with questions runs again when all questions have inputs.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };
@@ -111,7 +112,7 @@ impl AgentLoop {
         Step::Await { deferred: self.batch.segment.clone().filter_map(handle).collect() }
     }
 
-    /// Returns the decisions and results from outside that the run and its children wait for.
+    /// Returns the calls of the run and its children that wait for a decision, an input or a result from outside.
     pub fn pending(&self) -> Vec<PendingCall> {
         let mut pending = Vec::new();
         self.visit(&self.path, &mut |run, path| pending.extend(run.own_pending(path)));
@@ -144,7 +145,7 @@ impl AgentLoop {
         calls.chain(questions)
     }
 
-    /// Suspends the run if it waits for decisions or results from outside, and returns what it waits for.
+    /// Suspends the run if calls wait for a decision, an input or a result from outside. Returns the calls that wait.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -194,19 +195,19 @@ pub(crate) struct SignedCall {
     pub(crate) key: StepKey,
     /// The call, with the arguments that it runs with.
     pub(crate) call: ToolCall,
-    /// The fingerprint of the schema of the call's tool.
+    /// The fingerprint of the name and parameters of the call's tool.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
     /// The validated arguments, if the call needs a decision.
     pub(crate) asked: Option<ToolArguments>,
-    /// The arguments as the request for a decision shows them.
+    /// The arguments that the request for a decision shows, if the call needs a decision.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) shown: Option<ToolArguments>,
-    /// The driver's signature.
+    /// The signature of the call, if the driver signed it.
     pub(crate) mac: Option<String>,
 }
 
-/// Returns the id of the request to decide on a call, after this number of earlier requests.
+/// Returns the id of a request for a decision on a call. `asked_again` is the number of earlier requests for the same call.
 fn request_id(key: &StepKey, asked_again: u32) -> String {
     match asked_again {
         0 => key.to_string(),

@@ -15,8 +15,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The connections that were open when their listener was closed.
 pub(crate) struct OpenConnections(JoinSet<()>);
 
-/// Accepts connections, at most `max` at once, until `ending` completes. Closes the listener, and returns the
-/// connections that are still open.
+/// Accepts and serves connections, at most `max` at once, until `ending` completes. Then closes the listener, and
+/// returns the connections that are still open.
 pub(crate) async fn accept<F>(
     listener: TcpListener,
     max: usize,
@@ -58,8 +58,8 @@ where
 }
 
 impl OpenConnections {
-    /// Waits until all connections have ended, and closes the connections that have not ended in time. Returns whether
-    /// all ended in time.
+    /// Waits at most for `time` until all connections have ended, and then closes the connections that are still open.
+    /// Returns whether all connections ended in time.
     pub(crate) async fn finish(mut self, time: Duration) -> bool {
         let finishing = async { while self.0.join_next().await.is_some() {} };
         let is_finished = tokio::time::timeout(time, finishing).await.is_ok();
@@ -70,8 +70,8 @@ impl OpenConnections {
     }
 }
 
-/// Serves a connection of hyper until it ends. When `ending` completes, calls `shut_down`, after which the connection
-/// accepts no further requests.
+/// Serves a connection of hyper until it ends. When `ending` completes, calls `shut_down`, so that the connection
+/// accepts no further requests and ends after the current ones.
 pub(crate) async fn drive<C, E>(connection: C, shut_down: fn(Pin<&mut C>), ending: impl Future<Output = ()>)
 where
     C: Future<Output = Result<(), E>>,

@@ -1,5 +1,5 @@
-//! The accepted hosts and origins. Checking them prevents web pages from using a server that runs on the machine of
-//! the page's visitor.
+//! The accepted hosts and origins. The checks keep web pages from using a server that runs on the machine of the page's
+//! visitor.
 
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
@@ -17,7 +17,7 @@ pub(crate) struct InvalidEntry {
     pub(crate) expected: &'static str,
 }
 
-/// The hosts and origins that are accepted.
+/// The accepted hosts and origins.
 pub(crate) struct HostPolicy {
     hosts: Vec<HostPort>,
     origins: Vec<WebOrigin>,
@@ -52,7 +52,7 @@ impl HostPolicy {
         self.hosts.iter().all(|host| LOCAL.contains(&&*host.name))
     }
 
-    /// Checks a request. The error is the text of the response.
+    /// Checks the host and the origin of a request. The error is the text of the response.
     pub(crate) fn check(&self, head: &Parts) -> Result<(), &'static str> {
         let own = requested_host(head).ok_or("The Host header is missing or cannot be read.")?;
         if !self.hosts.iter().any(|allowed| allowed.accepts(&own)) {
@@ -102,7 +102,8 @@ fn requested_host(head: &Parts) -> Option<HostPort<&str>> {
     }
 }
 
-/// Parses a name or an address, with or without a port. Anything else, such as user information, is an error.
+/// Parses a name or an address, with or without a port. Returns `None` for any other text, for example one with user
+/// information.
 fn host_of(authority: &str) -> Option<HostPort<&str>> {
     let (name, rest) = match authority.strip_prefix('[') {
         Some(inner) => inner.split_once(']').filter(|(name, _)| name.parse::<Ipv6Addr>().is_ok())?,
@@ -136,7 +137,7 @@ fn default_port(scheme: &str) -> Option<u16> {
 }
 
 fn allowed_host(entry: &str) -> Result<HostPort, InvalidEntry> {
-    // In an entry, an IPv6 address may have no brackets.
+    // In the list of accepted hosts, an IPv6 address may have no brackets.
     if entry.parse::<Ipv6Addr>().is_ok() {
         return Ok(HostPort { name: entry.to_owned(), port: None });
     }

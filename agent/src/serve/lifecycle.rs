@@ -19,8 +19,7 @@ pub(crate) enum ShutdownPhase {
     Stopped,
 }
 
-/// The state of a server: whether it accepts calls, and how many requests are running. Clones share the
-/// state.
+/// The state of a server: whether it accepts calls, and how many requests are running. Clones share the state.
 #[derive(Clone)]
 pub(crate) struct Lifecycle {
     signals: Arc<LifecycleSignals>,
@@ -29,12 +28,12 @@ pub(crate) struct Lifecycle {
 struct LifecycleSignals {
     phase: watch::Sender<ShutdownPhase>,
     busy: AtomicUsize,
-    /// Notified when the last request has ended.
+    /// Notified when no request is running any longer.
     idle: Notify,
     stop: CancelToken,
 }
 
-/// Time that a server waits after the grace period of cancelled bodies.
+/// Additional time that the shutdown waits after the grace period of cancelled bodies.
 const CLEAN_UP: Duration = Duration::from_millis(500);
 
 impl Lifecycle {
@@ -48,7 +47,7 @@ impl Lifecycle {
         Self { signals: Arc::new(signals) }
     }
 
-    /// Ends the server: running calls have the time `grace` to finish, and are cancelled after it.
+    /// Ends the server: running calls have the time `grace` to finish, and are then cancelled.
     pub(crate) async fn shutdown(&self, grace: Duration) {
         let signals = &self.signals;
         signals.phase.send_if_modified(|phase| {
@@ -83,7 +82,7 @@ impl Lifecycle {
         self.phase() == ShutdownPhase::Open
     }
 
-    /// Completes when the server has reached the phase.
+    /// Completes when the server is in this phase or in a later one.
     pub(crate) async fn reached(&self, target: ShutdownPhase) {
         let reached = |phase: &ShutdownPhase| match target {
             ShutdownPhase::Open => true,
@@ -93,7 +92,7 @@ impl Lifecycle {
         let _ = self.signals.phase.subscribe().wait_for(reached).await;
     }
 
-    /// Returns the token that cancels all calls.
+    /// Returns the token that is cancelled to stop all calls.
     pub(crate) fn stop(&self) -> &CancelToken {
         &self.signals.stop
     }

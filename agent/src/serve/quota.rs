@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// A limit on concurrency, in total and for each authenticated caller.
 pub(crate) struct Quota {
     all: Arc<Semaphore>,
-    /// The limit of each caller.
+    /// Maximum number of permits of each caller.
     each: usize,
     /// The semaphores of the callers that have a permit or wait for one.
     callers: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
@@ -21,8 +21,8 @@ impl Quota {
         Arc::new(Self { all, each: each.min(Semaphore::MAX_PERMITS), callers: Mutex::default() })
     }
 
-    /// Returns a permit for this caller, if one is free. Callers that are not authenticated have no id, so only the total
-    /// limit applies to them.
+    /// Returns a permit for this caller, or `None` if no permit is free. Callers that are not authenticated have no id,
+    /// so only the total limit applies to them.
     pub(crate) fn try_enter(self: &Arc<Self>, caller: Option<&Arc<str>>) -> Option<QuotaPermit> {
         let mut permit = self.unfilled(caller);
         if let Some(own) = &permit.own {
@@ -40,8 +40,8 @@ impl Quota {
     ) -> Option<QuotaPermit> {
         let turn = async {
             let mut permit = self.unfilled(caller);
-            // The caller's own permit is acquired first, so that a caller at its own limit does not hold a permit of the
-            // total that others could use.
+            // The caller's own permit is acquired first. A caller at its own limit then does not hold a permit of the
+            // total that other callers could use.
             if let Some(own) = &permit.own {
                 permit.own_permit = Some(own.clone().acquire_owned().await.ok()?);
             }
@@ -61,7 +61,7 @@ impl Quota {
     }
 }
 
-/// A permit of a [`Quota`], which is released on drop.
+/// A permit of a [`Quota`]. The permit is released on drop.
 pub(crate) struct QuotaPermit {
     quota: Arc<Quota>,
     caller: Option<Arc<str>>,
@@ -72,7 +72,7 @@ pub(crate) struct QuotaPermit {
 }
 
 impl Drop for QuotaPermit {
-    /// Removes the entry of a caller without permits, so that the map does not grow.
+    /// Removes the entry of a caller that has no other permit, so that the map does not grow.
     fn drop(&mut self) {
         drop((self.global.take(), self.own_permit.take()));
         let (Some(own), Some(caller)) = (self.own.take(), &self.caller) else { return };

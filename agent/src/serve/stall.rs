@@ -14,7 +14,7 @@ pub(crate) struct StallLimit<S> {
     read: Option<StallTimer>,
 }
 
-/// The time limit for one direction.
+/// The time limit for the operations of one direction: reads or writes.
 struct StallTimer {
     limit: Duration,
     /// The timer that makes the pending operation fail. Created for the first pending operation.

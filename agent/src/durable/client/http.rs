@@ -55,7 +55,7 @@ impl IngressClient {
         send(request.body(body)).await
     }
 
-    /// Waits for the response without a time limit, until the connection ends.
+    /// Sends a request, and waits for the response without a time limit.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, DurableClientError> {
         send(self.client.get(self.url(path))).await
     }

@@ -96,7 +96,7 @@ impl DurableClient {
     /// Sends a message for the next turn. An accepted message is delivered, unless the run fails, is cancelled or reaches a limit first.
     ///
     /// # Errors
-    /// Returns an error if the run is over, if too many messages wait, or if the engine cannot be reached.
+    /// Returns an error if the run is over, if its inbox is full, or if the engine cannot be reached or refuses the request.
     pub async fn steer(&self, run: &str, message: impl Into<UserMessage>) -> Result<(), DurableClientError> {
         self.push(run, Queue::Steering, message.into()).await
     }
@@ -133,9 +133,9 @@ impl DurableClient {
         self.http.post(&[AGENT, run, handler], Some(&key), &body).await
     }
 
-    /// Cancels the run. Returns false if it is over.
+    /// Cancels the run. Returns false if the run is over.
     ///
-    /// The tools that run in the process which receives the request are cancelled at once. Each call in the conversation has a result, and
+    /// In the process that receives the request, running tools are cancelled at once. Each call in the conversation then has a result, and
     /// the run has an outcome. A run that has not begun ends after its first step.
     ///
     /// # Errors
@@ -144,7 +144,8 @@ impl DurableClient {
         self.request(run, "cancel", json!({"reason": reason})).await
     }
 
-    /// Returns the decisions and results that the run and the runs of its [sub-agents](crate::Assistant::as_tool), at any depth, wait for.
+    /// Returns the decisions, inputs and results for which the run and the runs of its [sub-agents](crate::Assistant::as_tool) wait, at any
+    /// depth.
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
@@ -152,10 +153,10 @@ impl DurableClient {
         self.http.post(&[AGENT, run, "pending"], None, &()).await
     }
 
-    /// Decides on a call of the run, or of a run below it. The first decision counts, and [`Decision::Later`] denies the call.
+    /// Decides on a call of the run, or of a sub-agent's run below it. The first decision counts, and [`Decision::Later`] denies the call.
     ///
     /// # Errors
-    /// Returns an error if the run does not wait for the decision, or if the engine cannot be reached.
+    /// Returns an error if no such run waits for the decision, or if the engine cannot be reached or refuses the request.
     pub async fn decide(
         &self,
         run: &str,
@@ -168,7 +169,7 @@ impl DurableClient {
     /// Answers a question of a tool. The first answer counts, and [`QuestionInput::Later`] dismisses the question.
     ///
     /// # Errors
-    /// Returns an error if the input does not fit, if the run does not wait for it, or if the engine cannot be reached.
+    /// Returns an error if the input does not fit the question, or an error of [`decide`](Self::decide).
     pub async fn answer(
         &self,
         run: &str,
@@ -199,11 +200,11 @@ impl DurableClient {
         if is_accepted { Ok(()) } else { Err(DurableClientError::NotTaken) }
     }
 
-    /// Waits for the end of the run, without a time limit.
+    /// Waits for the end of the run without a time limit, and returns its outcome.
     ///
     /// # Errors
-    /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes, in which case the
-    /// run itself continues.
+    /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes. In the last case,
+    /// the run itself continues.
     pub async fn outcome(&self, run: &str) -> Result<Outcome, DurableClientError> {
         let path = ["restate", "workflow", AGENT, run, "attach"];
         let mut pause = Duration::from_millis(200);

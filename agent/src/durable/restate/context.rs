@@ -30,7 +30,7 @@ use crate::runtime::{CHILD_GRACE, ChildReport, NEW_MESSAGE};
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
 
-/// The journal of one call, on its own invocation.
+/// The journal of one call, in an invocation of its own.
 pub(super) struct CallInvocation<'c> {
     pub(super) context: Context<'c>,
 }
@@ -40,10 +40,10 @@ pub(super) struct RunInvocation<'c> {
     context: &'c WorkflowContext<'c>,
     served: Arc<SharedService>,
     run: Arc<str>,
-    /// `None` while a future uses it.
+    /// The receiver of notices, or `None` while a future uses it.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
     children: Mutex<ChildRuns<'c>>,
-    /// The promise of the parent that this run resolves when it waits for the first time.
+    /// The promise of the parent that this run resolves when the run waits for the first time.
     waits: Mutex<Option<String>>,
 }
 
@@ -68,13 +68,13 @@ enum WaitEnd {
 /// A future that the engine completes.
 type EngineFuture<'c, T> = Pin<Box<dyn DurableFuture<Output = Result<T, TerminalError>> + Send + 'c>>;
 
-/// Everything that a run waits for at the same time.
+/// The futures that a run awaits at the same time.
 type Waiting<'c, T> = DurableFuturesUnordered<EngineFuture<'c, FirstReady<T>>>;
 
-/// Receives the notices of the run.
+/// The receiver of a run's notices.
 ///
 /// The engine delivers notices in the order of its journal. When a step ends, the notices that were recorded before its end are ready, and
-/// later ones are not. This holds in every process that replays the run. Therefore a notice is received by a race between `notice` and
+/// later notices are not. This holds in every process that replays the run. Therefore a notice is received by a race between `notice` and
 /// `always_ready`: the race never waits, and has the same winner on every replay.
 struct NoticeReceiver<'c> {
     slot: &'c NoticeSlot,
@@ -83,12 +83,12 @@ struct NoticeReceiver<'c> {
     received: ReceivedNotices,
     /// Whether the run has taken a step. Before its first step no future of the engine is ready, so that the race would wait.
     has_stepped: bool,
-    /// Whether the run has an inbox, which must be cleared at its end.
+    /// Whether the run has an inbox, which the run must clear at its end.
     has_inbox: bool,
 }
 
-/// A future of the engine for `select!`, which leaves the value of the future in place: `select!` awaits this wrapper once the future is
-/// ready, and the wrapper completes without the value.
+/// A wrapper that gives `select!` a future of the engine without its value. Once the future is ready, `select!` polls the wrapper, which
+/// completes and leaves the value in the future.
 struct UnmovedFuture<'f, F>(&'f mut F);
 
 impl<F> Deref for UnmovedFuture<'_, F> {
@@ -126,7 +126,7 @@ impl<'c> NoticeReceiver<'c> {
         Ok(())
     }
 
-    /// Receives the notice of the current slot, and waits for it if the slot is empty. Returns true if the run closed the slot.
+    /// Receives the notice of the current slot, and waits while the slot is empty. Returns true if the run closed the slot.
     async fn receive_next(&mut self, context: &'c WorkflowContext<'c>) -> Result<bool, TerminalError> {
         let notice = (&mut self.notice).await?;
         match notice.kind {
@@ -173,7 +173,7 @@ impl<'c> RunInvocation<'c> {
         lock(&self.receiver)
     }
 
-    /// Records that the run takes a step, and whether it uses the inbox.
+    /// Records that the run takes a step, and whether the step uses the inbox.
     fn record_step(&self, uses_inbox: bool) {
         if let Some(receiver) = &mut *self.receiver() {
             receiver.has_stepped = true;
@@ -192,8 +192,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Adds a notice to the events that end the wait: the notice in the slot after `after`, or in the current slot if `after` is `None`.
-    /// Returns the watched slot. The receiver still receives the notice later.
+    /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot. The
+    /// receiver still receives the notice later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -227,7 +227,7 @@ impl<'c> RunInvocation<'c> {
         }))
     }
 
-    /// Publishes requests to the outside, and returns their number.
+    /// Publishes requests in the inbox, and adds their answers to `waiting`. Returns the number of requests.
     async fn publish(
         &self,
         asks: Vec<PendingAsk>,
@@ -247,7 +247,7 @@ impl<'c> RunInvocation<'c> {
         Ok(asked)
     }
 
-    /// Gives up the place of this run among the concurrent children of its parent, because the run only waits.
+    /// Reports to the parent that this run only waits, so that the run no longer counts as a concurrent child.
     fn give_up_place(&self) {
         if let Some(promise) = lock(&self.waits).take() {
             self.context.resolve_awakeable(&promise, Json(Value::Null));
@@ -263,7 +263,7 @@ impl<'c> RunInvocation<'c> {
         }
     }
 
-    /// Starts a call with its own invocation.
+    /// Starts a call in an invocation of its own.
     fn start_call(
         &self,
         at: usize,
@@ -288,17 +288,17 @@ impl<'c> RunInvocation<'c> {
 
 /// An event that reaches a run while it waits for calls, answers or children.
 enum FirstReady<T> {
-    /// The call or request at this position has a result, or the engine lost it.
+    /// The call or request at this position has a result. `None` if the engine lost it.
     Done(usize, Option<T>),
     TimedOut,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
-    /// Another notice arrived, which does not end the wait.
+    /// Another notice arrived. It does not end the wait.
     Mail,
 }
 
-/// Performs a step. A macro, because the contexts of a run and of a call share no trait. A value that this process computed is returned
-/// directly; only a recorded value is decoded.
+/// Performs a step. This is a macro, because the contexts of a run and of a call share no trait. A value that this process computed is
+/// returned directly; only a recorded value is decoded.
 macro_rules! step {
     ($context:expr, $name:expr, $retry:expr, $work:expr) => {{
         let (name, retry, work) = ($name, $retry, $work);
@@ -325,12 +325,12 @@ macro_rules! step {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing that can panic runs while these locks are held.
+    // No code that can panic runs while these locks are held.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Decodes the recorded value of a step. Another version of the program may have written the value, so the error is temporary: the engine
-/// retries until a version runs that can read it.
+/// retries until the running version can read the value.
 fn decode<T: Recordable>(name: &str, recorded: &[u8]) -> Result<T, StepError> {
     serde_json::from_slice(recorded).map_err(|error| {
         StepError::engine(format!(

@@ -29,7 +29,7 @@ pub(super) struct AgentHandlers {
     pub(super) served: Arc<SharedService>,
 }
 
-/// The body of `push`: a message for a run.
+/// The body of a `push` request: a message for a run.
 #[derive(Debug, Serialize, Deserialize)]
 struct PushRequest {
     #[serde(default = "steering")]
@@ -41,14 +41,14 @@ fn steering() -> Queue {
     Queue::Steering
 }
 
-/// The body of `cancel`.
+/// The body of a `cancel` request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CancelRequest {
     #[serde(default)]
     pub(super) reason: Option<Arc<str>>,
 }
 
-/// The body of `answer`: a decision or a result, with the id of its request.
+/// The body of an `answer` request: a decision, an input or a result, with the id of the request that it answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct AnswerRequest {
     id: String,
@@ -56,7 +56,7 @@ struct AnswerRequest {
     value: Value,
 }
 
-/// Refuses messages of other roles than `user`: from outside, replies of the model and results of calls would be forged.
+/// Returns an error if the role of a message is not `user`: replies of the model and results of calls from outside would be forged.
 fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalError> {
     if matches!(*message, Message::User(_)) {
         return Ok(message);
@@ -65,7 +65,7 @@ fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalE
     Err(TerminalError::new_with_code(400, text))
 }
 
-/// Converts the error of a step. After an error of the engine, the invocation is retried. All other errors end it.
+/// Converts the error of a step. After an error of the engine, the invocation is retried. Any other error ends the invocation.
 fn handler_error(error: StepError) -> HandlerError {
     match error {
         StepError::Engine { message } => HandlerError::from(message),
@@ -74,7 +74,7 @@ fn handler_error(error: StepError) -> HandlerError {
     }
 }
 
-/// Each key is a run. `run` executes once; the other handlers may execute at the same time.
+/// The key of the workflow is the name of a run. `run` executes once; the other handlers may execute at the same time.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
     /// Performs the run.
@@ -129,7 +129,7 @@ impl AgentHandlers {
         Ok(Json(is_active || is_notified))
     }
 
-    /// Returns the decisions and results that a run waits for, and the runs that it has started.
+    /// Returns the decisions, inputs and results for which the run and its children wait, at any depth.
     #[handler]
     async fn pending(
         &self,
@@ -150,7 +150,7 @@ impl AgentHandlers {
         Ok(Json(asks))
     }
 
-    /// Passes a decision, an input or a result to the run, or to the run below it that the id names. Returns false if no run waits for it.
+    /// Passes a decision, an input or a result to this run or to a run below it. Returns false if none of these runs waits for it.
     #[handler]
     async fn answer(
         &self,
@@ -171,7 +171,7 @@ impl AgentHandlers {
         if below.is_some() {
             return Ok(Json(false));
         }
-        // The handle of a tool does not name a run, so each child is asked.
+        // The handle of a tool does not name a run, so each child is asked in turn.
         let children = context.request(inbox(own, "pending"), Json(())).call();
         let Json((_, children)): Json<(Vec<PendingAsk>, Vec<String>)> = children.await?;
         for child in children {
@@ -185,7 +185,8 @@ impl AgentHandlers {
         Ok(Json(false))
     }
 
-    /// Puts a notice of the inbox into a slot of the run, and returns whether the run receives it. The run may have closed the slot first.
+    /// Puts a notice of the inbox into a slot of the run. Returns false if the run had closed the slot before, so that it does not receive
+    /// the notice.
     #[handler(name = "tell")]
     async fn notify(
         &self,
@@ -224,7 +225,7 @@ impl ToolHandlers {
     }
 }
 
-/// The inboxes of runs. A run has an inbox after the first request to the run, or after its first wait, and clears the inbox at its end.
+/// The inboxes of runs. An inbox is created by the first change to it, and is cleared at the end of its run.
 pub(super) struct InboxHandlers;
 
 /// Returns the address of a handler of a run's inbox.
@@ -235,7 +236,7 @@ pub(super) fn inbox(run: &str, handler: &str) -> RequestTarget {
 /// The key under which the engine stores an inbox.
 const STATE: &str = "inbox";
 
-/// Changes the stored inbox.
+/// Changes the stored inbox, and returns the result of the change.
 async fn update<T>(
     context: &ObjectContext<'_>,
     change: impl FnOnce(&mut Inbox) -> T,
@@ -247,8 +248,8 @@ async fn update<T>(
     Ok(result)
 }
 
-/// Sends a notice with this number to the run. Returns false if the run is over, after clearing the inbox. Without a number, nothing is
-/// sent, because the run needs no notice.
+/// Sends the notice with this number to the run. If the run is over, clears the inbox and returns false. Without a number, the run needs no
+/// notice, so nothing is sent.
 async fn notify(
     context: &ObjectContext<'_>,
     number: Option<u32>,
@@ -307,7 +308,7 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.ask(asks.0)).await?))
     }
 
-    /// Reserves a part of the limits of a tree.
+    /// Reserves amounts within the limits of a tree.
     #[handler]
     async fn reserve(
         &self,
@@ -317,7 +318,7 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.reserve(wanted.0)).await?))
     }
 
-    /// Sets the runs that a run has started.
+    /// Sets the names of the runs that a run has started.
     #[handler]
     async fn children(
         &self,

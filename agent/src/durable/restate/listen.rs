@@ -18,7 +18,7 @@ pub(super) struct ConnectionLimits {
     connections: usize,
     /// Interval between pings.
     ping: Duration,
-    /// Maximum time without a response to a ping, or without a read by the other side.
+    /// Maximum time in which the other side sends nothing, reads nothing, or does not respond to a ping.
     stall: Duration,
 }
 
@@ -28,7 +28,7 @@ pub(super) const LIMITS: ConnectionLimits =
 /// Time for active steps to end after the service was stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves connections until the token is cancelled.
+/// Serves connections until the token is cancelled, and then closes them after [`GRACE`].
 pub(super) async fn run(
     endpoint: Endpoint,
     listener: TcpListener,

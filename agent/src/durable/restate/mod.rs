@@ -26,21 +26,21 @@ pub(super) struct Settings {
     pub(super) retention: Duration,
 }
 
-/// The workflow that performs runs and receives requests from outside. The name of a run is its key. The attributes in `handlers` repeat
-/// these names, because attributes take no constants.
+/// The name of the workflow that performs runs and receives requests from outside. The name of a run is the key of its workflow. The
+/// attributes in `handlers` repeat this name and the next two names, because attributes take no constants.
 pub(super) const AGENT: &str = "Agent";
 
-/// The service for the calls of a batch, each with its own invocation.
+/// The name of the service that runs the calls of a batch, each in its own invocation.
 const TOOLS: &str = "ToolRunner";
 
-/// The object that holds the inbox of each run.
+/// The name of the object that holds the inbox of each run.
 const INBOX: &str = "Inbox";
 
 /// An allowance for engine and network, added to the time of the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// The maximum number of attempts at an invocation, which together take about a quarter of an hour. The engine then pauses the invocation
-/// until an operator acts.
+/// Maximum number of attempts at an invocation. All attempts together take about a quarter of an hour. After the last attempt, the engine
+/// pauses the invocation until an operator acts.
 const ATTEMPTS: u64 = 100;
 
 pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {
@@ -61,8 +61,8 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Configures the handlers for requests to a run. Clients repeat a request within minutes or not at all, so requests are not remembered
-/// longer.
+/// Configures the handlers for requests to a run. Clients repeat a request within minutes or not at all, so the engine remembers requests
+/// only for ten minutes.
 fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
     let short = HandlerOptions::new()
         .idempotency_retention(Duration::from_secs(600))

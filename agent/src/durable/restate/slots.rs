@@ -1,14 +1,14 @@
 //! Notices to a run, in numbered slots that are filled once.
 //!
-//! A slot is a promise of the workflow that performs the run. The run waits for the slots in order. Its inbox fills them with notices, and
-//! at its end the run fills the next slot itself. The engine accepts only the first value for a slot, so a notice reaches the run before
-//! its end, or its sender learns that the run is over. A run without notices makes no requests.
+//! A slot is a promise of the workflow that performs the run. The run waits for the slots in order. The inbox of the run fills the slots
+//! with notices. At its end, the run itself fills the next slot. The engine accepts only the first value for a slot. So either a notice
+//! reaches the run before its end, or the sender of the notice learns that the run is over. A run without notices makes no requests.
 
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// The content of a slot. It contains the sender, so that a sender can tell its own notice from an equal one.
+/// The content of a slot. It names the sender, so that a sender can tell its notice from an equal notice of another sender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Notice {
     #[serde(rename = "what")]

@@ -1,4 +1,4 @@
-//! Requests of a run on an engine: the choices of the application, summaries and replies are remembered.
+//! The requests of a run on an engine. The journal records choices of the application, summaries and replies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl<J: RunJournal> TurnSteps for JournalSteps<'_, J> {
             Ok(reply)
         });
         let mut reply = match self.step(name, self.served.model_retry, work).await {
-            // The last attempt failed.
+            // All attempts failed, so the run gets a failed reply.
             Err(StepError::Terminal { message }) => {
                 self.asking().no_reply(&ModelError::new(ModelErrorKind::Other, message))
             }

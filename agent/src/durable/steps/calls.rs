@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Reserves the calls that would run. Calls beyond the limit are refused when they are recorded.
+    /// Reserves the calls that would run. Calls beyond the reserved number are refused when the loop records them.
     pub(super) async fn reserve_calls(&mut self, prepared: &[Prepared]) -> Result<(), StepError> {
         if self.limits.shared.as_ref().is_none_or(|limits| limits.tool_calls.is_none()) {
             return Ok(());
@@ -80,7 +80,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Performs the bodies of calls, each with a journal of its own if there are several. Returns their ends in call order.
+    /// Runs the bodies of calls. If there are several calls, each has its own journal. Returns the ends of the calls in call order.
     async fn call_tools(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],
@@ -131,7 +131,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
 }
 
 /// Reads a person's input to a question. A missing, postponed or unreadable input dismisses the question. The body of the call checks the
-/// input, and asks again if it does not fit.
+/// input, and asks again if the input does not fit.
 fn input(answer: Option<Value>) -> QuestionInput {
     match answer.map(serde_json::from_value) {
         Some(Ok(QuestionInput::Later) | Err(_)) | None => QuestionInput::Cancel,

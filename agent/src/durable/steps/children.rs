@@ -55,7 +55,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             }
         }
         if !requests.is_empty() {
-            // Nothing is started for a run that was cancelled meanwhile.
+            // If the run was cancelled meanwhile, it starts no runs.
             if let Some(reason) = &self.stop {
                 self.children.clear();
                 return Err(StepError::cancelled(&**reason));
@@ -78,15 +78,15 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(others)
     }
 
-    /// Counts runs that are started for calls. Returns how many of them may begin.
+    /// Reserves runs for calls. Returns the number of runs that may begin.
     async fn reserve_runs(&mut self, number: usize) -> Result<usize, StepError> {
         let runs = u32::try_from(number).unwrap_or(u32::MAX);
         let reserved = self.reserve(Spent { runs, ..Spent::default() }).await?;
         Ok(usize::try_from(reserved.runs).unwrap_or(number).min(number))
     }
 
-    /// Returns the message with which the run of a call begins. The message is remembered, because code of the application makes
-    /// it.
+    /// Returns the message with which the run of a call begins, or the end of a call that has no message. The journal records the result,
+    /// because code of the application makes the message.
     async fn child_message(
         &mut self,
         key: StepKey,
@@ -98,8 +98,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls for which runs were started, in call order. A run without a report was lost or skipped. `begun` is the
-    /// number of runs that had begun when a steering message took precedence over the remaining runs, if such a message arrived.
+    /// Returns the ends of the calls for which runs were started, in call order. A run without a report was lost or skipped. `begun` is set
+    /// if a steering message took precedence over the runs: it is the number of runs that had begun before. The other runs are skipped.
     async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,
@@ -137,7 +137,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(ends)
     }
 
-    /// Ends the started runs, because this run ends, and counts what they used.
+    /// Stops the started runs, because this run ends, and counts the amounts that they used.
     pub(super) async fn stop_children(&mut self, reason: Arc<str>) -> Result<(), StepError> {
         if self.children.is_empty() {
             return Ok(());
@@ -147,7 +147,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.record_stopped(waited.children)
     }
 
-    /// Records the ends of started runs that were stopped with this run.
+    /// Records the ends of started runs that were stopped, and the amounts that they used.
     pub(super) fn record_stopped(&mut self, reports: Vec<Option<ChildReport>>) -> Result<(), StepError> {
         let mut run = self.run.lock();
         for ((key, _), report) in std::mem::take(&mut self.children).into_iter().zip(reports) {
@@ -159,7 +159,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Waits for the results of deferred calls. The handle of a call says whether its result comes from outside or from a run.
+    /// Waits for the results of deferred calls. The handle of a call says whether its result comes from outside or from a started run.
     pub(super) async fn await_calls(
         &mut self,
         deferred: Vec<(StepKey, String)>,
