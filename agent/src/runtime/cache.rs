@@ -23,12 +23,11 @@ const MAX_RESULTS: usize = 1024;
 
 /// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
 ///
-/// An assistant reuses a result for a call of a tool with the same name and parameters, with the same arguments, for the same session
-/// and source, after its own hooks and approvals let the call run. State is compared, too: two assistants share results of a tool that
-/// reads state only if they have the same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state).
-/// An assistant with [hooks](super::Hooks) shares results only with its [forks](super::Assistant::fork), because a hook may have
-/// changed them. Values that a tool captured, and statics that it reads, are not compared: share a cache only between assistants whose
-/// tools of the same name do the same.
+/// An assistant reuses a result for a call with the same tool, parameters, arguments, session and source. Before that, its own hooks and
+/// approvals must let the call run. State is compared, too: two assistants share results of a tool that reads state only if they have the
+/// same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state). An assistant with [hooks](super::Hooks)
+/// shares results only with its [forks](super::Assistant::fork), because a hook may have changed the results. Values that a tool captured,
+/// and statics that it reads, are not compared: share a cache only between assistants whose tools of the same name do the same.
 ///
 /// A cache holds up to 1,024 results; the oldest is dropped first.
 ///
@@ -118,11 +117,11 @@ impl ResultCache {
             dropped = results.by_call.remove_entry(&oldest).zip(Some(oldest));
         }
         drop(results);
-        // Dropped without the lock, because keys and results own values of the application.
+        // Keys and results own values of the application, so they are dropped after the lock is released.
         drop((key, known, dropped));
     }
 
-    /// Locks the results. No code of the application may run under the lock.
+    /// Locks the results. No code of the application may run while the lock is held.
     fn lock(&self) -> MutexGuard<'_, CachedResults> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,8 +207,8 @@ impl CallKey {
     }
 }
 
-/// Returns a text that is equal only for equal arguments. If they have long numbers, the text that the model sent is added: where the
-/// schema does not require an integer, the value holds a number as a float, which may have lost digits.
+/// Returns a text that is equal only for equal arguments. If `sent` has a long number, the text ends with `sent`, because `args`
+/// may hold the number as a float that has lost digits.
 fn exact_text(args: &Value, sent: &str) -> String {
     /// Decimal numbers with up to this many digits are distinct floats.
     const DIGITS: usize = 15;
