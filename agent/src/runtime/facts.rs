@@ -63,8 +63,8 @@ impl Assistant {
         report.with_window(window, request.max_tokens.unwrap_or_else(longest))
     }
 
-    /// Asks the model's provider how many input tokens the next request has, as far as it is known: with the system prompt, the tools
-    /// and the conversation. `None` if the provider has no endpoint for that.
+    /// Asks the provider how many input tokens a request with the system prompt, the tools and the conversation so far has. Returns `None`
+    /// if the provider has no endpoint for that.
     ///
     /// Anthropic, OpenAI's Responses API and Gemini have such an endpoint. A count costs a request, so a run never makes one.
     ///

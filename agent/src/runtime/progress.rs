@@ -13,10 +13,10 @@ pub(super) enum CallReport {
     Question(AskNotice),
 }
 
-/// Maximum number of buffered reports. The oldest progress is dropped first, because the newest shows the progress best.
+/// Maximum number of buffered reports. At the limit, the oldest progress is dropped, because newer progress supersedes it.
 const MAX_WAITING: usize = 1024;
 
-/// Updates for which the run has not emitted events yet.
+/// The reports for which the run has not emitted events yet.
 #[derive(Default)]
 pub(super) struct Updates {
     inner: Mutex<Inner>,
@@ -42,7 +42,7 @@ impl Updates {
         run.into_iter().for_each(Waker::wake);
     }
 
-    /// Removes and returns the buffered updates. If there are none, the next update wakes the task of `cx`.
+    /// Removes and returns the buffered reports. If there are none, the next report wakes the task of `cx`.
     pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<CallReport> {
         let mut inner = self.lock();
         // Dropped after the lock is released, because a waker may own a task, whose drop runs other code.

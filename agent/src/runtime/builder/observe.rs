@@ -164,7 +164,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Like [`capture_content`](Self::capture_content), but passes the content through `redact` first.
+    /// Records content in traces like [`capture_content`](Self::capture_content), but passes the content through `redact` first.
     ///
     /// `redact` is called with every string, number and boolean of the captured content, and with its path as a JSON Pointer. The keys of
     /// objects are not passed to it. If `redact` panics, nothing is captured.
