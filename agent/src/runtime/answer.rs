@@ -52,9 +52,9 @@ impl Prompt {
     /// Asks for an answer of type `T`, which is the [`value`](RunOutput::value) of the output.
     ///
     /// A model with structured output receives the schema. Any other model receives a tool whose arguments are the answer. In both cases
-    /// the answer is parsed like the arguments of a tool. An answer that does not fit is sent back with a report, as often as refused
-    /// arguments of a tool. If the last answer does not fit either, the prompt fails with [`RunError::Output`]. If the run is suspended,
-    /// the prompt fails with [`RunError::Suspended`].
+    /// the answer is parsed like the arguments of a tool. An answer that does not fit is sent back with a report, up to
+    /// [`max_retries`](super::AssistantBuilder::max_retries) times, like refused arguments of a tool. If the last answer does not fit
+    /// either, the prompt fails with [`RunError::Output`]. If the run is suspended, the prompt fails with [`RunError::Suspended`].
     ///
     /// ```
     /// use agent::model::reply;

@@ -167,7 +167,7 @@ impl Performer {
         self.fold(request, |hook, request| hook.before_request(request, context.clone())).await
     }
 
-    /// Sends the request, and returns its reply, which streams. A request with budgets is sent later, when the reply is polled.
+    /// Begins a request, and returns its reply, which streams. A request with budgets is sent later, when the reply is polled.
     ///
     /// # Errors
     /// Returns a failed reply if the client of the model panics.

@@ -71,7 +71,7 @@ pub(super) struct AssistantState {
     pub(super) steering: MessageQueue,
     pub(super) follow_ups: MessageQueue,
     pub(super) listeners: Listeners,
-    /// The conversation in the form that the model receives, which requests share.
+    /// The conversation in the form that the model receives, kept for the next request.
     pub(super) hand_off: HandOff,
     /// The view of the conversation, if the context is managed.
     pub(super) context: ContextState,
@@ -377,7 +377,7 @@ impl Assistant {
         self.state().spilled.push(Arc::new(file));
     }
 
-    /// Returns the results that a call may read from files.
+    /// Returns the results that a call of `read_result` may read.
     pub(super) fn spilled_results(&self) -> SpilledResults {
         let files = self.state().spilled.clone();
         SpilledResults::new(files, self.messages())

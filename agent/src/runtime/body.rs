@@ -19,7 +19,8 @@ use crate::tool::{
     value::Tool,
 };
 
-/// A call that may run, with the parts of the run that its body needs. The store and the cache wrap this type, and it depends on neither.
+/// A call that may run, with the parts of the run that its body needs. The code for stores and caches wraps this type, which depends on
+/// neither.
 pub(super) struct CallBody {
     pub(super) config: Arc<Config>,
     pub(super) key: StepKey,

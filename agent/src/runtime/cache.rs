@@ -23,9 +23,9 @@ const MAX_RESULTS: usize = 1024;
 
 /// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
 ///
-/// An assistant reuses a result for a call with the same tool, parameters, arguments, session and source. Before that, its own hooks and
-/// approvals must let the call run. State is compared, too: two assistants share results of a tool that reads state only if they have the
-/// same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state). An assistant with [hooks](super::Hooks)
+/// An assistant reuses a result for a call with the same tool name, parameters, arguments, session and source. Before that, its own hooks
+/// and approvals must let the call run. State is compared, too: two assistants share results of a tool that reads state only if they have
+/// the same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state). An assistant with [hooks](super::Hooks)
 /// shares results only with its [forks](super::Assistant::fork), because a hook may have changed the results. Values that a tool captured,
 /// and statics that it reads, are not compared: share a cache only between assistants whose tools of the same name do the same.
 ///
@@ -134,8 +134,8 @@ impl fmt::Debug for ResultCache {
     }
 }
 
-/// Identifies calls that have the same result: by the tool, the session and source, the state that the tool may read, and the arguments,
-/// regardless of the order of their keys.
+/// The key of a cached result: the tool, the session and source, the state that the tool may read, and the arguments, regardless of the
+/// order of keys in objects. Calls with equal keys have the same result.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     tool: String,

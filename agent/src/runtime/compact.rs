@@ -8,7 +8,7 @@ use crate::message::{ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
-/// The divisor for the end of the conversation that is not summarized: a quarter of its tokens.
+/// The divisor of the conversation's tokens: a quarter of the tokens, at the end, is not summarized.
 const TAIL: u64 = 4;
 
 /// The result of a [compaction](Assistant::compact).

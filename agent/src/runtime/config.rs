@@ -32,7 +32,7 @@ use crate::tool::set::ToolSet;
 use crate::tool::source::Source;
 use crate::tool::value::Tool;
 
-/// The configuration, which never changes.
+/// The immutable configuration of an assistant.
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) model: Arc<dyn Model>,
@@ -66,7 +66,7 @@ pub(super) struct Config {
     pub(super) cache: bool,
     /// The cache that other assistants share; `None` if the assistant has its own.
     pub(super) shared_cache: Option<ResultCache>,
-    /// The tools whose results are not cached.
+    /// The tools whose results are not cached, each with the reason.
     pub(super) uncached: Arc<[(String, &'static str)]>,
     pub(super) spill: Option<SpillFolder>,
     /// The limits that keep the conversation within the window of the model, if the context is managed.
@@ -78,7 +78,7 @@ pub(super) struct Config {
     pub(super) models: Arc<[NamedModel]>,
     /// The hooks that may choose the model and the tools of a turn.
     pub(super) choosers: Vec<Arc<dyn Hooks>>,
-    /// Whether replies may be of different models.
+    /// Whether the replies of a run may come from different models.
     pub(super) may_switch: bool,
     /// Access to the store that records calls and sessions.
     pub(super) keeper: Option<Arc<StoreAccess>>,
@@ -218,8 +218,8 @@ impl Config {
         !self.choosers.is_empty()
     }
 
-    /// Returns whether a turn may need more than one request with the whole conversation: a view, the choice of a model, or a second
-    /// request.
+    /// Returns whether a turn may need more than a single request with the whole conversation: a view, the choice of a model or of tools,
+    /// or a second request.
     pub(super) fn prepares_requests(&self) -> bool {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }

@@ -81,7 +81,7 @@ impl Performer {
 }
 
 impl ServedAssistant {
-    /// Returns the end of a run of this assistant, reported to the run that started it.
+    /// Returns the report on an ended run of this assistant, for the run that started it.
     pub(crate) fn child_report(&self, run: &AgentLoop, value: &Result<Option<Value>, String>) -> ChildReport {
         let outcome = match run.end() {
             Some(End::Limit(reached)) => failure(RunError::Limit(reached.clone())),

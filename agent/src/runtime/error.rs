@@ -114,7 +114,7 @@ pub enum RunError {
         /// The validation report of the last attempt, or the error of the schema.
         message: String,
     },
-    /// The conversation does not fit into the window of the model, and nothing more of it can be
+    /// The conversation does not fit into the window of the model, and no further part of it can be
     /// [replaced](super::AssistantBuilder::manage_context). The conversation is complete: no message was cut.
     ///
     /// ```

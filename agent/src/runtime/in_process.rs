@@ -31,7 +31,8 @@ use crate::model::ModelError;
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
 use crate::tool::combine::shown_after;
 
-/// Performs the steps of one run of an assistant. When dropped, it closes open calls and replies, so the conversation is sound at any time.
+/// Performs the steps of one run of an assistant. Dropping this value closes open calls and replies, so the conversation is sound at any
+/// time.
 pub(super) struct InProcessSteps {
     pub(super) performer: Performer,
     pub(super) assistant: Assistant,
@@ -48,7 +49,7 @@ pub(super) struct InProcessSteps {
     turn: Option<(u32, Span)>,
     /// The messages that were taken from a queue, and whose receipts do not report their delivery yet.
     pub(super) delivering: Vec<QueuedMessage>,
-    /// The error that ended the run, if it is more than a message.
+    /// The typed error that ended the run, if there is one. The loop keeps only a message.
     pub(super) error: Option<RunError>,
     /// The number of steps since the run last yielded to other tasks.
     steps: u32,
@@ -58,7 +59,7 @@ pub(super) struct InProcessSteps {
     pub(super) checks_again: bool,
     /// The records of calls, if the assistant has a store.
     pub(super) records: Option<Arc<RunRecords>>,
-    /// The calls of this segment that the store has records of, by their position.
+    /// The states of this segment's calls that the store has recorded, by the position of the call.
     pub(super) found: BTreeMap<u32, InterruptedCall>,
     /// The checked arguments of the calls of this segment that may run, by the position of the call.
     pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
@@ -66,7 +67,7 @@ pub(super) struct InProcessSteps {
     pub(super) parent: Option<Arc<ParentRun>>,
     /// This run as its children see it. Set once there is a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
-    /// The children of this segment's calls that continue, by the position of the call.
+    /// The suspended children of this segment's calls that are about to continue, by the position of the call.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
     /// The calls that start a child and have not ended. Set once there is such a call.
     pub(super) children: Option<RunningChildren>,

@@ -65,7 +65,7 @@ pub enum Metric {
         call_id: String,
         /// The name that the model called. For an unknown tool (`code` is `unknown_tool`) it can be any text.
         tool: String,
-        /// How the call ended.
+        /// The kind of the outcome.
         outcome: OutcomeKind,
         /// The code of a failure, denial or interruption.
         code: Option<String>,

@@ -116,8 +116,8 @@ impl AnswerReader<Value> {
     }
 
     /// Returns the answer of an ended run, for an assistant with a schema for all answers. Returns `None` if the run neither completed nor
-    /// was terminated. Also returns `None` if a tool or a hook terminated the run and the answer does not fit. If a completed run has an
-    /// answer that does not fit, this is an error.
+    /// was terminated. Also returns `None` if a tool or a hook terminated the run and the answer does not fit. An answer of a completed run
+    /// that does not fit is an error.
     pub(super) fn answer_if_any(&self, run: &AgentLoop) -> Result<Option<Value>, RunError> {
         let is_completed = match run.end() {
             Some(End::Completed) => true,
@@ -151,7 +151,8 @@ impl ExpectedOutput {
     }
 }
 
-/// Returns the answer of a run: the arguments of the answer tool's call, which were validated when the call ran, or the text of the last reply.
+/// Returns the answer of a run: the arguments of the answer tool's call, or the text of the last reply. The arguments were validated when
+/// the call ran.
 fn answer_text(run: &AgentLoop) -> String {
     if let Some(args) = run.accepted_arguments(TOOL) {
         return args.text().to_owned();

@@ -58,7 +58,7 @@ pub(super) struct ParentRun {
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// The permits for requests at the same time, which all children in the tree share. A run makes no requests while its children run.
+    /// The permits for concurrent requests, which all children in the tree share. A run makes no requests while its children run.
     requests: Arc<Semaphore>,
     above: Option<Arc<ParentRun>>,
 }
@@ -168,7 +168,7 @@ impl ChildCall {
         inner.children.clone()
     }
 
-    /// Returns a copy of the child as it is, or of the run that is about to continue; `None` if a new child has not begun.
+    /// Returns a copy of the child's run, which is suspended, running, or about to continue; `None` if a new child has not begun.
     fn snapshot(&self) -> Option<AgentLoop> {
         let inner = self.inner();
         match (&inner.suspended, &inner.run) {
@@ -230,7 +230,7 @@ impl InProcessSteps {
     pub(super) async fn request_place(&mut self) -> Result<Option<OwnedSemaphorePermit>, StepError> {
         let Some(parent) = &self.parent else { return Ok(None) };
         let place = Box::pin(parent.requests.clone().acquire_owned());
-        // Acquiring fails only if the semaphore is closed, and it never is.
+        // Acquiring fails only if the semaphore is closed, which never happens.
         self.performer.until_stopped(place).await.map(Result::ok).ok_or_else(|| self.stopped())
     }
 

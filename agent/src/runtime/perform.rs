@@ -21,8 +21,8 @@ use crate::panics::catch;
 use crate::steps::SharedLoop;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
-/// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop. Between steps, it remembers only the
-/// notices of requests, and which budgets were announced.
+/// Performs steps by the configuration of an assistant, in the context of one run. A performer owns no loop. Between steps, it remembers
+/// only the notices of requests, and which budgets were announced.
 #[derive(Clone)]
 pub(crate) struct Performer {
     pub(super) config: Arc<Config>,

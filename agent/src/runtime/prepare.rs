@@ -82,7 +82,7 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        // Made before the signature, because the hash is taken from the value if the value exists.
+        // The approval comes first, because it creates the value of the arguments, from which the hash of the signature is then taken.
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };

@@ -45,7 +45,7 @@ impl Updates {
     /// Removes and returns the buffered reports. If there are none, the next report wakes the task of `cx`.
     pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<CallReport> {
         let mut inner = self.lock();
-        // Dropped after the lock is released, because a waker may own a task, whose drop runs other code.
+        // The replaced waker is dropped after the lock is released, because a waker may own a task, whose drop runs other code.
         let replaced = if inner.waiting.is_empty() { inner.run.replace(cx.waker().clone()) } else { None };
         let waiting = std::mem::take(&mut inner.waiting);
         drop(inner);

@@ -63,7 +63,7 @@ impl Delivery {
 
 /// A receipt for a queued message, which reports its delivery status.
 ///
-/// A receipt stays valid across runs until the message is delivered, or can no longer be delivered. Dropping it has no effect on the
+/// A receipt stays valid across runs until the message is delivered, or can no longer be delivered. Dropping a receipt has no effect on the
 /// message.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Runs the calls of a segment concurrently.
+//! Runs the calls of a segment concurrently. A segment contains calls of one reply that may run at the same time.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;

@@ -165,7 +165,7 @@ fn unknown_handle(handle: &str) -> ToolError {
     ToolError::retry(format!("there is no result `{handle}`; use a handle that a result names"))
 }
 
-/// The file of one result. It is deleted when the last assistant that shares it drops it.
+/// The file of one result. The file is deleted when the last assistant that shares this value drops it.
 pub(super) struct SpilledFile(PathBuf);
 
 impl SpilledFile {

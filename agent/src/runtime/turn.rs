@@ -19,7 +19,7 @@ use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The operations of a performer on which the turns of its run are built.
+/// The operations that a turn needs from the performer of its run.
 pub(crate) trait TurnSteps: Send {
     /// Whether results of [`perform`](Self::perform) are remembered. If so, each choice is a step, so a choice that no hook makes is
     /// skipped.
@@ -38,8 +38,8 @@ pub(crate) trait TurnSteps: Send {
         work: BoxFuture<'static, T>,
     ) -> impl Future<Output = Result<T, StepError>> + Send;
 
-    /// Makes one request with these tools. Returns its reply, and an error if the request was [too long](Performer::overflow). `attempt`
-    /// follows the key in the name of the step.
+    /// Makes one request with these tools. Returns its reply, and an error if the request was [too long](Performer::overflow). `attempt` is
+    /// appended to the key in the name of the step.
     fn ask(
         &mut self,
         key: &StepKey,
