@@ -245,7 +245,8 @@ impl Assistant {
         self.state().active.is_some()
     }
 
-    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages stay in their queues.
+    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages
+    /// stay in their queues.
     ///
     /// A [stream](super::Prompt::stream) becomes the current run when it is first polled. Before that, only its
     /// [handle](super::Run::handle) can cancel it.

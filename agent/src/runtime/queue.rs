@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::message::{Message, UserMessage};
 
-/// The capacity of a queue. Further messages are refused, and their receipts report this.
+/// The capacity of a queue. Further messages of users are refused, and their receipts report this.
 const MAX_QUEUED: usize = 1024;
 
 /// The delivery status of a queued message.

@@ -93,7 +93,8 @@ impl SuspendedRun {
         self.run.questions()
     }
 
-    /// Returns everything that the run waits for: decisions, answers to questions, and the results of deferred calls, with the handles that their tools gave.
+    /// Returns everything that the run waits for: decisions, answers to questions, and the results of deferred calls, each with the handle
+    /// that its tool gave.
     ///
     /// ```
     /// use agent::run::PendingCall;

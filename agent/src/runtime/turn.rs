@@ -323,7 +323,8 @@ pub(crate) async fn end_turn<S: TurnSteps>(
     Ok(continues)
 }
 
-/// Makes the request of a turn once more, and counts it against the limits. If it is too long again, returns the error of the context.
+/// Makes the request of a turn once more, and counts it against the limits. If the request is too long again, returns the error of the
+/// context.
 async fn ask_again<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,

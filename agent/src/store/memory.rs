@@ -32,7 +32,7 @@ use crate::tool::BoxFuture;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<MemoryContents>>,
-    /// The maximum number of rows: records, entries, budgets and holds.
+    /// The maximum number of rows: records, session entries, budgets and holds.
     room: Option<usize>,
 }
 
@@ -62,8 +62,8 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Creates an empty store that holds at most this many records, entries, budgets and holds together. Beyond that, it is
-    /// [full](StoreErrorKind::Full).
+    /// Creates an empty store that holds at most this many records, session entries, budgets and holds together. Requests that need more
+    /// room fail with [`Full`](StoreErrorKind::Full).
     ///
     /// ```
     /// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store as _, StoreErrorKind};

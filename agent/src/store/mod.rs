@@ -288,7 +288,7 @@ pub trait Store: Send + Sync {
         entries: Vec<SessionEntry>,
     ) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Returns at most `limit` entries after the entry `after`, in order, each with its number. The first entry of a session has the number 1.
+    /// Returns at most `limit` entries after the entry `after`, in order, each with its number. The first entry has the number 1.
     fn load<'a>(
         &'a self,
         session: &'a str,

@@ -64,8 +64,8 @@ where
 }
 
 impl AssistantBuilder {
-    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. A name that does not exist is an error of
-    /// the run.
+    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. A name that does not exist is an error
+    /// of the run.
     ///
     /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another
     /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with the parts of the conversation that
@@ -125,8 +125,8 @@ impl AssistantBuilder {
         self.hooks(TransformContext(hook))
     }
 
-    /// Adds a hook that changes a request: [`Hooks::before_request`]. It receives the context of the run, so instructions can depend on the
-    /// state of a prompt.
+    /// Adds a hook that changes a request: [`Hooks::before_request`]. The hook receives the context of the run, so instructions can depend
+    /// on the state of a prompt.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

@@ -50,10 +50,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the function that counts the tokens of a text, for example with the vocabulary of the model. It is used by
-    /// [`Assistant::context`](crate::Assistant::context), [`manage_context`](Self::manage_context) and budgets. The function must return
-    /// the same number for the same text. If it panics, the tokens of that text are estimated. By default all tokens are
-    /// [estimated](crate::model::ContextReport::of).
+    /// Sets the function that counts the tokens of a text, for example with the vocabulary of the model.
+    /// [`Assistant::context`](crate::Assistant::context), [`manage_context`](Self::manage_context) and budgets use the function. The
+    /// function must return the same number for the same text. If the function panics, the tokens of that text are estimated. By default
+    /// all tokens are [estimated](crate::model::ContextReport::of).
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

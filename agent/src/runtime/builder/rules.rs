@@ -55,8 +55,8 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum number of requests to models that runs of [assistants as tools](super::Assistant::as_tool) make at the same time,
-    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes none. Only the limit of the root
-    /// run applies. On a durable engine, the limits of the engine apply instead.
+    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes no requests. Only the limit of the
+    /// root run applies. On a durable engine, the limits of the engine apply instead.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -116,7 +116,7 @@ impl AssistantBuilder {
 
     /// Sets how often a model may repeat a call: the same tool, the same validated arguments and, if the call ran, the same result. The
     /// call with the number `refuse_at` does not run, and fails with the code `repeated_call`. The call with the number `end_at` ends the
-    /// run after its batch. By default these numbers are 3 and 5. A user message restarts the count.
+    /// run after the calls of its reply. By default these numbers are 3 and 5. A user message restarts the count.
     ///
     /// ```
     /// use agent::run::Limit;

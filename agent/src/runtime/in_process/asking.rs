@@ -127,7 +127,7 @@ impl InProcessSteps {
         })
     }
 
-    /// Records an event as a piece of the reply, if it is one.
+    /// Records an event that is a piece of the reply. Any other event changes nothing.
     fn take_event(&mut self, event: ModelEvent) -> ReplyProgress {
         let Some(reply) = self.reply.as_mut().filter(|_| is_update(&event)) else {
             return ReplyProgress::Unchanged;

@@ -140,7 +140,7 @@ impl SqlStore {
         Ok(store)
     }
 
-    /// Closes all connections and waits until that is done. After that, every use of the store returns an error.
+    /// Closes all connections, and waits until they are closed. After that, every use of the store returns an error.
     pub async fn close(&self) {
         self.pool.close().await;
     }
@@ -157,7 +157,7 @@ impl SqlStore {
 }
 
 /// Creates the file of a new database, which only its owner can access. SQLite itself would create the file with the permissions of the
-/// umask. The files that SQLite adds to it (`-wal`, `-shm`) get its permissions.
+/// umask. The files that SQLite adds (`-wal`, `-shm`) get the permissions of this file.
 fn create_file(url: &str) -> Result<(), StoreError> {
     let options: SqliteConnectOptions = url.parse().map_err(error::from_sqlx)?;
     match private_files::create(options.get_filename()) {
