@@ -196,7 +196,8 @@ impl Performer {
             Err(error) => (Some(vec![Err(error)]), None),
         };
         let start = || match first {
-            // With budgets, the stream is a placeholder until the request may be sent. It contains the error if the budgets cannot be used.
+            // With budgets, the stream is a placeholder until the request may be sent. If the budgets cannot be used, the stream contains
+            // the error.
             Some(events) => ModelStream::from_events(&step, model.info(), events),
             None => model.stream(&step, request),
         };

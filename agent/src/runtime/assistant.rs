@@ -267,7 +267,7 @@ impl Assistant {
             return;
         }
         loop {
-            // The future is created before the check, so that a run that ends between the two is not missed.
+            // The future is created before the check, because a run may end between the two, and its end must not be missed.
             let idle = self.shared.idle.notified();
             if !self.is_busy() {
                 return;

@@ -175,7 +175,7 @@ fn apply(change: AfterCall, end: &mut CallEnd) {
     };
     if let Some(content) = content {
         output.content = content;
-        // Structured data from before would contradict the new content.
+        // The structured data of the old result would contradict the new content.
         output.structured = None;
     }
     output.metadata = metadata;

@@ -576,7 +576,7 @@ fn limits(
     all: &[NamedModel],
     request: &ModelRequest,
 ) -> Result<ContextLimits, BuildError> {
-    // The limits of these models are only checked here. They are created when a turn chooses the model.
+    // The limits of the models in `chosen` are only checked here. They are created when a turn chooses one of these models.
     chosen.iter().try_for_each(|(_, model)| ContextLimits::new(rules, model, all, request).map(drop))?;
     ContextLimits::new(rules, model, all, request)
 }

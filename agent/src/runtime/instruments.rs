@@ -87,7 +87,7 @@ impl Instruments {
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<Arc<str>, MeasuredRun>> {
-        // Nothing can panic while the lock is held.
+        // Nothing can panic while the lock is held, so it is never poisoned.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -42,7 +42,7 @@ fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
 }
 
 pub(super) fn lock_children(children: &RunningChildren) -> MutexGuard<'_, Vec<(u32, Arc<ChildCall>)>> {
-    // Nothing that can panic runs while the lock is held.
+    // Nothing that can panic runs while the lock is held, so it is never poisoned.
     children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

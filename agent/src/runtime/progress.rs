@@ -54,7 +54,7 @@ impl Updates {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No code that can panic runs while the lock is held.
+        // No code that can panic runs while the lock is held, so it is never poisoned.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

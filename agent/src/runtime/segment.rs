@@ -86,7 +86,8 @@ impl InProcessSteps {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
-                    // These calls end because of the message, even if the run is cancelled before they end.
+                    // The running calls end because of the message, even if the run is cancelled before they end. A token that was
+                    // cancelled earlier keeps its reason.
                     is_cancelled = !token.is_cancelled();
                     token.cancel(NEW_MESSAGE);
                 }

@@ -85,7 +85,7 @@ impl ServedAssistant {
                 Ok(served) => Arc::new(served),
                 Err(what) => return Err(UnservedAssistant { path, what }),
             };
-            // An assistant that has itself as a tool is the same at each depth, so it is visited once.
+            // An assistant that has itself as a tool is the same at each depth, so it is not visited again.
             if !Arc::ptr_eq(&served.plain.rules, &self.plain.rules) {
                 visit(&served, &path);
                 served.visit(&path, visit)?;

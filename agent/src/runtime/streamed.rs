@@ -88,7 +88,7 @@ impl<T> Run<T> {
     pub async fn output(mut self) -> Result<RunOutput<T>, RunError> {
         while self.next().await.is_some() {}
         let answer = self.answer?;
-        // The result is set once the events are over.
+        // The result is set once all events have been read, so this error does not occur.
         let gone = || Err(RunError::Aborted { reason: "the run is gone".to_owned() });
         answer.read(self.result.take().unwrap_or_else(gone)?)
     }

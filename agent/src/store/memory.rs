@@ -80,7 +80,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, MemoryContents> {
-        // Nothing that can panic runs while the lock is held.
+        // Nothing that can panic runs while the lock is held, so it is never poisoned.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

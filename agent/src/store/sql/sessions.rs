@@ -280,7 +280,7 @@ async fn delete_where(
 ) -> Result<u64, StoreError> {
     let mut deleted = 0;
     for table in ["agent_steering", "agent_steering_taken", "agent_session_entry"] {
-        // The statement consists only of constants of this file.
+        // The statement is safe, because it consists only of constants of this file.
         let statement = sqlx::AssertSqlSafe(format!("delete from {table} where {condition}"));
         let done = sqlx::query(statement).bind(name.to_owned()).execute(&mut *connection).await;
         deleted = done.map_err(error::from_sqlx)?.rows_affected();
