@@ -64,7 +64,7 @@ struct BudgetedReply {
 
 impl ReplyStream {
     /// Polls for the next event, or `None` at the end. A cancelled stream ends by itself; if its model ignores the token, an error ends the
-    /// reply. The function is not `async`, because a future would move the large event once more.
+    /// reply. The function is not `async`, because a future would move the large event an additional time.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,

@@ -462,9 +462,9 @@ impl AssistantBuilder {
     ///
     /// # Errors
     /// Fails with all problems of the tools and their state, for example two tools with the same name, missing state, or two state values
-    /// of one type. Also fails if two types of serialized state have the same name, if the schema for answers cannot be compiled, if the
-    /// approval keys cannot be used, if two models have the same name, if the [rules of the window](Self::manage_context) cannot be used
-    /// with the models, or if a [budget](Self::budget) cannot be used.
+    /// of one type. Also fails if two types of serialized state, or two models, have the same name. Also fails if the schema for answers
+    /// cannot be compiled, or if the approval keys, a [budget](Self::budget) or the [rules of the window](Self::manage_context) cannot be
+    /// used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
         if let Some(name) = self.state_names_twice {

@@ -40,8 +40,8 @@ pub struct Compaction {
 }
 
 impl Assistant {
-    /// Writes a summary now, which replaces old messages in the next requests to the model. `focus` names what the summary should keep
-    /// above all. The conversation stays complete. Returns `None` if there is nothing that a summary could replace.
+    /// Writes a summary now, which replaces old messages in the next requests to the model. `focus` names the content that the summary
+    /// should keep above all. The conversation stays complete. Returns `None` if there is nothing that a summary could replace.
     ///
     /// The newest turn stays as it is, and so do pinned messages. A run that is active meanwhile uses the summary from its next request on.
     ///

@@ -36,12 +36,12 @@ impl Assistant {
     /// The decisions are checked before anything happens. If they do not fit, the prompt fails with [`RunError::Resume`] and the run still
     /// waits. If a tool has changed its parameters since, its call does not run, and fails with the code `approval_stale`. The hooks and
     /// approval rules of this assistant are asked again about each call that is about to run, see
-    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and what it has used so far. Its limits are those
-    /// of this assistant, and the wall-clock limit starts again.
+    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and its usage so far. Its limits are those of this
+    /// assistant, and the wall-clock limit starts again.
     ///
-    /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. The request that was
-    /// under way is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the effect `once`,
-    /// which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
+    /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. A request whose
+    /// reply was not complete is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the
+    /// effect `once`, which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
     ///
     /// ```
     /// use agent::{Assistant, Decision, SuspendedRun};

@@ -132,7 +132,7 @@ pub enum RunError {
     #[error("{}", sentence(*pins_are_too_large, *needed, *usable, summary.as_deref(), provider.as_ref()))]
     #[non_exhaustive]
     Context {
-        /// Whether the pinned messages alone need more than half of the window.
+        /// Whether the pinned messages alone need more than half of `usable`.
         pins_are_too_large: bool,
         /// The estimated tokens of the request.
         needed: u64,

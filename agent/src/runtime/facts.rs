@@ -28,8 +28,8 @@ impl Assistant {
         self.config().request.thinking
     }
 
-    /// Reports what fills the model's context window: system prompt, definitions of tools, results, messages. Sizes are
-    /// [estimates](ContextReport::of); nothing is sent. Hooks may still change what a run sends.
+    /// Reports how much of the model's context window the parts of the next request fill: system prompt, definitions of tools, results and
+    /// messages. Sizes are [estimates](ContextReport::of), and nothing is sent. Hooks may still change the request.
     ///
     /// ```
     /// use agent::model::ContextSource;

@@ -1,4 +1,4 @@
-//! Performs the single steps of a run: requests, checks of calls, hooks. Drivers decide what to do with the results.
+//! Performs the single steps of a run: requests, checks of calls, hooks. The implementations of `Steps` use the results.
 
 use std::sync::Arc;
 
