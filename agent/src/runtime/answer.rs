@@ -1,4 +1,4 @@
-//! Answers of a type or with a schema: the answer that a prompt asks for and that its run returns.
+//! Typed answers: the type or schema that a prompt asks for, and the answer while it streams.
 
 use std::sync::Arc;
 
@@ -15,20 +15,20 @@ use crate::tool::arguments::Argument;
 
 /// The answer that a prompt asks for.
 pub(super) struct TypedAnswer<T> {
-    /// The answer that the run expects; `None` if any answer is accepted.
+    /// The output that the run expects; `None` if any answer is accepted.
     pub(super) expected: Option<Arc<ExpectedOutput>>,
     read: Box<dyn FnOnce(RunOutput) -> Result<RunOutput<T>, RunError> + Send>,
 }
 
 impl TypedAnswer<()> {
-    /// Accepts any answer.
+    /// Creates the value for a prompt that accepts any answer.
     pub(super) fn any() -> Self {
         Self { expected: None, read: Box::new(Ok) }
     }
 }
 
 impl<T> TypedAnswer<T> {
-    /// Returns the output with the answer.
+    /// Parses the answer of the run, and returns the output with the answer.
     pub(super) fn read(self, run: RunOutput) -> Result<RunOutput<T>, RunError> {
         (self.read)(run)
     }
@@ -51,10 +51,10 @@ impl<T: Argument> TypedAnswer<T> {
 impl Prompt {
     /// Asks for an answer of type `T`, which is the [`value`](RunOutput::value) of the output.
     ///
-    /// A model with structured output receives the schema, and any other model a tool whose arguments are the answer. In both cases the
-    /// answer is parsed like the arguments of a tool. An answer that does not fit is sent back with a report, as often as refused arguments
-    /// of a tool. If the last answer does not fit either, the prompt fails with [`RunError::Output`]. If the run is suspended, the prompt
-    /// fails with [`RunError::Suspended`].
+    /// A model with structured output receives the schema. Any other model receives a tool whose arguments are the answer. In both cases
+    /// the answer is parsed like the arguments of a tool. An answer that does not fit is sent back with a report, up to
+    /// [`max_retries`](super::AssistantBuilder::max_retries) times, like refused arguments of a tool. If the last answer does not fit
+    /// either, the prompt fails with [`RunError::Output`]. If the run is suspended, the prompt fails with [`RunError::Suspended`].
     ///
     /// ```
     /// use agent::model::reply;
@@ -80,9 +80,9 @@ impl Prompt {
         self.asking(AnswerReader::new().map(TypedAnswer::new))
     }
 
-    /// Asks for an answer that fits a JSON Schema, if no Rust type describes it. The answer is requested, checked and sent back like [one
-    /// of a type](Self::output). If the answer is not an object, the model is asked for an object that has the answer as its field
-    /// `result`.
+    /// Asks for an answer that fits a JSON Schema. Use it if no Rust type describes the answer. The answer is requested, checked and sent
+    /// back as with [`output`](Self::output). If the schema does not describe an object, the model is asked for an object that has the
+    /// answer as its field `result`.
     ///
     /// To ask for the same answer in every run of an assistant, set the schema [in its requests](super::AssistantBuilder::request); the
     /// answer is then in [`RunOutput::answer`].
@@ -110,7 +110,7 @@ impl Prompt {
     }
 }
 
-/// The answer while it streams.
+/// The answer of a run, as far as it has streamed.
 pub(super) struct PartialAnswer {
     plan: Plan,
     stream: ArgumentStream,

@@ -52,7 +52,7 @@ pub(super) struct ReplyStream {
     budgeted: Option<Box<BudgetedReply>>,
 }
 
-/// A reply that is requested only once its cost is reserved.
+/// The state of a reply whose request is sent once its cost is reserved.
 struct BudgetedReply {
     gate: BudgetGate,
     model: Arc<dyn Model>,
@@ -63,8 +63,8 @@ struct BudgetedReply {
 }
 
 impl ReplyStream {
-    /// Polls for the next event, or `None` at the end. A cancelled stream ends by itself, unless its model ignores the token. Not
-    /// asynchronous, because an event is large, and a future would move the event once more.
+    /// Polls for the next event, or `None` at the end. A cancelled stream ends by itself; if its model ignores the token, an error ends the
+    /// reply. The function is not `async`, because a future would move the large event an additional time.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
@@ -105,7 +105,7 @@ impl ReplyStream {
         next
     }
 
-    /// Measures the time between two chunks with content. Starts and ends do not count.
+    /// Measures the time between two chunks with content. Events that only begin or end a part do not count.
     fn measure_chunk(&mut self, event: &ModelEvent) {
         let is_chunk = event.delta().is_some() || matches!(event, ModelEvent::Part { .. });
         if self.chunk_meters.is_empty() || !is_chunk {
@@ -117,14 +117,15 @@ impl ReplyStream {
         }
     }
 
-    /// Returns the end of a reply once its budgets are settled.
+    /// Returns the end of a reply once the budgets of the reply are settled.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(None) };
         ready!(budgeted.gate.poll_settled(cx));
         Poll::Ready(budgeted.error.take().map(Err))
     }
 
-    /// Waits until the request may be sent, and sends it; or until a reply that has ended is settled.
+    /// Waits until the budgets admit the request, and then sends it. Does nothing if the request was sent before, or if there are no
+    /// budgets.
     fn poll_budgets(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ModelError>> {
         let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(Ok(())) };
         let BudgetedReply { gate, model, step, .. } = &mut **budgeted;
@@ -144,7 +145,7 @@ impl ReplyStream {
 }
 
 impl Performer {
-    /// Returns the request for these messages, changed by every hook, or `None` if the run was stopped meanwhile.
+    /// Returns the request for these messages, after the changes of every hook, or `None` if the run was stopped meanwhile.
     pub(super) async fn request(
         &self,
         messages: MessageList,
@@ -166,7 +167,7 @@ impl Performer {
         self.fold(request, |hook, request| hook.before_request(request, context.clone())).await
     }
 
-    /// Sends the request, and returns the reply that is to be read.
+    /// Begins a request, and returns its reply, which streams. A request with budgets is sent later, when the reply is polled.
     ///
     /// # Errors
     /// Returns a failed reply if the client of the model panics.
@@ -195,7 +196,8 @@ impl Performer {
             Err(error) => (Some(vec![Err(error)]), None),
         };
         let start = || match first {
-            // A placeholder for the reply, until the request may be sent.
+            // With budgets, the stream is a placeholder until the request may be sent. If the budgets cannot be used, the stream contains
+            // the error.
             Some(events) => ModelStream::from_events(&step, model.info(), events),
             None => model.stream(&step, request),
         };
@@ -227,7 +229,7 @@ impl Performer {
         }
     }
 
-    /// Returns the reply of a request that is sent once its cost is reserved, or `None` if the run has no budgets.
+    /// Returns the state of a reply whose request waits for its budgets, or `None` if the run has no budgets.
     fn budgeted(
         &self,
         step: &StepCx,
@@ -240,7 +242,8 @@ impl Performer {
         Ok(Some(Box::new(BudgetedReply { gate, model, step, has_ended, error })))
     }
 
-    /// Returns the reply at its end, complete or as far as it arrived.
+    /// Returns the finished reply: complete, or failed with the parts that arrived. Also settles its budgets, and ends its measurement and
+    /// its span.
     pub(super) fn finish(&self, reply: ReplyStream, failure: Option<&ModelError>) -> ModelReply {
         let ReplyStream { stream, timing, turn, span, max_tokens, notices, budgeted, .. } = reply;
         let mut message = match failure {
@@ -264,7 +267,7 @@ impl Performer {
         reply
     }
 
-    /// Passes the measurement of a request that ended to the application's functions.
+    /// Passes the measurement of a finished request to the meters of the application.
     fn measure(
         &self,
         turn: u32,
@@ -276,10 +279,10 @@ impl Performer {
         measure_request(&self.config.meters, run, info, &timing, reply, error);
     }
 
-    /// Returns one whole reply, in one attempt.
+    /// Makes one request, and returns its whole reply.
     ///
     /// # Errors
-    /// Returns an error that another attempt may avoid. Any other failure is returned as a failed reply.
+    /// Returns an error if another attempt may succeed. Any other failure is returned as a failed reply.
     #[cfg(feature = "durable-restate")]
     pub(crate) async fn whole_reply(
         &self,
@@ -324,8 +327,8 @@ impl Performer {
         }
     }
 
-    /// Returns the error of a request that was too long, if the context is managed: the provider refused the request, or the window ended
-    /// within the reply.
+    /// Returns the error if the request was too long: the provider refused the request, or the window was full before the reply ended.
+    /// Returns `None` if the context is not managed.
     pub(super) fn overflow(
         &self,
         reply: &AssistantMessage,
@@ -361,7 +364,7 @@ impl Performer {
 /// A reply that failed, and its error.
 pub(super) type FailedReply = (ModelReply, ModelError);
 
-/// Returns the message of a reply that did not arrive whole.
+/// Marks the message of a reply as failed or aborted.
 pub(super) fn failed(mut message: Box<AssistantMessage>, error: &ModelError) -> Box<AssistantMessage> {
     message.stop_reason = if error.is_aborted() { StopReason::Aborted } else { StopReason::Error };
     message.error = Some(error.message().to_owned());
@@ -379,7 +382,7 @@ impl Config {
         request
     }
 
-    /// Returns the messages with results in the form that their tools give them now.
+    /// Returns the messages, with each stored result in the form that its tool gives it now.
     fn with_formatted_results(&self, messages: MessageList) -> MessageList {
         if !self.formats_results {
             return messages;
@@ -400,7 +403,7 @@ impl Config {
         MessageList::from(shown).with_slot(messages.slot().clone())
     }
 
-    /// Returns a result in the form that its tool gives it now, if the result was stored in another form.
+    /// Returns the result in the form that its tool gives it now, or `None` if that is the stored form.
     fn shown_result(
         &self,
         reply: &AssistantMessage,
@@ -417,7 +420,7 @@ impl Config {
         Some(shown)
     }
 
-    /// Returns the message as it is sent to a model: hooks convert the application's own messages.
+    /// Returns the message as the model receives it. Hooks convert the custom messages of the application.
     fn convert(&self, message: &Arc<Message>) -> Arc<Message> {
         let Message::Custom(custom) = &**message else { return message.clone() };
         if is_continuation(custom) {
@@ -441,7 +444,7 @@ fn panicked(text: &str) -> ModelError {
     ModelError::new(ModelErrorKind::Other, format!("the model's client panicked: {text}"))
 }
 
-/// Whether listeners receive the event: it begins a part, or a part grows by it.
+/// Returns whether listeners receive the event. They receive each event of a part of the reply, except provider data.
 pub(super) fn is_update(event: &ModelEvent) -> bool {
     event.content_index().is_some() && !matches!(event, ModelEvent::PartData { .. })
 }

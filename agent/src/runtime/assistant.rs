@@ -46,13 +46,13 @@ pub struct Assistant {
 }
 
 tokio::task_local! {
-    /// The assistants whose runs the current code is part of.
+    /// The ids of the assistants in whose runs the current code executes.
     static RUNS: Vec<usize>;
 }
 
 struct SharedAssistant {
     config: Arc<Config>,
-    /// Created at its first use.
+    /// The cache of results, created when it is first used.
     cache: OnceLock<ResultCache>,
     state: Mutex<AssistantState>,
     idle: Notify,
@@ -60,18 +60,18 @@ struct SharedAssistant {
     steered: Notify,
 }
 
-/// The state that changes. During a run the loop owns the conversation.
+/// The mutable state of an assistant. During a run, the loop owns the conversation.
 pub(super) struct AssistantState {
     pub(super) conversation: Conversation,
     /// Whether the conversation must be checked and repaired before the next run.
     pub(super) is_suspect: bool,
-    /// Whether the last run was suspended for decisions. Its open calls have not begun.
+    /// Whether the last run was suspended for decisions. If so, the calls without results have not begun.
     pub(super) is_undecided: bool,
     pub(super) active: Option<AssistantRun>,
     pub(super) steering: MessageQueue,
     pub(super) follow_ups: MessageQueue,
     pub(super) listeners: Listeners,
-    /// The conversation in the form that the model is sent, kept from request to request.
+    /// The conversation in the form that the model receives, kept for the next request.
     pub(super) hand_off: HandOff,
     /// The view of the conversation, if the context is managed.
     pub(super) context: ContextState,
@@ -80,7 +80,7 @@ pub(super) struct AssistantState {
     spilled: Vec<Arc<SpilledFile>>,
     /// The session that the conversation is stored in.
     pub(super) session: Option<Box<SessionState>>,
-    /// Ends of calls in finished runs that could not be stored yet.
+    /// The ends of calls of finished runs that the store has not recorded yet.
     pub(super) debts: UnrecordedEnds,
 }
 
@@ -133,7 +133,7 @@ impl Assistant {
         let fork = Self::with_hand_off(self.shared.config.clone(), state.messages(), state.hand_off.fork());
         let mut begun = fork.state();
         begun.spilled.clone_from(&state.spilled);
-        // The conversation of a run that is active, or waits for decisions, is checked.
+        // An active run, or one that waits for decisions, has calls without results, so the conversation must be checked.
         begun.is_suspect = state.is_suspect || state.is_undecided || state.active.is_some();
         drop((begun, state));
         fork
@@ -182,7 +182,8 @@ impl Assistant {
         cleared.iter().for_each(QueuedMessage::clear);
     }
 
-    /// Removes the message with this [id](Receipt::id) from its queue; its receipt reports this. Returns false if neither queue has it.
+    /// Removes the message with this [id](Receipt::id) from its queue, and reports this to its receipt. Returns false if neither queue has
+    /// the message.
     pub fn remove_queued(&self, id: &str) -> bool {
         let mut state = self.state();
         let removed = state.steering.remove(id).or_else(|| state.follow_ups.remove(id));
@@ -224,7 +225,7 @@ impl Assistant {
         run.running_calls().map(|(id, tool)| (id.to_owned(), tool.to_owned())).collect()
     }
 
-    /// Returns why the last run failed, or which limit ended it, until the next run begins. A cancelled run counts as not failed.
+    /// Returns the error or the limit that ended the last run, until the next run begins. A cancelled run has no error.
     pub fn last_error(&self) -> Option<String> {
         self.state().last_error.clone()
     }
@@ -244,10 +245,11 @@ impl Assistant {
         self.state().active.is_some()
     }
 
-    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages stay in their queues.
+    /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages
+    /// stay in their queues.
     ///
-    /// A [stream](super::Prompt::stream) is the current run from its first poll on. Its [handle](super::Run::handle) can cancel it before
-    /// that, too.
+    /// A [stream](super::Prompt::stream) becomes the current run when it is first polled. Before that, only its
+    /// [handle](super::Run::handle) can cancel it.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
@@ -257,15 +259,15 @@ impl Assistant {
 
     /// Waits until no prompt is being answered and every listener has returned.
     ///
-    /// A run waits for its listeners, hooks and tools, so it cannot end while one of them waits for its end. Called in one of them, in the
-    /// same task, this returns at once and logs a warning. Code that a listener only starts, with `tokio::spawn`, may wait.
+    /// A run waits for its listeners, hooks and tools, so none of them can wait for the end of the run. If one of them calls this function
+    /// in the same task, the function returns at once and logs a warning. Code that a listener only starts, with `tokio::spawn`, may wait.
     pub async fn wait_until_idle(&self) {
         if RUNS.try_with(|runs| runs.contains(&self.id())).unwrap_or_default() {
             tracing::warn!("code that a run waits for called `wait_until_idle` on its assistant");
             return;
         }
         loop {
-            // Created before the check, so that a run that ends in between is not missed.
+            // The future is created before the check, because a run may end between the two, and its end must not be missed.
             let idle = self.shared.idle.notified();
             if !self.is_busy() {
                 return;
@@ -275,8 +277,8 @@ impl Assistant {
     }
 
     /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results, except those
-    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await it in a listener, hook or tool of the same
-    /// assistant, because its run waits for them.
+    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await this function in a listener, hook or tool of
+    /// the same assistant, because the run waits for all of them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, the reset is recorded with the next prompt.
     pub async fn reset(&self) {
@@ -290,7 +292,7 @@ impl Assistant {
         }
     }
 
-    /// Discards all messages and cached results. Returns false if a run is active.
+    /// Discards all messages, queued messages, cached results and files of results. Returns false if a run is active.
     fn clear_if_idle(&self) -> bool {
         let mut state = self.state();
         if state.active.is_some() {
@@ -312,8 +314,8 @@ impl Assistant {
 
     /// Calls a function with every event, in order, until the returned subscription is dropped.
     ///
-    /// The run waits for the function, so it should not block: to let a run wait for something, use a [hook](crate::hooks::Hooks), and to
-    /// read events in your own time, [stream](super::Prompt::stream) the run. If the function panics, it is not called again, and the run
+    /// The run waits for the function, so the function should not block. To let a run wait, use a [hook](crate::hooks::Hooks); to read
+    /// events at your own pace, [stream](super::Prompt::stream) the run. If the function panics, it is not called again, and the run
     /// continues.
     pub fn subscribe(&self, on_event: impl Fn(&Event) + Send + Sync + 'static) -> Subscription {
         let mut state = self.state();
@@ -344,7 +346,7 @@ impl Assistant {
         !self.state().listeners.is_empty()
     }
 
-    /// Wraps the future of a run of this assistant, so that code in the run is recognized as such. Not asynchronous, because the future
+    /// Wraps the future of a run of this assistant, so that code in the run is recognized. The function is not `async`, because its future
     /// would hold the run twice.
     pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
@@ -376,7 +378,7 @@ impl Assistant {
         self.state().spilled.push(Arc::new(file));
     }
 
-    /// Returns the results that a call may read from files.
+    /// Returns the results that a call of `read_result` may read.
     pub(super) fn spilled_results(&self) -> SpilledResults {
         let files = self.state().spilled.clone();
         SpilledResults::new(files, self.messages())

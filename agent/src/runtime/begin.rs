@@ -20,7 +20,7 @@ use crate::tool::context::ToolContext;
 /// The input with which a run begins.
 pub(super) enum RunStart {
     Prompts(Vec<Message>),
-    /// Calls that were made elsewhere, and messages before them.
+    /// Calls that were made outside of a run, and messages that come before the calls.
     Recorded {
         turn: RecordedTurn,
         messages: Vec<Message>,
@@ -32,7 +32,7 @@ pub(super) enum RunStart {
         /// Messages for the next request of the run.
         messages: Vec<Message>,
     },
-    /// The waiting child of a call, and the decisions and results with which it continues.
+    /// The suspended child of a call, and the decisions and results with which it continues.
     Child {
         run: Box<AgentLoop>,
         resumption: Box<Resumption>,
@@ -40,7 +40,7 @@ pub(super) enum RunStart {
 }
 
 impl RunStart {
-    /// Takes the calls that were made elsewhere. The messages before them remain as prompts.
+    /// Takes the recorded calls out of `Recorded`, whose messages remain as prompts. Returns `None` for any other input.
     pub(super) fn take_recorded(&mut self) -> Option<RecordedTurn> {
         let Self::Recorded { turn, messages } = self else { return None };
         let (turn, messages) = (std::mem::take(turn), std::mem::take(messages));
@@ -48,8 +48,8 @@ impl RunStart {
         Some(turn)
     }
 
-    /// Returns the state of the run, and adds its values to the context. Types that the prompt does not give have the values that were
-    /// stored with the suspended run.
+    /// Adds the serialized state of the run to the context, and returns both. A resumed run keeps its stored value of each type for which
+    /// the prompt gives no value.
     pub(super) fn add_state(
         &self,
         given: RunState,
@@ -81,18 +81,18 @@ impl RunStart {
     }
 }
 
-/// A run at its beginning.
+/// A run that has just begun, with the values that its first steps need.
 pub(super) struct StartedRun {
     pub(super) run: SharedLoop,
     /// The queued messages with which the run begins.
     pub(super) taken: Vec<QueuedMessage>,
-    /// Set if the run continues from a snapshot, or after a crash.
+    /// The decisions and results with which the run resumes. Set if the run continues from a snapshot, or after a crash.
     pub(super) resumption: Option<Resumption>,
     /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
-    /// The number of messages that a store already has.
+    /// The number of messages that are already stored, if there is a store.
     pub(super) seen: usize,
-    /// The turn that the death of the process interrupted, if one was.
+    /// The turn that a crash of the process interrupted, if there is one.
     pub(super) interrupted: Option<InterruptedTurn>,
 }
 
@@ -199,7 +199,7 @@ impl Assistant {
         Ok(StartedRun { run, taken, resumption: None, checks_again: false, seen, interrupted: None })
     }
 
-    /// Ends the active run: its conversation is the assistant's again.
+    /// Ends the active run, and returns its conversation to the assistant.
     pub(super) fn end_run(&self, error: Option<String>) {
         let mut state = self.state();
         let Some(active) = state.active.take() else { return };
@@ -225,15 +225,15 @@ impl Assistant {
         }
     }
 
-    /// Returns the request, which hooks may have changed, with the kept encoded text of the conversation, so that its messages are not
-    /// encoded again.
+    /// Attaches the kept encoded text of the conversation to a request that hooks may have changed, so that its messages are not encoded
+    /// again.
     pub(super) fn share_kept_text(&self, mut request: ModelRequest) -> ModelRequest {
         let kept = self.state().hand_off.messages().slot().clone();
         request.messages = std::mem::take(&mut request.messages).with_slot(kept);
         request
     }
 
-    /// Forgets the reply that streamed.
+    /// Drops the copy of the reply that has streamed.
     pub(super) fn end_growth(&self) {
         if let Some(active) = &mut self.state().active {
             active.growing = None;

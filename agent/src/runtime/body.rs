@@ -19,7 +19,8 @@ use crate::tool::{
     value::Tool,
 };
 
-/// A call that may run, with the parts of the run that its body needs. Stores and caches wrap this type, which knows neither.
+/// A call that may run, with the parts of the run that its body needs. The code for stores and caches wraps this type, which depends on
+/// neither.
 pub(super) struct CallBody {
     pub(super) config: Arc<Config>,
     pub(super) key: StepKey,
@@ -32,7 +33,8 @@ pub(super) struct CallBody {
     pub(super) begun: Instant,
 }
 
-/// Returns how often the body of a call may be started: once for a sub-agent, for the effect `Once`, and where the policy sets no number.
+/// Returns the maximum number of attempts of a call: the number of the policy, or 1 for a sub-agent, for the effect `Once`, and without a
+/// number.
 fn max_attempts(config: &Config, tool: &str) -> u32 {
     let tool = config.registry.get(tool).filter(|tool| !tool.is_of_assistant());
     let policy = tool.map(Tool::policy).filter(|policy| policy.effect != Effect::Once);
@@ -40,7 +42,7 @@ fn max_attempts(config: &Config, tool: &str) -> u32 {
 }
 
 impl CallBody {
-    /// Creates the first attempt of a call, whose time begins now.
+    /// Creates the body of a call. The time of the call is measured from now on.
     pub(super) fn new(
         config: &Arc<Config>,
         key: StepKey,
@@ -55,8 +57,8 @@ impl CallBody {
         Self { config, key, call, context, max_attempts, reply, checked, begun: Instant::now() }
     }
 
-    /// Checks the arguments, unless they were checked when the call was prepared. Without hooks, and without `is_read`, only the body
-    /// needs the arguments, and checks them itself.
+    /// Checks the arguments, unless they were checked when the call was prepared. Without hooks and without `is_read`, nothing but the body
+    /// reads the arguments, so the body checks them itself.
     pub(super) fn check(&mut self, is_read: bool) {
         let checked = self.checked.take().filter(|checked| checked.is_of(&self.call));
         self.checked = match checked {
@@ -67,7 +69,7 @@ impl CallBody {
         };
     }
 
-    /// Runs the body from this attempt on. Retries panics and timeouts up to `max_attempts`, then runs the hooks.
+    /// Runs the body, beginning with the attempt `first_attempt`. Retries panics and timeouts up to `max_attempts`, then runs the hooks.
     pub(super) async fn perform(&self, first_attempt: u32) -> CallEnd {
         let (InvokedCall { outcome, coercions, asked }, attempt) = self.attempts(first_attempt).await;
         let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -79,7 +81,7 @@ impl CallBody {
         Box::pin(self.after(end)).await
     }
 
-    /// Returns the result of the last attempt, and its number.
+    /// Runs the attempts, and returns the result and the number of the last one.
     async fn attempts(&self, first: u32) -> (InvokedCall, u32) {
         let mut attempt = first;
         let mut context = self.context.clone();
@@ -108,7 +110,8 @@ impl CallBody {
         self.context.clone().with_attempt(attempt, max)
     }
 
-    /// Returns the end as the hooks change it.
+    /// Passes the end of the call to the hooks in turn, and returns the changed end. An error of a hook replaces the outcome, and later
+    /// hooks are skipped.
     async fn after(&self, mut end: CallEnd) -> CallEnd {
         let Self { config, call, context, reply, checked, .. } = self;
         let info = ToolCallInfo::new(reply.clone(), (**call).clone(), checked.clone(), context.clone());
@@ -126,12 +129,12 @@ impl CallBody {
     }
 }
 
-/// Whether the body panicked or timed out, so that a retry may succeed.
+/// Returns whether the body panicked or timed out, so that a retry may succeed.
 fn went_wrong_outside(outcome: &ToolOutcome) -> bool {
     matches!(outcome, ToolOutcome::Failed { code, .. } if *code == OutcomeCode::PANIC || *code == OutcomeCode::TIMEOUT)
 }
 
-/// Whether `after_tool_call` is called for this outcome.
+/// Returns whether `after_tool_call` is called for this outcome.
 fn ended_by_itself(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } | ToolOutcome::Denied { .. } => true,
@@ -172,7 +175,7 @@ fn apply(change: AfterCall, end: &mut CallEnd) {
     };
     if let Some(content) = content {
         output.content = content;
-        // Structured data from before would contradict the new content.
+        // The structured data of the old result would contradict the new content.
         output.structured = None;
     }
     output.metadata = metadata;

@@ -1,4 +1,4 @@
-//! The builder of an assistant. Other files contain its options by subject.
+//! The builder of an assistant. Each submodule adds the options of one subject.
 
 mod approvals;
 mod closures;
@@ -71,9 +71,9 @@ pub struct AssistantBuilder {
     state: StateMap,
     state_per_prompt: Vec<StateKey>,
     state_types: Vec<StateType>,
-    /// The first name that two types of state have.
+    /// The first name under which two types of serialized state were registered.
     state_names_twice: Option<Arc<str>>,
-    /// Problems so far; `build` reports them all.
+    /// The problems so far. `build` reports all of them.
     problems: Vec<RegistryProblem>,
     listeners: Listeners,
     conversation: Conversation,
@@ -165,10 +165,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Changes the settings of every request: thinking, limits, sampling, tool choice, the schema of answers.
+    /// Changes the settings of every request, for example thinking, limits, sampling, tool choice or the schema of answers.
     ///
-    /// With a [schema for answers](ModelRequest::output), each run validates its answer, and sends back an answer that does not fit, like a
-    /// prompt with [`output_schema`](super::Prompt::output_schema). The answer is in [`RunOutput::answer`](super::RunOutput::answer).
+    /// With a [schema for answers](ModelRequest::output), each run validates its answer, and asks the model again if the answer does not
+    /// fit. The answer is in [`RunOutput::answer`](super::RunOutput::answer).
     ///
     /// ```
     /// use agent::model::Thinking;
@@ -190,7 +190,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Lets the provider run a tool itself, such as web search or code execution. A provider without this tool refuses the requests.
+    /// Adds a tool that the provider runs, such as web search or code execution. A request to a provider without this tool fails.
     ///
     /// ```
     /// use agent::model::ManagedTool;
@@ -208,8 +208,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Lets the provider run a tool itself if it is [known to have it](crate::model::ModelInfo::runs), and otherwise adds the tools
-    /// `otherwise`.
+    /// Adds a tool that the provider runs if the model is [known to have it](crate::model::ModelInfo::runs). For any other model, adds the
+    /// tools `otherwise`.
     ///
     /// ```
     /// use agent::model::{ManagedTool, reply};
@@ -257,7 +257,7 @@ impl AssistantBuilder {
         self.shared_state(Arc::new(value))
     }
 
-    /// Sets the source on whose behalf tools are shown and called in every prompt that names [no other source](crate::run::Prompt::source).
+    /// Sets the source for which tools are shown and called. The [source of a prompt](crate::run::Prompt::source) takes precedence.
     ///
     /// ```
     /// use agent::tool::Source;
@@ -291,7 +291,7 @@ impl AssistantBuilder {
     }
 
     /// Declares that every prompt brings its own `T` with [`with_state`](super::Prompt::with_state), so [`build`](Self::build) does not
-    /// require a `T`. A prompt without a `T` fails.
+    /// require a `T`. If a tool needs a `T`, a prompt without a `T` fails with [`RunError::MissingState`](super::RunError::MissingState).
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
@@ -339,8 +339,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the maximum number of calls of one reply that run at the same time; 16 by default, at least 1. Results keep the order of the
-    /// calls.
+    /// Sets how many calls of one reply may run at the same time: 16 by default, at least 1. Results keep the order of the calls.
     pub fn max_concurrency(mut self, calls: usize) -> Self {
         self.max_concurrency = calls.max(1);
         self
@@ -352,8 +351,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the time that a tool has to end after its run was cancelled; 5 s by default. After this time, the tool is dropped. A tool that
-    /// awaits [`ToolContext::cancelled`] can end earlier.
+    /// Sets how long a tool may continue after its run was cancelled, before the tool is dropped; 5 s by default. A tool that awaits
+    /// [`ToolContext::cancelled`] can end earlier.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.cancel_grace = grace;
         self
@@ -366,7 +365,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the conversation to begin with. If it is broken, for example by a call without a result, it is
+    /// Sets the conversation to begin with. A broken conversation, for example one that has a call without a result, is
     /// [repaired](Conversation::repair) at the first prompt.
     ///
     /// ```
@@ -387,19 +386,19 @@ impl AssistantBuilder {
         self
     }
 
-    /// Keeps completed results for calls of the same tool with the same arguments, for the same session and source, until the assistant
-    /// is [reset](Assistant::reset). The setting `cache` of a tool takes precedence. Results of tools that are neither `read_only` nor
-    /// `idempotent` are kept only with `cache = true`.
+    /// Caches up to 1,024 completed results until the assistant is [reset](Assistant::reset). A call reuses the result of an earlier call
+    /// if tool, arguments, session and source are the same. The option `cache` of a tool takes precedence. Results of tools that are
+    /// neither `read_only` nor `idempotent` are cached only with `cache = true`.
     ///
-    /// A kept result is used only after hooks and approvals let the call run. In a prompt with its own [state](super::Prompt::with_state),
-    /// results are kept and used only for tools that cannot read that state, and only if there are no hooks. Durable runs keep no results.
-    /// [`Assistant::uncached_tools`] lists the tools whose results are not kept, with the reasons, and [`build`](Self::build) logs them.
+    /// A cached result is used only after hooks and approvals let the call run. If a prompt has its own [state](super::Prompt::with_state),
+    /// results are cached and used only without hooks, and only for tools that cannot read that state. Durable runs cache no results.
+    /// [`Assistant::uncached_tools`] lists the tools whose results are not cached, and [`build`](Self::build) logs them.
     pub fn cache_results(mut self) -> Self {
         self.cache = true;
         self
     }
 
-    /// Keeps completed results like [`cache_results`](Self::cache_results), in a [cache](ResultCache) that several assistants can share.
+    /// Caches results like [`cache_results`](Self::cache_results), in a [cache](ResultCache) that several assistants can share.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, run::ResultCache};
@@ -415,14 +414,14 @@ impl AssistantBuilder {
         self.cache_results()
     }
 
-    /// Writes results that are too long for the conversation to files in this folder, and adds a tool `read_result`, with which the model
-    /// reads them in parts. A file is deleted once the assistant that wrote it, and all its later [forks](Assistant::fork), were dropped or
-    /// [reset](Assistant::reset). A process that is killed leaves its files. If a conversation names a result whose file was deleted, the
-    /// tool reports that.
+    /// Writes results that are too long for the conversation to files in this folder. The model reads the files in parts with the tool
+    /// `read_result`, which this option adds. A file is deleted once the assistant that wrote it and all its later [forks](Assistant::fork)
+    /// were dropped or [reset](Assistant::reset). The files of a killed process stay. If the conversation names a result whose file was
+    /// deleted, the tool reports that.
     ///
-    /// Only the owner can read and write the files (0600), and the folder if this option creates it (0700). The tool reads nothing else in
-    /// the folder, follows no links, and reads only results of its own conversation: those that this assistant, or an assistant that it was
-    /// forked from, wrote, and those that a result in its conversation names.
+    /// Only the owner can access the files (mode 0600), and the folder if this option creates it (mode 0700). The tool reads no other files
+    /// in the folder, and follows no links. It reads results that this assistant, or an assistant that it was forked from, wrote, and
+    /// results that its conversation names.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(SpillFolder::new(folder.into()));
         self
@@ -462,9 +461,10 @@ impl AssistantBuilder {
     /// Builds the assistant.
     ///
     /// # Errors
-    /// Fails if the tools have problems, such as two tools with the same name, missing state, or two state values of the same type, and
-    /// lists all of them. Also fails if the schema for answers cannot be compiled, if the approval keys cannot be used, if two models have
-    /// the same name, if the [rules of the window](Self::manage_context) cannot be used with the models, or if a [budget](Self::budget) cannot be used.
+    /// Fails with all problems of the tools and their state, for example two tools with the same name, missing state, or two state values
+    /// of one type. Also fails if two types of serialized state, or two models, have the same name. Also fails if the schema for answers
+    /// cannot be compiled, or if the approval keys, a [budget](Self::budget) or the [rules of the window](Self::manage_context) cannot be
+    /// used.
     pub fn build(mut self) -> Result<Assistant, BuildError> {
         let signer = self.approval_keys.signer()?;
         if let Some(name) = self.state_names_twice {
@@ -494,7 +494,7 @@ impl AssistantBuilder {
         let mut rules = self.rules;
         let continue_length = rules.continue_length;
         if request.output.is_some() {
-            // The pieces of structured output are not joined.
+            // A cut structured output cannot be continued as text. Its request is made again with more room.
             rules.continue_length = 0;
         }
         rules = rules.with_tools(&registry);
@@ -568,7 +568,7 @@ impl AssistantBuilder {
     }
 }
 
-/// Returns the limits of the window of a model, if the rules can be used with all models that may be chosen.
+/// Returns the limits for the window of `model`. Fails if the rules cannot be used with `model`, or with a model in `chosen`.
 fn limits(
     rules: &Arc<ContextRules>,
     model: &Arc<dyn Model>,
@@ -576,7 +576,7 @@ fn limits(
     all: &[NamedModel],
     request: &ModelRequest,
 ) -> Result<ContextLimits, BuildError> {
-    // The other models are only checked. Their limits are created when one of them is chosen.
+    // The limits of the models in `chosen` are only checked here. They are created when a turn chooses one of these models.
     chosen.iter().try_for_each(|(_, model)| ContextLimits::new(rules, model, all, request).map(drop))?;
     ContextLimits::new(rules, model, all, request)
 }

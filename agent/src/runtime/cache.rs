@@ -23,12 +23,11 @@ const MAX_RESULTS: usize = 1024;
 
 /// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
 ///
-/// An assistant reuses a result for a call of a tool with the same name and parameters, with the same arguments, for the same session
-/// and source, after its own hooks and approvals let the call run. State is compared, too: two assistants share results of a tool that
-/// reads state only if they have the same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state).
-/// An assistant with [hooks](super::Hooks) shares results only with its [forks](super::Assistant::fork), because a hook may have
-/// changed them. Values that a tool captured, and statics that it reads, are not compared: share a cache only between assistants whose
-/// tools of the same name do the same.
+/// An assistant reuses a result for a call with the same tool name, parameters, arguments, session and source. Before that, its own hooks
+/// and approvals must let the call run. State is compared, too: two assistants share results of a tool that reads state only if they have
+/// the same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state). An assistant with [hooks](super::Hooks)
+/// shares results only with its [forks](super::Assistant::fork), because a hook may have changed the results. Values that a tool captured,
+/// and statics that it reads, are not compared: share a cache only between assistants whose tools of the same name do the same.
 ///
 /// A cache holds up to 1,024 results; the oldest is dropped first.
 ///
@@ -118,11 +117,11 @@ impl ResultCache {
             dropped = results.by_call.remove_entry(&oldest).zip(Some(oldest));
         }
         drop(results);
-        // Dropped without the lock, because keys and results own values of the application.
+        // Keys and results own values of the application, so they are dropped after the lock is released.
         drop((key, known, dropped));
     }
 
-    /// Locks the results. No code of the application may run under the lock.
+    /// Locks the results. No code of the application may run while the lock is held.
     fn lock(&self) -> MutexGuard<'_, CachedResults> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,8 +134,8 @@ impl fmt::Debug for ResultCache {
     }
 }
 
-/// Identifies calls that have the same result: by the tool, the session and source, the state that the tool may read, and the arguments,
-/// regardless of the order of their keys.
+/// The key of a cached result: the tool, the session and source, the state that the tool may read, and the arguments, regardless of the
+/// order of keys in objects. Calls with equal keys have the same result.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     tool: String,
@@ -208,13 +207,13 @@ impl CallKey {
     }
 }
 
-/// Returns a text that is equal only for equal arguments. If they have long numbers, the text that the model sent is added: where the
-/// schema does not require an integer, the value holds a number as a float, which may have lost digits.
+/// Returns a text that is equal only for equal arguments. If `sent` has a long number, the text ends with `sent`, because `args`
+/// may hold the number as a float that has lost digits.
 fn exact_text(args: &Value, sent: &str) -> String {
     /// Decimal numbers with up to this many digits are distinct floats.
     const DIGITS: usize = 15;
     let mut key = canonical(args);
-    // The value is null for arguments that only the tool itself can parse.
+    // `args` is null if only the tool itself can parse the arguments, so only `sent` tells such calls apart.
     if args.is_null()
         || sent.split(|c: char| !c.is_ascii_digit() && c != '.').any(|number| number.len() > DIGITS)
     {

@@ -17,7 +17,7 @@ pub(crate) struct CheckedArguments {
     accepted: AcceptedArguments,
 }
 
-/// Checks arguments by their tool, on behalf of the run's source. The error is the outcome of the call.
+/// Checks arguments with their tool, on behalf of the run's source. Refused arguments are returned as the outcome of the call.
 pub(super) fn check(
     tool: &Tool,
     args: &ToolArguments,
@@ -58,7 +58,7 @@ impl CheckedArguments {
         self.accepted.value()
     }
 
-    /// Whether the call still has the arguments that were checked.
+    /// Returns whether the arguments of the call are those that were checked.
     pub(super) fn is_of(&self, call: &ToolCall) -> bool {
         self.args == call.args
     }

@@ -1,4 +1,4 @@
-//! An assistant as a tool: each call is a run of its own, within the run that makes the call.
+//! An assistant as a tool: each call starts a child of the run that makes the call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub struct ChildTool {
     output: Option<Result<OutputSchema, DefinitionError>>,
 }
 
-/// The arguments of a call, and the message with which its run begins.
+/// The functions that define the arguments of a call, and make from them the message with which the child begins.
 #[derive(Clone)]
 struct ChildInput {
     plan: fn(&str, PlanOptions) -> Result<Plan, DefinitionError>,
@@ -83,24 +83,25 @@ struct ChildInput {
 type MakeMessage = dyn Fn(&AcceptedArguments) -> Result<UserMessage, InvalidArguments> + Send + Sync;
 
 impl Assistant {
-    /// Makes a tool of the assistant. Each call is a run of a [fork](Self::fork) with a conversation of its own, and its answer is the result
-    /// of the call. The model gives the `task` as text, unless [`input`](ChildTool::input) sets other arguments.
+    /// Makes the assistant a tool. Each call runs a [fork](Self::fork) with a conversation of its own, and the answer of that run is the
+    /// result of the call. The model gives the `task` as text, unless [`input`](ChildTool::input) sets other arguments.
     ///
-    /// The run of a call, the child, is within the run that makes the call, its parent. The child is cancelled and dropped with the parent,
-    /// and its tools get the state and the source of the parent. The events of the child reach the parent's listeners with their
+    /// The run of a call is a child of the run that makes the call, its parent. The child is cancelled and dropped with the parent, and its
+    /// tools get the state and the source of the parent. The events of the child reach the parent's listeners with their
     /// [path](crate::Event::path), and its tokens, requests and calls count against the parent's limits. If the child has to wait for
     /// decisions, the parent waits, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
-    /// continues each run where it was. With a store, each child is a session of its own, and continues after a crash.
+    /// continues each run where it stopped. If the parent has a [session](super::AssistantBuilder::session), each child is a session of its
+    /// own, and continues after a crash.
     ///
     /// The child has the assistant's own system prompt, model, tools, hooks, limits and approval rules. If the assistant has no function
-    /// that decides on calls ([`on_approval`](super::AssistantBuilder::on_approval)), the function of the parent decides. State that the
-    /// tools take from the parent is declared with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
+    /// that decides on calls ([`on_approval`](super::AssistantBuilder::on_approval)), the function of the parent decides. Declare the state
+    /// that the tools take from the parent with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
     ///
-    /// A run that fails, or reaches a limit, is a failed call: codes `child_failed` and `limit`. Called outside of a run, for example by an MCP
-    /// client, a run that would have to wait ends with the code `needs_decision`.
+    /// If the child fails, its call fails with the code `child_failed`; if it reaches a limit, with the code `limit`. A call outside of a
+    /// run, for example by an MCP client, fails with the code `needs_decision` if its run would have to wait.
     ///
     /// On an [engine](crate::guide::durable) a call is a workflow of its own. A time limit of the tool counts the time that the steps of
-    /// the run take, without the time in which the run waits.
+    /// the child take, but not the time in which the child waits.
     ///
     /// ```
     /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -142,7 +143,7 @@ impl ChildTool {
         Self { assistant, options, input: ChildInput::task(), output: None }
     }
 
-    /// Sets the arguments, and the message that a run begins with.
+    /// Sets the type of the arguments, and the function that makes from them the message with which a run begins.
     pub fn input<A: Argument + ToolArgs, M: Into<UserMessage>>(
         self,
         message: impl Fn(A) -> M + Send + Sync + 'static,
@@ -169,7 +170,7 @@ impl ChildTool {
     /// Makes the tool.
     ///
     /// # Errors
-    /// Fails if the name or a schema is invalid. A list of tools reports this when it is used.
+    /// Fails if the name or a schema is invalid. If the tool is added to a list of tools without `build`, the list reports this error.
     pub fn build(self) -> Result<Tool, DefinitionError> {
         let Self { assistant, options, input, output } = self;
         let output = output.transpose()?;
@@ -203,7 +204,7 @@ impl fmt::Debug for ChildTool {
 }
 
 impl ChildInput {
-    /// Creates the default input, which is one text: the task.
+    /// Creates the default input: one text argument, the task.
     fn task() -> Self {
         let message =
             |accepted: &AcceptedArguments| Ok(accepted.value()["task"].as_str().unwrap_or_default().into());
@@ -232,7 +233,7 @@ pub(super) struct ChildSpec {
 }
 
 impl ChildSpec {
-    /// Returns the assistant and the schema of a tool, if it is the tool of an assistant.
+    /// Returns the assistant of a tool and the schema of its answer, or `None` if the tool is not an assistant.
     #[cfg(feature = "durable-restate")]
     pub(super) fn of(tool: &Tool) -> Option<&Self> {
         tool.assistant_spec()?.downcast_ref()
@@ -272,7 +273,7 @@ impl ToolBody for ChildBody {
 }
 
 impl ChildBody {
-    /// Runs the assistant within the run that makes the call.
+    /// Runs the assistant as a child of the run that makes the call.
     async fn run(&self, call: &Arc<ChildCall>, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let mut assistant = call.parent.assistant_of_child(self.spec.assistant.as_ref());
         let mut stored = StoredRun::New;
@@ -302,7 +303,7 @@ impl ChildBody {
         with_spent(outcome, call)
     }
 
-    /// Runs the assistant outside of a run, where nothing can wait.
+    /// Runs the assistant for a call outside of a run. Such a run cannot wait for decisions.
     async fn run_alone(&self, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let Some(assistant) = &self.spec.assistant else {
             return failed(
@@ -332,7 +333,7 @@ impl ChildBody {
         }
     }
 
-    /// Returns the outcome of a run that ended before its call was recorded.
+    /// Returns the outcome of a stored run that ended before the end of its call was recorded.
     fn stored_outcome(&self, assistant: &Assistant, ended: &EndedRun, call: &ChildCall) -> ToolOutcome {
         let conversation = assistant.messages();
         let added = conversation.shared().get(ended.from..).unwrap_or_default();
@@ -369,7 +370,7 @@ impl ChildBody {
     }
 }
 
-/// Counts the run that a call starts, or returns the outcome of the call if the run may not begin.
+/// Counts a new child against the limits of its parent, or returns the outcome of the call if a limit forbids the child.
 fn may_begin(call: &ChildCall) -> Option<ToolOutcome> {
     let parent = &call.parent;
     if parent.is_too_deep() {
@@ -391,7 +392,7 @@ pub(super) fn too_many(max: u32) -> ToolOutcome {
     failed("limit", text)
 }
 
-/// Returns the outcome of a call whose run waits: the call waits, too, or fails outside of a run.
+/// Returns the outcome of a call whose child was suspended: the call is deferred, or fails if it is outside of a run.
 fn waits(call: Option<&ChildCall>, run: AgentLoop) -> ToolOutcome {
     match call {
         Some(call) => {
@@ -433,7 +434,7 @@ fn text_or_count(messages: &[Arc<Message>]) -> String {
     format!("The sub-agent gave no answer. It made {calls} calls.")
 }
 
-/// Adds what the run used to the outcome of its call.
+/// Adds the use of the child to the metadata of the outcome, if the call completed or failed.
 fn with_spent(mut outcome: ToolOutcome, call: &ChildCall) -> ToolOutcome {
     let metadata = match &mut outcome {
         ToolOutcome::Completed(output) => &mut output.metadata,
@@ -459,7 +460,7 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // The text is that of the failed reply, so that it is the same after a crash and on an engine.
+        // The message is the text of the failed reply, which is the same after a crash and on an engine.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

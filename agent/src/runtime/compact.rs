@@ -8,7 +8,7 @@ use crate::message::{ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
-/// The divisor for the part of the conversation that is not summarized: a quarter.
+/// The divisor of the conversation's tokens: a quarter of the tokens, at the end, is not summarized.
 const TAIL: u64 = 4;
 
 /// The result of a [compaction](Assistant::compact).
@@ -27,11 +27,11 @@ const TAIL: u64 = 4;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// The number of messages that the summary replaces.
+    /// The number of messages that the summary replaces, without the messages that an earlier summary replaced.
     pub messages: usize,
     /// The estimated tokens of the next request before the compaction.
     pub tokens_before: u64,
-    /// The estimated tokens of the next request afterwards.
+    /// The estimated tokens of the next request after the compaction.
     pub tokens_after: u64,
     /// The usage of the requests for the summary.
     pub usage: Usage,
@@ -40,8 +40,8 @@ pub struct Compaction {
 }
 
 impl Assistant {
-    /// Replaces old messages by a summary now, in the requests to the model. `focus` says what is to be kept above all. The conversation
-    /// stays complete. Returns `None` if there is nothing that a summary could replace.
+    /// Writes a summary now, which replaces old messages in the next requests to the model. `focus` names the content that the summary
+    /// should keep above all. The conversation stays complete. Returns `None` if there is nothing that a summary could replace.
     ///
     /// The newest turn stays as it is, and so do pinned messages. A run that is active meanwhile uses the summary from its next request on.
     ///
@@ -67,7 +67,7 @@ impl Assistant {
     /// ```
     ///
     /// # Errors
-    /// Fails with [`RunError::Context`] if there is no summary, and with [`RunError::Request`] if the context is not
+    /// Fails with [`RunError::Context`] if the summary fails, and with [`RunError::Request`] if the context is not
     /// [managed](super::AssistantBuilder::manage_context), or its rules have no summaries.
     pub async fn compact(&self, focus: Option<&str>) -> Result<Option<Compaction>, RunError> {
         let config = self.config().clone();
@@ -78,7 +78,7 @@ impl Assistant {
         let limits = config.context.clone().filter(|limits| limits.writer.is_some()).ok_or_else(off)?;
         let session = self.session();
         let context = session.map_or_else(ToolContext::new, |id| ToolContext::new().with_session_id(id));
-        // For budgets, a compaction is a run of its own, so that earlier compactions do not count.
+        // Each compaction has a run id of its own, so that a budget of one run does not count earlier compactions.
         let performer = Performer::new(config.clone(), super::new_id("compact").into(), context);
         let mut view = ConversationView::of(&self.messages());
         let frame = performer.frame(&config.request.tools);

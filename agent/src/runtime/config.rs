@@ -32,17 +32,17 @@ use crate::tool::set::ToolSet;
 use crate::tool::source::Source;
 use crate::tool::value::Tool;
 
-/// The configuration, which never changes.
+/// The immutable configuration of an assistant.
 #[derive(Clone)]
 pub(super) struct Config {
     pub(super) model: Arc<dyn Model>,
     /// The settings that all requests have in common.
     pub(super) request: ModelRequest,
     pub(super) registry: Registry,
-    /// The types of state that travels with runs.
+    /// The registered types of serialized state.
     pub(super) state_types: StateTypes,
     pub(super) rules: Arc<LoopConfig>,
-    /// The number of times in a row that answers are continued, or 0. The loop does not continue structured output, which is asked for again.
+    /// The maximum number of times in a row that a cut answer is continued. Structured output is not continued: its request is made again.
     pub(super) continue_length: u32,
     pub(super) hooks: Vec<Arc<dyn Hooks>>,
     pub(super) approver: Option<Approver>,
@@ -66,7 +66,7 @@ pub(super) struct Config {
     pub(super) cache: bool,
     /// The cache that other assistants share; `None` if the assistant has its own.
     pub(super) shared_cache: Option<ResultCache>,
-    /// The tools whose results are not cached.
+    /// The tools whose results are not cached, each with the reason.
     pub(super) uncached: Arc<[(String, &'static str)]>,
     pub(super) spill: Option<SpillFolder>,
     /// The limits that keep the conversation within the window of the model, if the context is managed.
@@ -78,7 +78,7 @@ pub(super) struct Config {
     pub(super) models: Arc<[NamedModel]>,
     /// The hooks that may choose the model and the tools of a turn.
     pub(super) choosers: Vec<Arc<dyn Hooks>>,
-    /// Whether replies may be of different models.
+    /// Whether the replies of a run may come from different models.
     pub(super) may_switch: bool,
     /// Access to the store that records calls and sessions.
     pub(super) keeper: Option<Arc<StoreAccess>>,
@@ -93,11 +93,11 @@ pub(super) struct Config {
     pub(super) answer: Option<Arc<AnswerReader<Value>>>,
     /// The answer that this run is expected to give.
     pub(super) expected: Option<Arc<ExpectedOutput>>,
-    /// The name of the tool that was added for the answer of this run, or an empty text.
+    /// The name of the tool that was added for the answer of this run, or an empty text if none was added.
     pub(super) output_tool: Arc<str>,
-    /// Set if traces record content.
+    /// The rules for content in traces; `None` if traces record no content.
     pub(super) capture: Option<Arc<Capture>>,
-    /// The source of calls if a prompt names none.
+    /// The source of prompts that name no source.
     pub(super) source: Option<Source>,
     /// Wraps the models of this assistant and of its sub-agents.
     #[cfg(feature = "studio")]
@@ -108,7 +108,7 @@ pub(super) struct Config {
 pub(crate) type ModelWrap = Arc<dyn Fn(Arc<dyn Model>) -> Arc<dyn Model> + Send + Sync>;
 
 impl Config {
-    /// Wraps all models.
+    /// Wraps the assistant's own model and all named models.
     #[cfg(feature = "studio")]
     pub(super) fn wrap_models(&mut self, wrap: ModelWrap) {
         self.model = wrap(self.model.clone());
@@ -116,12 +116,12 @@ impl Config {
         self.wrap_model = Some(wrap);
     }
 
-    /// Whether a turn takes all waiting messages of this queue, rather than only the first.
+    /// Returns whether a turn takes all waiting messages of this queue, rather than only the first.
     pub(super) fn takes_all(&self, queue: Queue) -> bool {
         self.delivers_all.contains(&queue)
     }
 
-    /// Returns the rules by which the secret arguments of all tools are withheld, including tools that are not shown in a turn.
+    /// Returns the secret arguments of all tools, including tools that are not shown in a turn, so that they can be withheld.
     pub(super) fn secrets(&self) -> Arc<SecretArguments> {
         let all = self.registry.secrets();
         if all.are_of(&self.request.tools) {
@@ -137,7 +137,7 @@ impl Config {
         }
     }
 
-    /// Returns the fingerprint of the tool's current parameters, as the source of this run sees them.
+    /// Returns the fingerprint of the tool's parameters, as the source of this run sees them; 0 for an unknown tool.
     pub(super) fn fingerprint(&self, tool: &str) -> u64 {
         self.rules.tools.get(tool).map_or(0, |tool| tool.fingerprint)
     }
@@ -153,12 +153,12 @@ impl Config {
         CallKey::new(name, self.fingerprint(name), &self.registry, &self.hooks, checked, context)
     }
 
-    /// Returns whether results of the tool are kept in this run. Keys do not contain the state of a prompt, so results that may depend on
-    /// it are not kept.
+    /// Returns whether results of the tool are cached in this run. Cache keys do not contain the state of a prompt, so a result that may
+    /// depend on that state is not cached.
     pub(super) fn can_cache(&self, tool: &Tool, context: &ToolContext) -> bool {
         let policy = tool.policy();
-        // Results of a tool of the prompt are not kept, because another prompt may have another tool of the same name and schema. Results
-        // of a `once` tool are kept only if the tool itself asks for it.
+        // Another prompt may have a different tool with the same name and schema, so results of a prompt's tool are not cached. Results of
+        // a `once` tool are cached only if the tool itself sets `cache`.
         let is_of_prompt =
             self.rules.tools.get(tool.definition().name()).is_some_and(|entry| entry.of_prompt);
         !is_of_prompt
@@ -169,7 +169,7 @@ impl Config {
                     && !tool.requires().iter().any(|state| context.has_own(state))))
     }
 
-    /// Returns the configuration of a run with more tools.
+    /// Returns the configuration of a run whose prompt adds these tools.
     ///
     /// # Errors
     /// Fails if a tool has the name of another tool, or cannot be used.
@@ -189,42 +189,43 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the configuration for requests to the model of this name, or without a name to the assistant's own. Returns `None` if no
-    /// model has the name.
+    /// Returns the configuration for requests to the model with this name, or to the assistant's own model if `name` is `None`. Returns
+    /// `None` if no model has the name.
     pub(super) fn with_model(self: &Arc<Self>, name: Option<&str>) -> Option<Arc<Self>> {
         let Some(name) = name else { return Some(self.clone()) };
         let (_, model) = self.models.iter().find(|(known, _)| **known == *name)?;
         let mut config = (**self).clone();
         config.model = model.clone();
         if let Some(limits) = &self.context {
-            // The builder has checked that this succeeds.
+            // The builder has checked that these limits can be created.
             config.context = ContextLimits::new(&limits.rules, model, &self.models, &self.request).ok();
         }
         Some(Arc::new(config))
     }
 
-    /// Returns the tools of these names, as far as they exist.
+    /// Returns the tools with these names. Names without a tool are skipped.
     pub(super) fn definitions_of(&self, names: &[String]) -> Arc<[ToolDefinition]> {
         let tools = &self.request.tools;
         if names.len() == tools.len() {
-            // Names are unique, so these are all tools. A shared list keeps its encoded text.
+            // Names are unique, so these are the names of all tools. The shared list is returned, because it keeps its encoded text.
             return tools.clone();
         }
         tools.iter().filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
     }
 
-    /// Whether hooks may choose the model of a turn.
+    /// Returns whether hooks may choose the model of a turn.
     pub(super) fn selects_model(&self) -> bool {
         !self.choosers.is_empty()
     }
 
-    /// Whether a request needs more than the conversation: a view of it, the choice of a model, or a second request.
+    /// Returns whether a turn may need more than a single request with the whole conversation: a view, the choice of a model or of tools,
+    /// or a second request.
     pub(super) fn prepares_requests(&self) -> bool {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }
 
-    /// Returns the configuration for the same request with more room for its reply, if this reply was cut and cannot be continued as a
-    /// text.
+    /// Returns the configuration for repeating a request with twice its `max_tokens`. Returns `None` unless `continue_length` is set, the
+    /// reply was cut and cannot be continued as text, and the model allows more tokens.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let ModelReply { message, is_cut, .. } = reply;
         let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;

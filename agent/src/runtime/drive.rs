@@ -30,18 +30,18 @@ use crate::tool::{cancel::CancelToken, context::ToolContext, problem::RegistryEr
 /// A run that has begun.
 pub(super) struct BegunRun {
     steps: Box<InProcessSteps>,
-    /// The number of messages that a store already has.
+    /// The number of messages that are already stored, if there is a store.
     seen: usize,
-    /// The turn that the death of the process interrupted, if one was.
+    /// The turn that a crash of the process interrupted, if there is one.
     interrupted: Option<InterruptedTurn>,
-    /// Reads the answer by the assistant's schema, unless the prompt asks for another answer.
+    /// Parses the answer by the assistant's schema; `None` if the assistant has no schema, or if the prompt asks for another answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose body made the prompt. If such a run is suspended, the prompt fails, because a body cannot keep it.
+    /// The tool whose body made the prompt, if any. A suspended run is then an error, because a body cannot keep it.
     in_tool: Option<Arc<str>>,
 }
 
 impl BegunRun {
-    /// Begins a run: from here on, the assistant is busy.
+    /// Begins a run. The assistant is busy until the run has ended or is dropped.
     #[expect(clippy::too_many_arguments, reason = "the parts of a prompt")]
     pub(super) fn new(
         assistant: Assistant,
@@ -143,7 +143,8 @@ impl BegunRun {
     }
 }
 
-/// Records that the run of a call begins, and adds the run to its tree.
+/// Records that the child of a call has begun, and adds it to the tree of its parent. The use of a child that a crash interrupted is added
+/// to the budget of the tree, which does not contain it yet.
 fn run_begins(call: &ChildCall, started: &StartedRun) -> RunningChildren {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {
@@ -211,7 +212,7 @@ fn output(
     Ok(output)
 }
 
-/// Returns the configuration with the tools as they are shown to this source.
+/// Returns the configuration with the tools as this source sees them.
 fn for_source(source: &Source, config: Arc<Config>) -> Result<Arc<Config>, RunError> {
     let tools = config.registry.definitions_for(Some(source)).map_err(RunError::Tools)?;
     if Arc::ptr_eq(&tools, &config.registry.definitions()) {

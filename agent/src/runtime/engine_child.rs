@@ -27,33 +27,33 @@ pub(crate) struct ChildReport {
     pub(crate) worked: Duration,
 }
 
-/// Whether this is the handle of a call that waits for its own run.
+/// Returns whether this is the handle of a call that waits for its child.
 pub(crate) fn is_child_handle(handle: &str) -> bool {
     handle == CHILD_HANDLE
 }
 
-/// Returns the end of a call whose run has begun.
+/// Returns the end of a call that waits for its child: a deferred outcome.
 pub(crate) fn waiting_child() -> CallEnd {
     CallEnd::new(ToolOutcome::Deferred { handle: CHILD_HANDLE.to_owned() })
 }
 
-/// Returns the end of a call whose run does not begin, because `max` runs have begun already.
+/// Returns the end of a call that starts no child, because `max` runs have begun already.
 pub(crate) fn too_many_children(max: u32) -> CallEnd {
     CallEnd::ran(too_many(max), 0)
 }
 
 impl Performer {
-    /// Whether a call of the tool is a run of an assistant.
+    /// Returns whether the tool is an assistant, whose calls are runs.
     pub(crate) fn is_child(&self, tool: &str) -> bool {
         self.config.registry.get(tool).is_some_and(Tool::is_of_assistant)
     }
 
-    /// Returns the time limit of a tool, if it has one of its own.
+    /// Returns the time limit that the tool itself sets, or `None` if it sets none or is unlimited.
     pub(crate) fn time_limit_of(&self, tool: &str) -> Option<Duration> {
         self.config.registry.get(tool)?.policy().timeout.filter(|limit| *limit < Duration::MAX)
     }
 
-    /// Returns the message with which the run of a call begins. `depth` is that of the calling run.
+    /// Returns the message with which the run of a call begins. `depth` is the depth of the run that makes the call.
     ///
     /// # Errors
     /// Returns the end of a call whose run does not begin.
@@ -81,7 +81,7 @@ impl Performer {
 }
 
 impl ServedAssistant {
-    /// Returns the end of a run of this assistant, reported to the run that started it.
+    /// Returns the report on an ended run of this assistant, for the run that started it.
     pub(crate) fn child_report(&self, run: &AgentLoop, value: &Result<Option<Value>, String>) -> ChildReport {
         let outcome = match run.end() {
             Some(End::Limit(reached)) => failure(RunError::Limit(reached.clone())),

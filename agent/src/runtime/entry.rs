@@ -11,7 +11,7 @@ use crate::message::{Message, UserMessage};
 use crate::tool::arguments::Argument;
 
 impl Assistant {
-    /// Makes a prompt of text, parts or a message.
+    /// Creates a prompt from text, parts or a message.
     ///
     /// Nothing happens until the [`Prompt`] is awaited, [read as a stream](Prompt::stream) or [started](Prompt::start). Dropping its future
     /// or stream cancels the run and leaves the conversation sound: every call in it has a result.
@@ -19,12 +19,12 @@ impl Assistant {
         Prompt::new(self.clone(), RunStart::Prompts(vec![Message::User(input.into())]))
     }
 
-    /// Continues from the conversation as it is. If the last message is the assistant's, a queued message is taken first: from the steering
-    /// queue, or else from the follow-up queue.
+    /// Continues the conversation without a new prompt. If the last message is the assistant's, the run begins with queued messages: of the
+    /// steering queue, or of the follow-up queue if the steering queue is empty.
     ///
-    /// Before any event, the prompt fails with [`RunError::NothingToContinue`] if the conversation is empty, and with
-    /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. An assistant with a session
-    /// first continues the run that was interrupted in it, if there is one: see [the store](crate::store#after-a-crash).
+    /// The prompt fails before any event with [`RunError::NothingToContinue`] if the conversation is empty, and with
+    /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. If a run of the assistant's
+    /// session was interrupted, that run is continued instead: see [the store](crate::store#after-a-crash).
     pub fn continue_run(&self) -> Prompt {
         Prompt::new(self.clone(), RunStart::Continue)
     }
@@ -32,17 +32,16 @@ impl Assistant {
     /// Resumes a suspended run: applies the decisions on its calls and delivers results from outside.
     ///
     /// The snapshot may come from another process. In that case its approvals count only if they are signed, see
-    /// [`approval_key`](super::AssistantBuilder::approval_key). Its conversation must be that of this assistant, or this assistant must have
-    /// none.
+    /// [`approval_key`](super::AssistantBuilder::approval_key). The assistant must have the conversation of the snapshot, or an empty one.
     /// The decisions are checked before anything happens. If they do not fit, the prompt fails with [`RunError::Resume`] and the run still
-    /// waits. A call whose tool has changed its parameters since is not run: its result is a failure with the code `approval_stale`. The
-    /// rules of this assistant are asked again about each call that is about to run, see
-    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and what it has used so far; its limits are those
-    /// of this assistant, and the wall-clock limit starts again.
+    /// waits. If a tool has changed its parameters since, its call does not run, and fails with the code `approval_stale`. The hooks and
+    /// approval rules of this assistant are asked again about each call that is about to run, see
+    /// [`Hooks::before_tool_call`](super::Hooks::before_tool_call). The run keeps its id and its usage so far. Its limits are those of this
+    /// assistant, and the wall-clock limit starts again.
     ///
-    /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. The request that was
-    /// under way is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the effect `once`,
-    /// which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
+    /// A snapshot from the middle of a run ([`RunHandle::snapshot`](super::RunHandle::snapshot)) continues from there. A request whose
+    /// reply was not complete is sent again. Calls that had begun run again with the same idempotency key, except those of tools with the
+    /// effect `once`, which end as interrupted. Resume each snapshot only once; the code that stores snapshots must enforce this.
     ///
     /// ```
     /// use agent::{Assistant, Decision, SuspendedRun};
@@ -58,12 +57,12 @@ impl Assistant {
         Prompt::new(self.clone(), RunStart::Resume { run, messages: Vec::new() })
     }
 
-    /// Records calls that were made outside of a run, such as a background job or a button that a user pressed. They become a turn of the
-    /// conversation like any other, with the same events, and are stored with its session.
+    /// Records calls that were made outside of a run, for example by a background job or by a button that a user pressed. The calls become
+    /// a turn of the conversation like any other, with the same events, and are stored with the session.
     ///
-    /// The model is asked at once if the [policy](crate::tool::ToolPolicy::follow_up) of one of the tools requires it, if the function
-    /// [`triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up) of a tool does, or if messages are queued. Otherwise the model
-    /// reads the results with the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
+    /// The model is asked at once if the [policy](crate::tool::ToolPolicy::follow_up) of one of the tools or the function
+    /// [`triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up) of one of them requires it, or if messages are queued.
+    /// Otherwise the model reads the results with the next prompt. Messages that are [added](Prompt::with_message) come before the calls.
     ///
     /// ```
     /// use agent::message::ToolCall;

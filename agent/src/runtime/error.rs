@@ -71,14 +71,14 @@ pub enum RunError {
         /// The reason of the cancellation.
         reason: String,
     },
-    /// The decisions do not fit the suspended run. The run still waits.
+    /// The suspended run cannot be resumed, for example because the decisions do not fit. Nothing has changed.
     #[error("the run cannot be resumed: {0}")]
     Resume(#[source] ResumeError),
-    /// A typed answer was requested, but the run waits for decisions or results from outside. Resume it, and call
+    /// A typed answer was requested, but the run waits for decisions or results from outside. Resume the run, and ask for the answer with
     /// [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(SuspendedRun),
-    /// A tool made a prompt whose run waits for decisions or results, and the body of a tool cannot keep a suspended run.
+    /// The body of a tool made a prompt whose run waits for decisions or results, and a body cannot keep a suspended run.
     #[error(
         "the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`"
     )]
@@ -97,7 +97,7 @@ pub enum RunError {
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
     /// The store failed, or another process continued the session. The conversation is complete in memory but not in the store. The next
-    /// prompt stores what is missing, unless the error is a conflict.
+    /// prompt stores the missing messages, unless the error is a conflict.
     #[error("{error}")]
     #[non_exhaustive]
     Store {
@@ -107,14 +107,14 @@ pub enum RunError {
         /// The output of the run, which is available despite the error.
         output: Box<RunOutput>,
     },
-    /// The answer does not fit the requested type.
+    /// The answer does not fit the requested type or schema, or the schema itself cannot be used.
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
     Output {
-        /// The validation report of the last attempt.
+        /// The validation report of the last attempt, or the error of the schema.
         message: String,
     },
-    /// The conversation does not fit into the window of the model, and nothing more of it can be
+    /// The conversation does not fit into the window of the model, and no further part of it can be
     /// [replaced](super::AssistantBuilder::manage_context). The conversation is complete: no message was cut.
     ///
     /// ```
@@ -132,15 +132,15 @@ pub enum RunError {
     #[error("{}", sentence(*pins_are_too_large, *needed, *usable, summary.as_deref(), provider.as_ref()))]
     #[non_exhaustive]
     Context {
-        /// Whether the pinned messages alone need more than half of the window.
+        /// Whether the pinned messages alone need more than half of `usable`.
         pins_are_too_large: bool,
         /// The estimated tokens of the request.
         needed: u64,
-        /// The tokens that the request may have.
+        /// The maximum number of tokens of a request.
         usable: u64,
         /// The number of changes of the view so far.
         generation: u32,
-        /// Why the last summary failed.
+        /// The reason why the last summary failed, if one failed.
         summary: Option<String>,
         /// The error of the provider, if it refused the request as too long.
         #[source]
@@ -219,7 +219,7 @@ impl RunError {
         }
     }
 
-    /// Returns why a suspended run could not be resumed, if this is such an error.
+    /// Returns the [`ResumeError`] if a suspended run could not be resumed.
     ///
     /// ```
     /// use agent::{Assistant, Decisions, ScriptedModel, model::reply, run::ResumeError, tool, tools};
@@ -243,7 +243,7 @@ impl RunError {
         }
     }
 
-    /// Returns what is wrong with the serialized state of the prompt, or of the suspended run, if this is such an error.
+    /// Returns the [`StateError`] if the serialized state of the prompt or of the suspended run cannot be used.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, run::StateError};
@@ -262,7 +262,7 @@ impl RunError {
         }
     }
 
-    /// Returns the error of the model, if this is one.
+    /// Returns the [`ModelError`] if this is [`RunError::Model`].
     pub fn as_model_error(&self) -> Option<&ModelError> {
         match self {
             Self::Model(error) => Some(error),
@@ -270,7 +270,7 @@ impl RunError {
         }
     }
 
-    /// Returns the error of the store, if this is one.
+    /// Returns the [`StoreError`] if this is [`RunError::Store`].
     ///
     /// ```
     /// use agent::store::{MemoryStore, StoreError, StoreErrorKind};
@@ -337,7 +337,7 @@ impl RunError {
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The tools have problems, such as two tools with the same name, or state that is missing or was given twice. Lists all of them.
+    /// The tools and their state have problems, for example two tools with the same name or missing state. The error lists all of them.
     #[error(transparent)]
     Tools(#[from] RegistryError),
     /// The key for approvals is too short, so it can be guessed.
@@ -353,10 +353,10 @@ pub enum BuildError {
     /// The schema for answers cannot be compiled.
     #[error("the answers cannot be checked: {0}")]
     Output(#[source] SchemaError),
-    /// A former approval key was set, which only verifies, but no key that signs.
+    /// There are former approval keys, which only verify signatures, but no current key, which signs.
     #[error("there is a former approval key and no current one; set the key that signs with `approval_key`")]
     NoApprovalKey,
-    /// A [session](super::AssistantBuilder::session) needs a store.
+    /// A [session](super::AssistantBuilder::session) was requested, but there is no store.
     #[error("a session needs a store: set one with `AssistantBuilder::store`")]
     NoStore,
     /// The name of the [session](super::AssistantBuilder::session) has the form of sub-agents' names, `RUN/TURN/tool/POSITION`.
@@ -399,7 +399,7 @@ pub enum BuildError {
 
 crate::error_text::debug_is_the_sentence!(BuildError);
 
-/// The error for a suspended run that cannot be resumed with these decisions. Nothing has changed, and the run still waits.
+/// The error of a suspended run that cannot be resumed. Nothing ran, and nothing has changed.
 ///
 /// ```
 /// # /// Sends money.
@@ -425,7 +425,7 @@ pub enum ResumeError {
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]
     ConversationMovedOn,
-    /// The decision was made before, or belongs to another run.
+    /// The request does not wait for a decision: it was decided before, or it belongs to another run.
     #[error(
         "request `{request_id}` is not waiting for a decision: it was decided before, or belongs to another run"
     )]
@@ -434,8 +434,8 @@ pub enum ResumeError {
         /// The id of the request.
         request_id: String,
     },
-    /// The request that was decided on differs from the one that waits, or one of them was tampered with. If `what` is `signature`, the
-    /// run may also have been suspended without an approval key or with another one.
+    /// The decided request differs from the waiting request, or one of the two was changed. If `what` is `signature`, the run may also have
+    /// been suspended without an approval key or with another key.
     #[error(
         "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
         if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }
@@ -444,7 +444,7 @@ pub enum ResumeError {
     ApprovalMismatch {
         /// The id of the request.
         request_id: String,
-        /// The part that differs.
+        /// The property that differs, for example `signature`.
         what: &'static str,
     },
     /// A decision is missing. Requests of the same reply must be decided together.
@@ -473,7 +473,7 @@ pub enum ResumeError {
         "the stored run does not have this assistant's signature: it was suspended without an approval key or with another one, or it was changed since. Compare the approval keys of both assistants, or prompt anew"
     )]
     Changed,
-    /// The run was stored by an earlier release, which signed runs with sub-agents and questions in another way, or it was changed since.
+    /// The run was stored by an earlier release, which signed runs with sub-agents and questions differently, or the run was changed since.
     #[error(
         "the stored run has version {version}, whose signature this library does not verify: let the release that stored it end the run, or prompt anew"
     )]
@@ -492,7 +492,7 @@ pub enum ResumeError {
         /// The id of the call.
         call_id: String,
     },
-    /// An input does not fit what its question asks for. The run still waits.
+    /// An input does not fit its question. The run still waits.
     #[error("the input for `{request_id}` was refused: {error}")]
     #[non_exhaustive]
     InputRefused {
@@ -502,14 +502,14 @@ pub enum ResumeError {
         #[source]
         error: AskError,
     },
-    /// A call has two decisions or two results, or a question two inputs.
+    /// A call has two decisions or two results, or a question has two inputs.
     #[error("`{id}` has two decisions, inputs or results; give one for each request, question and call")]
     #[non_exhaustive]
     AnsweredTwice {
         /// The id of the request, the call or the question.
         id: String,
     },
-    /// The run began with tools of its prompt, which the resumption does not have.
+    /// The run began with tools of its prompt, and the resumed prompt lacks some of them.
     #[error(
         "the run began with tools of its prompt; give them to its resumption, too, with `Prompt::with_tools`: {}",
         tools.join(", ")
@@ -519,7 +519,7 @@ pub enum ResumeError {
         /// The names of the tools.
         tools: Vec<String>,
     },
-    /// Several waiting calls have this id. Name the run, with `Decisions::deliver_to`.
+    /// Several waiting calls have this id, in the run and its sub-agents. Name the run of the call with `Decisions::deliver_to`.
     #[error(
         "several calls that wait are named `{call_id}`, in the run and its sub-agents: name the one that is meant with `Decisions::deliver_to`"
     )]
@@ -534,7 +534,7 @@ pub enum ResumeError {
     TooDeep {
         /// The number of levels.
         depth: usize,
-        /// The allowed number.
+        /// The maximum number of levels.
         max: usize,
     },
     /// The delivered outcome is deferred again, so it is not a result.

@@ -35,7 +35,7 @@ impl Executor for TokioExecutor {
     }
 }
 
-/// Returns a timer, if there is a runtime that has one.
+/// Returns a timer, or `None` if there is no runtime or the runtime has no timer.
 fn timer(duration: Duration) -> Option<tokio::time::Sleep> {
     Handle::try_current().ok()?;
     // `sleep` panics if the runtime was built without its timer, and tokio has no function that checks for one.

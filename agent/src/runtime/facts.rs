@@ -28,8 +28,8 @@ impl Assistant {
         self.config().request.thinking
     }
 
-    /// Reports what fills the model's context window: system prompt, definitions of tools, results, messages. Sizes are
-    /// [estimates](ContextReport::of); nothing is sent. Hooks may still change what a run sends.
+    /// Reports how much of the model's context window the parts of the next request fill: system prompt, definitions of tools, results and
+    /// messages. Sizes are [estimates](ContextReport::of), and nothing is sent. Hooks may still change the request.
     ///
     /// ```
     /// use agent::model::ContextSource;
@@ -63,8 +63,8 @@ impl Assistant {
         report.with_window(window, request.max_tokens.unwrap_or_else(longest))
     }
 
-    /// Asks the model's provider how many input tokens the next request has, as far as it is known: with the system prompt, the tools
-    /// and the conversation. `None` if the provider has no endpoint for that.
+    /// Asks the provider how many input tokens a request with the system prompt, the tools and the conversation so far would have. Returns
+    /// `None` if the provider has no endpoint for that.
     ///
     /// Anthropic, OpenAI's Responses API and Gemini have such an endpoint. A count costs a request, so a run never makes one.
     ///
@@ -83,7 +83,7 @@ impl Assistant {
         self.config().model.count_tokens(&StepCx::new(), &self.next_request()).await
     }
 
-    /// Returns the request that a run without a prompt would send, before hooks.
+    /// Returns the request that a run without a prompt would send, before hooks change it.
     fn next_request(&self) -> ModelRequest {
         let view = ConversationView::of(&self.messages());
         self.config().request_of(view.messages().clone(), self.config().request.tools.clone())

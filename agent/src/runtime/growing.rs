@@ -14,13 +14,13 @@ pub(super) struct GrowingReply {
 }
 
 impl GrowingReply {
-    /// Creates the state of a reply without parts.
+    /// Creates a reply that has no parts yet.
     pub(super) fn new(message: Arc<Message>) -> Self {
-        // Most replies have one part, and parts are large.
+        // Room for one part is reserved, because most replies have one part, and parts are large.
         Self { message, parts: Vec::with_capacity(1) }
     }
 
-    /// Adds an event to the reply. A part always begins before it grows.
+    /// Adds an event to the reply. Events that extend a part are ignored if the part has not begun.
     pub(super) fn grow(&mut self, event: &ModelEvent) {
         let begun = match event {
             ModelEvent::TextStart { .. } => Part::text(""),
@@ -38,7 +38,7 @@ impl GrowingReply {
 
     fn append(&mut self, event: &ModelEvent) {
         let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return };
-        // Searched from the end, because nearly always the last part grows.
+        // The search begins at the end, because nearly always the last part grows.
         let Some((_, part)) = self.parts.iter_mut().rev().find(|(at, _)| *at == index) else { return };
         match &mut part.content {
             Content::Text(text) | Content::Thinking { text, .. } => text.push_str(delta),

@@ -9,7 +9,7 @@ use super::suspended::SuspendedRun;
 use crate::message::UserMessage;
 use crate::tool::cancel::CancelToken;
 
-/// A handle that controls a run from elsewhere.
+/// A handle that controls a run while other code drives it.
 ///
 /// ```
 /// use agent::model::reply;
@@ -57,12 +57,12 @@ impl RunHandle {
         self.cancel.cancel(reason);
     }
 
-    /// Like [`Assistant::steer`].
+    /// Queues a message for the current run, like [`Assistant::steer`].
     pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
         self.assistant.steer(message)
     }
 
-    /// Like [`Assistant::follow_up`].
+    /// Queues a message for the end of the current run, like [`Assistant::follow_up`].
     pub fn follow_up(&self, message: impl Into<UserMessage>) -> Receipt {
         self.assistant.follow_up(message)
     }

@@ -74,18 +74,18 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 #[doc = include_str!("../docs/hooks.md")]
 #[expect(unused_variables, reason = "the defaults change nothing")]
 pub trait Hooks: Send + Sync {
-    /// Chooses the model of a turn, after its [tools](Self::prepare_tools) and before its request: the name of a [named model](super::AssistantBuilder::named_model), or `None` for no
-    /// choice. The last hook that names a model decides.
+    /// Chooses the model of a turn, after its [tools](Self::prepare_tools) and before its request. The future returns the name of a [named
+    /// model](super::AssistantBuilder::named_model), or `None` for no choice. The last hook that names a model decides.
     ///
-    /// Hooks that never choose return `None` instead of a future, as the default does. An engine records each choice as a step, so whether
-    /// there is a future must depend on the turn alone. Only the future may have effects, because an engine also calls this function
+    /// Hooks that never choose a model return `None` instead of a future, like the default. On an engine each choice is a recorded step, so
+    /// whether there is a future must depend on the turn alone. The function itself must have no effects, because an engine may call it
     /// without awaiting the future.
     fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
         None
     }
 
-    /// Chooses the tools of a turn, by returning the turn [without](TurnStart::filter) some of its tools. `None` means that the hooks do
-    /// not choose, as in [`select_model`](Self::select_model).
+    /// Chooses the tools of a turn: the future returns the turn [without](TurnStart::filter) some of its tools. `None` instead of a future
+    /// means that the hooks make no choice, as in [`select_model`](Self::select_model).
     ///
     /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it.
     ///
@@ -154,23 +154,23 @@ pub trait Hooks: Send + Sync {
     /// `hook_error`.
     ///
     /// The hook is called before a person is asked for approval. If that person changes the arguments, the hook is called again with the
-    /// changed ones. In this second call only [`BeforeCall::Block`] and an error count, because the person approved exactly these
-    /// arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] have no effect. To enforce a rule in every case, block the
+    /// changed arguments. In this second call only [`BeforeCall::Block`] and an error take effect, because the person approved exactly
+    /// these arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] are ignored. To enforce a rule in every case, block the
     /// call.
     ///
-    /// When a suspended run is resumed, the hook is called again for each call that is about to run, with the arguments of the model, or
-    /// with those of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is
-    /// satisfied by a decision for the same arguments. If a call was approved with other arguments than it would now run with, or if it now
-    /// needs approval and has none, a decision is requested under a new request id: the run is suspended again, or its approver is called.
-    /// Until then, none of the calls that waited with it runs.
+    /// When a suspended run is resumed, the hook is called again for each call that is about to run, with the arguments of the model, or of
+    /// the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is satisfied by a
+    /// decision for the same arguments. A new decision is requested, under a new request id, if the approved arguments differ from those
+    /// that would run, or if a call without a decision now needs one. The run is then suspended again, or its approver is called. Until the
+    /// new decision, none of the calls that waited together runs.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
 
-    /// Changes the result of a call whose body returned.
+    /// Changes the result of a call whose body returned or panicked.
     ///
-    /// The hook is not called for calls that did not run, were interrupted or timed out. An error replaces the result, with the code
-    /// `hook_error`.
+    /// The hook is not called for calls that did not run, were deferred, were interrupted or timed out. An error replaces the result, with
+    /// the code `hook_error`.
     fn after_tool_call(
         &self,
         call: ToolCallInfo,
@@ -179,8 +179,8 @@ pub trait Hooks: Send + Sync {
         Box::pin(std::future::ready(Ok(AfterCall::default())))
     }
 
-    /// Decides whether the run continues after this turn: `Some(false)` ends it, `Some(true)` asks the model again, and `None` leaves the
-    /// decision to the run.
+    /// Decides whether the run continues after this turn: `Some(false)` ends the run, `Some(true)` asks the model again, and `None` leaves
+    /// the decision to the run.
     fn on_turn_end(&self, summary: TurnSummary) -> BoxFuture<'_, Result<Option<bool>, HookError>> {
         Box::pin(std::future::ready(Ok(None)))
     }
@@ -230,7 +230,7 @@ struct CallInner {
 }
 
 impl ToolCallInfo {
-    /// Creates the information about a call. `checked` is `None` if its arguments were refused.
+    /// Creates the information about a call. `checked` is `None` if the arguments were refused.
     pub(super) fn new(
         assistant: Option<Arc<Message>>,
         call: ToolCall,
@@ -245,23 +245,23 @@ impl ToolCallInfo {
         self.inner.assistant.as_deref()
     }
 
-    /// Returns the call as it would run.
+    /// Returns the call, with the arguments with which it runs unless a later hook replaces them.
     pub fn call(&self) -> &ToolCall {
         &self.inner.call
     }
 
-    /// Returns the validated and coerced arguments. To base a decision on one of them, use [`arg`](Self::arg), which does not mistake a
-    /// misspelled name for an absent value.
+    /// Returns the validated and coerced arguments, or `null` if the arguments were refused. To base a decision on one argument, use
+    /// [`arg`](Self::arg), which does not mistake a misspelled name for an absent value.
     pub fn args(&self) -> &Value {
         self.inner.checked.as_ref().map_or(&Value::Null, |checked| checked.value())
     }
 
-    /// Returns one top-level argument as the tool receives it: with every digit, and under the name of its parameter even if the model used
-    /// an alias.
+    /// Returns one top-level argument as the tool receives it. A number has all its digits, and the name is that of the parameter, even if
+    /// the model used an alias.
     ///
-    /// For a parameter that the call does not have, returns the default, or `None` for an `Option` without a default. A name that the tool
-    /// does not have is an error, so check the [tool](ToolCall::name) first. The argument is parsed by the schema of the tool, even if the
-    /// tool parses its arguments by hand.
+    /// If the call omits the parameter, returns the default of the parameter, or `None` for an `Option` without a default. A name that is
+    /// not a parameter of the tool is an error, so check the [tool](ToolCall::name) first. The argument is parsed by the schema of the
+    /// tool, even if the tool parses its arguments by hand.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, ScriptedModel, model::reply, tool, tools};
@@ -289,8 +289,9 @@ impl ToolCallInfo {
     /// ```
     ///
     /// # Errors
-    /// Fails if the tool has no such parameter, if the call does not have it and there is no default (unless `T` is an `Option`), or if the
-    /// value does not fit the type. A [hook](Hooks::before_tool_call) that returns the error with `?` ends the call.
+    /// Fails if the arguments were refused, if the tool has no such parameter, or if the value does not fit `T`. Also fails if the call
+    /// omits a parameter without a default, unless `T` is an `Option`. A [hook](Hooks::before_tool_call) that returns the error with `?`
+    /// ends the call.
     pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ArgumentError> {
         let inner = &*self.inner;
         match &inner.checked {
@@ -448,8 +449,8 @@ pub struct AfterCall {
     pub content: Option<Vec<Part>>,
     /// The new metadata, which replaces all metadata of the tool. Without it, the metadata stays, even if `is_error` changes.
     pub metadata: Option<Map<String, Value>>,
-    /// Whether the result is an error. `true` makes it a failure, with its own code if it has one, and otherwise `hook_set_error`. `false`
-    /// makes it completed.
+    /// Whether the result is an error. `true` turns a completed result into a failure with the code `hook_set_error`; a result that is an
+    /// error already keeps its code. `false` makes the result completed.
     pub is_error: Option<bool>,
     /// Whether the run continues.
     pub control: Option<Control>,

@@ -31,7 +31,8 @@ use crate::model::ModelError;
 use crate::steps::{SharedLoop, StepError, StepKey, Steps};
 use crate::tool::combine::shown_after;
 
-/// Performs the steps of one run of an assistant. Closes open calls and replies when it is dropped, so the conversation is sound at any time.
+/// Performs the steps of one run of an assistant. Dropping this value closes open calls and replies, so the conversation is sound at any
+/// time.
 pub(super) struct InProcessSteps {
     pub(super) performer: Performer,
     pub(super) assistant: Assistant,
@@ -46,9 +47,9 @@ pub(super) struct InProcessSteps {
     choices: TurnChoices,
     /// The current turn and its span.
     turn: Option<(u32, Span)>,
-    /// Queued messages that were taken, and whose events are not emitted yet.
+    /// The messages that were taken from a queue, and whose receipts do not report their delivery yet.
     pub(super) delivering: Vec<QueuedMessage>,
-    /// The error that ended the run, if it has more than a message.
+    /// The typed error that ended the run, if there is one. The loop keeps only a message.
     pub(super) error: Option<RunError>,
     /// The number of steps since the run last yielded to other tasks.
     steps: u32,
@@ -58,23 +59,23 @@ pub(super) struct InProcessSteps {
     pub(super) checks_again: bool,
     /// The records of calls, if the assistant has a store.
     pub(super) records: Option<Arc<RunRecords>>,
-    /// The calls of this segment that the store has records of, by their position.
+    /// The states of this segment's calls that the store has recorded, by the position of the call.
     pub(super) found: BTreeMap<u32, InterruptedCall>,
-    /// The calls of this segment that may run, by their position.
+    /// The checked arguments of the calls of this segment that may run, by the position of the call.
     pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
-    /// The parent, if this is the run of a call.
+    /// The parent, if this run is a child.
     pub(super) parent: Option<Arc<ParentRun>>,
     /// This run as its children see it. Set once there is a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
-    /// The children of this segment's calls that continue, by the position of the call.
+    /// The suspended children of this segment's calls that are about to continue, by the position of the call.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
-    /// The calls whose children have begun and not ended. Set once there is a child.
+    /// The calls that start a child and have not ended. Set once there is such a call.
     pub(super) children: Option<RunningChildren>,
-    /// Whether the run is the active one of the assistant.
+    /// Whether the run has neither ended nor been suspended. Dropping the steps of such a run cancels it.
     pub(super) is_running: bool,
 }
 
-/// The number of steps that a run takes before it yields to other tasks.
+/// The number of steps after which a run yields to other tasks.
 const MAX_STEPS: u32 = 128;
 
 pub(super) const DROPPED: &str = "the prompt was dropped";
@@ -116,7 +117,7 @@ impl Steps for InProcessSteps {
         messages: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        // Dropped first, so that the conversation is the only owner of its list and grows in place.
+        // The list is dropped first, so that the conversation is its only owner and can extend it in place.
         drop(messages);
         let (_place, span) = self.enter_request().await?;
         if !self.performer.config.prepares_requests() {
@@ -175,7 +176,7 @@ impl Steps for InProcessSteps {
     }
 
     fn event(&mut self, event: Event, _: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
-        // The future holds a pointer, because an event is large.
+        // The future holds a pointer to the event, because an event is large.
         let event = Arc::new(event);
         async move {
             self.notify(event).await;
@@ -226,8 +227,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns whether a steering message arrived in this turn that takes precedence over calls that have not begun, and records the
-    /// message.
+    /// Returns whether a steering message arrived in this turn, and marks the run as steered if one did. Returns false if, by the steering
+    /// policy, such messages do not affect calls.
     pub(super) fn look_for_steering(&self) -> bool {
         let is_steered = self.performer.config.rules.may_be_steered() && self.assistant.is_steered();
         if is_steered {
@@ -236,7 +237,7 @@ impl InProcessSteps {
         is_steered
     }
 
-    /// Waits for the permit of a request, and returns it with the span of the turn.
+    /// Waits for the permit of a request, which only the run of a sub-agent needs, and returns the permit with the span of the turn.
     pub(super) async fn enter_request(&mut self) -> Result<(Option<OwnedSemaphorePermit>, Span), StepError> {
         let place = self.request_place().await?;
         Ok((place, self.turn_span()))
@@ -262,14 +263,14 @@ impl InProcessSteps {
         self.is_running = false;
     }
 
-    /// Counts a step. Returns whether the run yields to the other tasks of the thread now, because a model whose events have all arrived, and
-    /// tools that need no time, never wait. Tokio's own budget is not enough: it belongs to a task, which may contain many runs.
+    /// Counts a step, and returns whether the run must yield to other tasks now. A run whose model and tools are always ready would never
+    /// wait. Tokio's own budget is not enough, because it belongs to a task, which may contain many runs.
     pub(super) fn has_to_yield(&mut self) -> bool {
         self.steps = (self.steps + 1) % MAX_STEPS;
         self.steps == 0
     }
 
-    /// Notifies all listeners of the events so far, while a step works.
+    /// Notifies all listeners of the events so far. Steps call this function while they work.
     pub(super) async fn emit(&mut self) {
         let run = self.run.clone();
         let next = || run.lock().pop_event().map(Arc::new);
@@ -279,7 +280,7 @@ impl InProcessSteps {
         self.deliver();
     }
 
-    /// Notifies the listeners and the reader of an event, one after the other.
+    /// Notifies the listeners of this run, its parents, and the reader of its stream, one after the other.
     async fn notify(&mut self, event: Arc<Event>) {
         let listeners = self.assistant.state().listeners.clone();
         listeners.notify(&event);
@@ -291,7 +292,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Reports that the taken messages are in the conversation.
+    /// Reports to the receipts of the taken messages that the messages are in the conversation.
     fn deliver(&mut self) {
         if self.delivering.is_empty() {
             return;
@@ -331,8 +332,8 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Prepares a call, and returns whether it had begun before: a run that resumes after its process died finds its calls in the store.
-    /// Returns `None` if the run is stopped first.
+    /// Prepares a call, and returns whether its body had begun before the process died. `found` is the record of the call in the store, if
+    /// there is one. Returns `None` if the run is stopped first.
     async fn found_or_prepared(
         &mut self,
         found: Option<InterruptedCall>,
@@ -373,7 +374,7 @@ impl InProcessSteps {
         Some(prepared)
     }
 
-    /// Records the reply as far as it arrived, when the run is dropped.
+    /// Ends the reply of a dropped run, and records it as far as it arrived.
     fn close_reply(&mut self) {
         let Some(reply) = self.reply.take() else { return };
         let is_started = reply.is_started;
@@ -396,7 +397,7 @@ impl Drop for InProcessSteps {
             StepError::Limit(reached) => self.run.lock().abort_by_limit(reached),
             _ => self.run.lock().abort(&self.performer.stop_reason()),
         }
-        // Listeners are notified, and not waited for.
+        // A reader of the run's stream would have to be waited for, so only the listeners are notified.
         let run = self.run.clone();
         let next = || run.lock().take_event();
         while let Some(event) = next() {

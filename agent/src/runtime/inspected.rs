@@ -33,7 +33,7 @@ impl Assistant {
         Some(self.config().keeper.as_ref()?.list_sessions(containing, after, limit).await)
     }
 
-    /// Returns at most `limit` entries from the beginning of a stored session; none if it cannot be read.
+    /// Returns at most `limit` entries from the beginning of a stored session, or none if the session cannot be read.
     pub(crate) async fn first_entries(&self, session: &str, limit: usize) -> Vec<(u64, SessionEntry)> {
         let Some(keeper) = &self.config().keeper else { return Vec::new() };
         keeper.load_first(session, limit).await.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Measurements as instruments of OpenTelemetry, by its conventions for generative AI.
+//! The measurements of runs, as instruments of OpenTelemetry that follow its conventions for generative AI.
 //!
 //! Source: `docs/gen-ai/gen-ai-metrics.md` of <https://github.com/open-telemetry/semantic-conventions-genai>.
 
@@ -16,10 +16,10 @@ use crate::loop_core::{Event, EventKind};
 use crate::message::{AssistantMessage, OutcomeKind, Usage};
 use crate::model::ModelInfo;
 
-/// The conventions by which the instruments are named.
+/// The schema URL of the conventions that name the instruments.
 const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev";
 
-/// The most runs at a time whose duration is measured.
+/// Maximum number of runs that are measured at the same time. Further runs are not measured.
 const MAX_RUNS: usize = 10_000;
 
 /// The instruments of one assistant, and the runs that they measure now.
@@ -29,7 +29,7 @@ pub(super) struct Instruments {
     output_chunk: Histogram<f64>,
     request_input: Histogram<u64>,
     request_output: Histogram<u64>,
-    /// Input, output, cache reads, cache writes, reasoning.
+    /// The counters of tokens: input, output, cache reads, cache writes and reasoning, in this order.
     tokens: [Counter<u64>; 5],
     run_duration: Histogram<f64>,
     run_requests: Histogram<u64>,
@@ -87,7 +87,7 @@ impl Instruments {
     }
 
     fn runs(&self) -> MutexGuard<'_, HashMap<Arc<str>, MeasuredRun>> {
-        // Nothing can panic while the lock is held.
+        // Nothing can panic while the lock is held, so it is never poisoned.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,7 +123,7 @@ impl Instruments {
                 if let Some(run) = self.runs().get_mut(run_id) {
                     run.calls += 1;
                 }
-                // A body that ran belongs to a tool that exists, so the name is of a closed set.
+                // Only an existing tool has a body, so the name is from a closed set.
                 let mut attributes = vec![
                     KeyValue::new("gen_ai.operation.name", "execute_tool"),
                     KeyValue::new("gen_ai.tool.name", tool.clone()),
@@ -165,7 +165,8 @@ impl Instruments {
         }
     }
 
-    /// Records the beginnings and ends of runs. A run that is suspended is not measured, because it waits for people.
+    /// Measures runs from their start to their end. Events of sub-agents are ignored. A suspended run is not measured, because its duration
+    /// would include the time in which it waited.
     pub(super) fn record_event(&self, event: &Event) {
         if !event.is_own() {
             return;

@@ -13,7 +13,7 @@ type EventFunction = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// A function that is called with each event, and removed after a panic.
 pub(super) struct Listener {
-    /// Panics are caught when the function is dropped, because a closure owns values of the application, whose `Drop` may panic.
+    /// Panics are caught when the function is dropped, because it may own values of the application whose `Drop` panics.
     call: DropsQuietly<EventFunction>,
     is_removed: AtomicBool,
 }
@@ -34,7 +34,7 @@ impl Listener {
     }
 }
 
-/// The event that a run hands to the reader of its stream. The run waits until the reader took it.
+/// The slot through which a run hands events to the reader of its stream. The run waits until the reader has taken each event.
 #[derive(Clone, Default)]
 pub(super) struct EventSlot {
     slot: Arc<Mutex<Option<Arc<Event>>>>,
@@ -45,8 +45,8 @@ impl EventSlot {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands over an event, and waits until it was taken. An event that is already in the slot, such as one of a sub-agent, is taken first.
-    /// Needs no waker: the reader polls the run again.
+    /// Hands over an event, and waits until the reader has taken it. An event that is already in the slot, for example one of a sub-agent,
+    /// is taken first. No waker is needed, because the reader polls the run again after it takes an event.
     pub(super) async fn hand_over(&self, event: Arc<Event>) {
         let mut is_placed = false;
         poll_fn(|_| {
@@ -66,7 +66,7 @@ impl EventSlot {
     }
 }
 
-/// A subscription to events. It ends when it is dropped, or lasts as long as the assistant with [`forever`](Self::forever).
+/// A subscription to events, which ends when it is dropped. With [`forever`](Self::forever), it lasts as long as the assistant.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -150,8 +150,8 @@ impl Listeners {
         weak
     }
 
-    /// Removes a listener and returns the previous list. Drop that list while no lock is held, because values that a listener owns may
-    /// unsubscribe other listeners when they are dropped.
+    /// Removes a listener, and returns the previous list. Drop the returned list while no lock is held, because values that a listener owns
+    /// may unsubscribe other listeners when they are dropped.
     #[must_use = "dropping a listener runs code of the application"]
     pub(super) fn remove(&mut self, listener: &Weak<Listener>) -> Self {
         let list = self.list.iter().filter(|one| Arc::as_ptr(one) != listener.as_ptr()).cloned().collect();

@@ -97,7 +97,7 @@ pub(crate) use turn::{TurnChoices, TurnSteps, end_turn, next_reply};
 /// Returns a unique id: 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {
     use std::hash::{BuildHasher as _, RandomState};
-    // The time is included, because processes may be copies of one process.
+    // The time is part of the hash, because a copy of a process may have the same random keys.
     let time = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let time = time.as_secs() << 30 ^ u64::from(time.subsec_nanos());
     let random = RandomState::new();

@@ -9,7 +9,7 @@ use crate::message::{AssistantMessage, OutcomeKind, StopReason, Usage};
 use crate::model::{ModelAttempt, ModelError, ModelErrorKind, ModelInfo};
 use crate::panics::catch;
 
-/// A measurement of a run, of one model request or one tool call.
+/// A measurement of one model request or of one tool call in a run.
 ///
 /// It contains only names, numbers and words from closed sets, and no content of the conversation. The ids of runs and calls are for
 /// correlation with logs. Do not use them as metric labels, because they have too many distinct values.
@@ -45,7 +45,7 @@ pub enum Metric {
         response_model: Option<String>,
         /// The tokens, and the cost if prices are known. Zero for a request that failed before any usage was reported.
         usage: Usage,
-        /// Why the reply ended.
+        /// The reason why the reply ended.
         stop_reason: StopReason,
         /// The kind of error if the request failed, the same as `error.type` of its span.
         error: Option<&'static str>,
@@ -65,13 +65,13 @@ pub enum Metric {
         call_id: String,
         /// The name that the model called. For an unknown tool (`code` is `unknown_tool`) it can be any text.
         tool: String,
-        /// How the call ended.
+        /// The kind of the outcome.
         outcome: OutcomeKind,
         /// The code of a failure, denial or interruption.
         code: Option<String>,
-        /// The number of coercions in its arguments.
+        /// The number of coercions in the arguments of the call.
         coercions: usize,
-        /// Whether its body ran.
+        /// Whether the body of the call ran.
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
@@ -106,7 +106,7 @@ impl RequestTiming {
         self.sent_at.elapsed()
     }
 
-    /// Records that content arrived, and returns the time since the previous content.
+    /// Records that a chunk with content arrived. Returns the time since the previous chunk, or `None` for the first one.
     pub(super) fn record_chunk(&mut self) -> Option<Duration> {
         let now = Instant::now();
         self.last_chunk.replace(now).map(|last| now - last)
@@ -124,8 +124,8 @@ impl RequestTiming {
     }
 }
 
-/// Passes the measurement of a request that ended to the application's functions, after the measurements of the attempts that failed
-/// before it.
+/// Passes the measurements of an ended request to the meters of the application: one for each failed attempt at another model, then one for
+/// the request.
 pub(super) fn measure_request(
     meters: &[Meter],
     (run_id, turn): (&Arc<str>, u32),
@@ -150,7 +150,7 @@ pub(super) fn measure_request(
         duration: Duration::from_millis(attempt.ms),
         first_piece: None,
     });
-    // If there are several models, the reply names the one that answered.
+    // With several models, the reply names the model that answered. A reply without a model belongs to the model of the request.
     let (provider, model) = match &*reply.model {
         "" => (&info.provider, &info.model),
         _ => (&reply.provider, &reply.model),

@@ -1,4 +1,4 @@
-//! Answers of a Rust type, or with a JSON Schema.
+//! Typed answers: parses and validates answers by a Rust type or a JSON Schema.
 
 mod schema;
 
@@ -35,12 +35,12 @@ pub(super) struct ExpectedOutput {
     pub(super) plan: Plan,
     /// The schema for models with structured output.
     pub(super) schema: OutputSchema,
-    /// Validates an answer.
+    /// The function that validates the text of an answer.
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
     tool: Result<Tool, String>,
 }
 
-/// The object that holds a value that is not an object, because tools take objects only.
+/// The object that wraps an answer that is not an object, because the arguments of a tool are always an object.
 #[derive(Deserialize, JsonSchema)]
 struct ResultField<T> {
     result: T,
@@ -96,7 +96,7 @@ impl<T: Argument> AnswerReader<T> {
         ExpectedOutput { plan, schema, check, tool }
     }
 
-    /// Parses the answer of a run that ended: the arguments of the tool's call, or the text of the last reply.
+    /// Parses the answer of an ended run. `answer` is the arguments of the answer tool's call, or the text of the last reply.
     pub(super) fn answer(&self, answer: &str) -> Result<T, RunError> {
         let parsed = catch(|| self.parse(without_fence(answer)));
         let parsed =
@@ -115,8 +115,9 @@ impl AnswerReader<Value> {
         Ok(Self { plan, schema, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the answer of a run, for an assistant with a schema for all answers. Only a run that completed or was terminated has an
-    /// answer. A run that a tool or a hook terminated may have none.
+    /// Returns the answer of an ended run, for an assistant with a schema for all answers. Returns `None` if the run neither completed nor
+    /// was terminated. Also returns `None` if a tool or a hook terminated the run and the answer does not fit. An answer of a completed run
+    /// that does not fit is an error.
     pub(super) fn answer_if_any(&self, run: &AgentLoop) -> Result<Option<Value>, RunError> {
         let is_completed = match run.end() {
             Some(End::Completed) => true,
@@ -131,7 +132,7 @@ impl AnswerReader<Value> {
 }
 
 impl ExpectedOutput {
-    /// Returns whether requests to this model have the schema itself, rather than a tool for the answer.
+    /// Returns whether requests to this model contain the schema itself, instead of a tool for the answer.
     pub(super) fn is_native(&self, model: &ModelInfo) -> bool {
         let Capabilities { native_output, output_dialect, .. } = model.capabilities;
         native_output && output_dialect.is_none_or(|dialect| render(&self.plan, dialect).is_expressible())
@@ -143,14 +144,15 @@ impl ExpectedOutput {
         Ok((tool.definition().name().to_owned(), tool))
     }
 
-    /// Validates an answer that is the text of a reply. `has_schema` says whether the request had the schema itself, rather than the tool.
+    /// Validates an answer that is the text of a reply. `has_schema` is true if the request contained the schema itself, and not the tool.
     pub(super) fn check(&self, text: &str, has_schema: bool) -> Result<(), InvalidArguments> {
         let subject = if has_schema { Subject::Answer } else { Subject::AnswerWithoutTool };
         (self.check)(&self.plan, without_fence(text)).map_err(|report| report.about(subject))
     }
 }
 
-/// Returns the answer of a run: the arguments of the tool's call, which were validated when it ran, or the text of the last reply.
+/// Returns the answer of a run: the arguments of the answer tool's call, or the text of the last reply. The arguments were validated when
+/// the call ran.
 fn answer_text(run: &AgentLoop) -> String {
     if let Some(args) = run.accepted_arguments(TOOL) {
         return args.text().to_owned();
@@ -159,14 +161,14 @@ fn answer_text(run: &AgentLoop) -> String {
     reply.map(AssistantMessage::text).unwrap_or_default()
 }
 
-/// Removes the code fence that models often put around JSON.
+/// Removes the code fence that models often put around JSON, and surrounding whitespace.
 pub(super) fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|text| text.strip_suffix("```"));
     fenced.map_or(text, |text| text.trim_start_matches(|c: char| c.is_ascii_alphanumeric()).trim())
 }
 
-/// The body of the tool whose arguments are the answer.
+/// The body of the answer tool, which only accepts its arguments.
 struct OutputBody {
     check: fn(&Plan, &str) -> Result<(), InvalidArguments>,
 }
@@ -183,7 +185,7 @@ impl ToolBody for OutputBody {
     }
 }
 
-/// Returns the issues of an answer, for the developer. The rest of the report is addressed to the model.
+/// Returns the issues of an answer, for the developer. The other lines of the report are addressed to the model.
 fn list_of_issues(report: &InvalidArguments) -> String {
     let text = report.clone().about(Subject::Answer).to_text();
     text.lines().skip(1).take_while(|line| !line.starts_with("Fields")).collect::<Vec<_>>().join("\n")

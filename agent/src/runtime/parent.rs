@@ -25,11 +25,11 @@ use crate::tool::outcome::ToolOutcome;
 /// The additional time for which a cancelled run waits for a child, so that the ends of the child's calls are recorded.
 pub(crate) const CHILD_GRACE: Duration = Duration::from_secs(2);
 
-/// The calls of a run whose own runs have begun and not ended, with their positions.
+/// The calls of a run that start children and have not ended, each with its position.
 pub(super) type RunningChildren = Arc<Mutex<Vec<(u32, Arc<ChildCall>)>>>;
 
-/// Returns a copy of a run with its running children. The ends of children are recorded under the lock of the run, so that the copy
-/// misses no child.
+/// Returns a copy of a run with its running children. The lock of the run is held for the whole time. Ends of children are recorded under
+/// the same lock, so the copy misses no child.
 fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
     let run = run.lock();
     let mut copy = run.snapshot();
@@ -42,7 +42,7 @@ fn snapshot_of_tree(run: &SharedLoop, children: &RunningChildren) -> AgentLoop {
 }
 
 pub(super) fn lock_children(children: &RunningChildren) -> MutexGuard<'_, Vec<(u32, Arc<ChildCall>)>> {
-    // Nothing that can panic runs while the lock is held.
+    // Nothing that can panic runs while the lock is held, so it is never poisoned.
     children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -51,20 +51,20 @@ pub(super) struct ParentRun {
     /// The assistant, whose listeners are notified of the events of the children.
     assistant: Assistant,
     reader: Option<EventSlot>,
-    /// The configuration, parts of which the children take over.
+    /// The configuration of the run. Its children take over some of the options.
     config: Arc<Config>,
-    /// Whether the messages of the run are stored, and those of its children with them.
+    /// Whether the run and its children are stored in sessions.
     pub(super) has_session: bool,
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// The permits for requests that the runs of the tree make at the same time. A run makes none while its children run.
+    /// The permits for concurrent requests, which all children in the tree share. A run makes no requests while its children run.
     requests: Arc<Semaphore>,
     above: Option<Arc<ParentRun>>,
 }
 
 impl ParentRun {
-    /// Notifies the listeners of this run and of all above it.
+    /// Notifies the listeners and the stream readers of this run and of all runs above it.
     pub(super) async fn notify(&self, event: &Arc<Event>) {
         let mut parent = Some(self);
         while let Some(run) = parent {
@@ -77,12 +77,13 @@ impl ParentRun {
         }
     }
 
-    /// Whether the depth limit allows no children of this run.
+    /// Returns whether the depth limit forbids children of this run.
     pub(super) fn is_too_deep(&self) -> bool {
         self.config.max_depth == 0
     }
 
-    /// Notifies the listeners without waiting for them.
+    /// Notifies the listeners of this run and of all runs above it, but not the readers of their streams, which would have to be waited
+    /// for.
     pub(super) fn notify_at_once(&self, event: &Arc<Event>) {
         let mut parent = Some(self);
         while let Some(run) = parent {
@@ -92,8 +93,7 @@ impl ParentRun {
         }
     }
 
-    /// Returns the assistant of a child: a fork of `of`, or if that is `None`, an assistant like that of this run, without
-    /// messages.
+    /// Returns the assistant of a child: a fork of `of`, or if `of` is `None`, a copy of this run's assistant without messages.
     pub(super) fn assistant_of_child(&self, of: Option<&Assistant>) -> Assistant {
         let messages = of.map(Assistant::messages).unwrap_or_default();
         #[cfg_attr(not(feature = "studio"), expect(unused_mut, reason = "only the studio wraps models"))]
@@ -107,7 +107,7 @@ impl ParentRun {
 }
 
 impl Config {
-    /// Returns the configuration of a child, whose parent has the configuration `parent`.
+    /// Returns the configuration of this assistant as a child of a run with the configuration `parent`.
     pub(super) fn within(&self, parent: &Self) -> Self {
         let mut config = self.clone();
         config.approver = config.approver.or_else(|| parent.approver.clone());
@@ -140,14 +140,14 @@ pub(super) struct ChildCall {
 
 #[derive(Default)]
 struct Inner {
-    /// The run that is about to continue, and the input that it waited for.
+    /// The suspended run that is about to continue, and the decisions and results with which it continues.
     continued: Option<(Box<AgentLoop>, Resumption)>,
-    /// The run, once it has begun.
+    /// The child, once it has begun.
     run: Option<SharedLoop>,
-    /// The children of the run.
+    /// The children of the child.
     children: RunningChildren,
     suspended: Option<Box<AgentLoop>>,
-    /// The use of a run that ended in an earlier process.
+    /// The use of a child that ended in an earlier process.
     ended: Option<Box<Spent>>,
 }
 
@@ -156,19 +156,19 @@ impl ChildCall {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the run that continues.
+    /// Takes the suspended run that is about to continue, with its decisions and results.
     pub(super) fn take_continued(&self) -> Option<(Box<AgentLoop>, Resumption)> {
         self.inner().continued.take()
     }
 
-    /// Records that the run has begun, and returns the list of its children.
+    /// Records that the child has begun, and returns the list of its own children.
     pub(super) fn begun(&self, run: &SharedLoop) -> RunningChildren {
         let mut inner = self.inner();
         inner.run = Some(run.clone());
         inner.children.clone()
     }
 
-    /// Returns a copy of the run as it is, or of the run that is about to continue; `None` if a new run has not begun.
+    /// Returns a copy of the child's run, which is suspended, running, or about to continue; `None` if a new child has not begun.
     fn snapshot(&self) -> Option<AgentLoop> {
         let inner = self.inner();
         match (&inner.suspended, &inner.run) {
@@ -178,25 +178,25 @@ impl ChildCall {
         }
     }
 
-    /// Records that the run waits.
+    /// Records that the child was suspended.
     pub(super) fn suspended(&self, run: AgentLoop) {
         self.inner().suspended = Some(Box::new(run));
     }
 
-    /// Records the use of a run that ended in an earlier process.
+    /// Records the use of a child that ended in an earlier process, and adds it to the budget of the tree.
     pub(super) fn ended(&self, spent: Spent) {
         self.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent.clone() });
         self.inner().ended = Some(Box::new(spent));
     }
 
-    /// Returns what the run has used, unless it waits.
+    /// Returns the use of the child, or `None` if the child has not begun or is suspended.
     pub(super) fn spent(&self) -> Option<Spent> {
         let inner = self.inner();
         let of_run = || inner.run.as_ref().map(|run| run.lock().spent());
         inner.ended.as_deref().cloned().or_else(of_run).filter(|_| inner.suspended.is_none())
     }
 
-    /// Takes the state of the child after the body has ended; `None` if no run began.
+    /// Takes the state of the child after the body of the call has ended; `None` if no child began.
     pub(super) fn take_state(&self) -> Option<ChildState> {
         let spent = self.spent();
         let suspended = std::mem::take(&mut *self.inner()).suspended;
@@ -205,7 +205,7 @@ impl ChildCall {
 }
 
 impl InProcessSteps {
-    /// Adds a call of an assistant's tool to the running children, and returns its state for the body.
+    /// Creates the state of a call that starts a child, and adds it to the running children.
     pub(super) fn child_call(&mut self, key: &StepKey, call: &ToolCall) -> Arc<ChildCall> {
         let parent = self.as_parent();
         let run_id: Arc<str> = key.to_string().into();
@@ -230,7 +230,7 @@ impl InProcessSteps {
     pub(super) async fn request_place(&mut self) -> Result<Option<OwnedSemaphorePermit>, StepError> {
         let Some(parent) = &self.parent else { return Ok(None) };
         let place = Box::pin(parent.requests.clone().acquire_owned());
-        // The semaphore is never closed.
+        // Acquiring fails only if the semaphore is closed, which never happens.
         self.performer.until_stopped(place).await.map(Result::ok).ok_or_else(|| self.stopped())
     }
 

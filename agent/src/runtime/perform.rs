@@ -1,4 +1,4 @@
-//! Performs the single steps of a run: requests, checks of calls, hooks. Drivers decide what to do with the results.
+//! Performs the single steps of a run: requests, checks of calls, hooks. The implementations of `Steps` use the results.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::panics::catch;
 use crate::steps::SharedLoop;
 use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definition::ToolDefinition};
 
-/// Performs steps by the configuration of an assistant, in the context of one run. It owns no loop. Between steps, it remembers only the
-/// notices of requests, and which budgets were announced.
+/// Performs steps by the configuration of an assistant, in the context of one run. A performer owns no loop. Between steps, it remembers
+/// only the notices of requests, and which budgets were announced.
 #[derive(Clone)]
 pub(crate) struct Performer {
     pub(super) config: Arc<Config>,
@@ -35,7 +35,7 @@ pub(crate) struct Performer {
     announced: Option<AnnouncedBudgets>,
 }
 
-/// The number of a turn, the conversation before it, and what the run used so far.
+/// The number of a turn, the conversation before it, and the usage of the run so far.
 pub(crate) type SoFar = (u32, MessageList, Usage);
 
 impl Performer {
@@ -50,7 +50,7 @@ impl Performer {
         Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, announced))
     }
 
-    /// Records what happened to a request before it was sent.
+    /// Records the notices of a request as events of the run.
     pub(crate) fn record_notices(&self, notices: Vec<RequestNotice>, run: &SharedLoop) {
         for event in notices.into_iter().filter_map(|notice| self.notice_event(notice)) {
             run.lock().record_event(event);
@@ -87,7 +87,7 @@ impl Performer {
         }
     }
 
-    /// Asks one hook, which may fail or panic. Returns `None` if the run is stopped first.
+    /// Calls one hook, which may fail or panic. Returns `None` if the run is stopped first.
     pub(super) async fn hook<'h, T>(
         &self,
         ask: impl FnOnce() -> BoxFuture<'h, Result<T, HookError>>,
@@ -95,7 +95,7 @@ impl Performer {
         self.until_stopped(call_hook(ask)).await
     }
 
-    /// Changes a value by each hook in turn. Returns `None` if the run is stopped first.
+    /// Passes a value through all hooks in turn. Returns `None` if the run is stopped first.
     pub(super) async fn fold<T: Send>(
         &self,
         mut value: T,
@@ -122,12 +122,12 @@ impl Performer {
         }
     }
 
-    /// Whether a hook chooses the tools of this turn.
+    /// Returns whether a hook chooses the tools of this turn.
     pub(super) fn chooses_tools(&self, so_far: SoFar) -> bool {
         self.is_chosen(so_far, |hook, turn| hook.prepare_tools(turn).is_some())
     }
 
-    /// Whether a hook chooses the model of this turn.
+    /// Returns whether a hook chooses the model of this turn.
     pub(super) fn chooses_model(&self, so_far: SoFar) -> bool {
         self.config.selects_model() && self.is_chosen(so_far, |hook, turn| hook.select_model(turn).is_some())
     }
@@ -137,7 +137,7 @@ impl Performer {
             return false;
         }
         let turn = self.turn_start(so_far);
-        // A hook that panics counts as choosing: it panics again when it is asked, and that panic becomes an error.
+        // A hook that panics counts as choosing, so that it is called again and its panic becomes an error of the run.
         self.config.choosers.iter().any(|hook| catch(|| chooses(&**hook, &turn)).unwrap_or(true))
     }
 
@@ -185,10 +185,10 @@ impl Performer {
         TurnStart::new(request.tools.clone(), output_tool.clone(), so_far, registry.context(&self.context))
     }
 
-    /// Returns the performer of requests to the model of this name, or to the assistant's own.
+    /// Returns the performer of requests to the model with this name, or to the assistant's own model if `name` is `None`.
     ///
     /// # Errors
-    /// Returns an error if there is no such model.
+    /// Returns an error if no model has the name.
     pub(super) fn with_model(&self, name: Option<&str>) -> Result<Self, HookError> {
         if let Some(config) = self.config.with_model(name) {
             return Ok(Self { config, ..self.clone() });
@@ -197,20 +197,20 @@ impl Performer {
         Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
     }
 
-    /// Returns the performer of the same request with more room for the reply, if this reply needs it.
+    /// Returns the performer that repeats the request of this reply with more room for the reply, if the reply needs more.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })
     }
 
-    /// Whether the view of the conversation is kept within the window.
+    /// Returns whether the requests of a run contain a view of the conversation that is kept within the window.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn manages_context(&self) -> bool {
         self.config.context.is_some()
     }
 
-    /// Records a switch if the model of this reply is not that of the last one. `view` contains the messages that are sent, if the context
-    /// is managed.
+    /// Records an event if the model of this reply differs from the model of the last reply. `view` contains the sent messages. It is used
+    /// only if the context is managed.
     pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
         let mut run = run.lock();
         if let Some(event) = self.switch_event(run.conversation(), view, reply) {
@@ -224,7 +224,7 @@ impl Performer {
         view: &MessageList,
         reply: &AssistantMessage,
     ) -> Option<EventKind> {
-        // No model answered a request that was cancelled before its content.
+        // A reply that was cancelled before its content is not the reply of a model.
         let is_answer = reply.stop_reason != StopReason::Aborted || !reply.content.is_empty();
         if !self.config.may_switch || !is_answer {
             return None;
@@ -239,7 +239,7 @@ impl Performer {
         Some(EventKind::ModelSwitched { from, to, losses })
     }
 
-    /// Counts the parts of the conversation that the model of a reply is not sent.
+    /// Counts the parts of the conversation that are not sent to the model of this reply.
     fn losses(&self, conversation: &Conversation, reply: &AssistantMessage) -> HandOffLosses {
         let is_it = |info: &ModelInfo| {
             (&info.provider, &info.api, &info.model) == (&reply.provider, &reply.api, &reply.model)
@@ -255,7 +255,8 @@ impl Performer {
         self.config.model.info().recipient()
     }
 
-    /// Returns what the hooks decide at the end of a turn; the last hook that decides takes precedence. Returns `None` if the run is stopped first.
+    /// Returns the decision of the hooks at the end of a turn. The last hook that decides takes precedence. Returns `None` if the run is
+    /// stopped first.
     pub(super) async fn turn_end(&self, summary: TurnSummary) -> Option<Result<Option<bool>, HookError>> {
         let mut go_on = None;
         for hook in &self.config.hooks {
@@ -267,8 +268,9 @@ impl Performer {
         Some(Ok(go_on))
     }
 
-    /// Returns the report on an answer that does not fit the expected output and may be corrected: the next message that the model reads.
-    /// The report follows from the run alone, so that it is the same on every replay. `refused` counts the answers that were refused.
+    /// Returns the report on an answer that does not fit the expected output, as the next message to the model. Returns `None` if the turn
+    /// has no answer to check, if the answer fits, or if no further answer is allowed. The report depends on the run alone, so it is the
+    /// same on every replay. `refused` is the number of refused answers so far, and counts this one, too.
     pub(super) fn refused_answer(
         &self,
         summary: &TurnSummary,
@@ -286,7 +288,7 @@ impl Performer {
         }
         let text = run.conversation().last().map(Message::text).unwrap_or_default();
         let has_schema = expected.is_native(config.model.info());
-        // If a check of the application panics, the caller gets the error when it reads the answer.
+        // If a check of the application panics, the answer is not refused here: the caller gets the error when it reads the answer.
         let Ok(Err(report)) = catch(|| expected.check(&text, has_schema)) else { return None };
         *refused += 1;
         Some(report.on_attempt(*refused, max_retries.saturating_add(1)).to_text().into())
@@ -299,7 +301,7 @@ impl Performer {
     }
 }
 
-/// Returns the models of two replies, if they are known and differ: `PROVIDER/MODEL`.
+/// Returns the model of the last reply and the model `to`, each as `PROVIDER/MODEL`, if both are named and differ.
 fn switched(messages: &[Arc<Message>], to: (&str, &str, &str)) -> Option<(String, String)> {
     let last = messages.iter().rev().find_map(|message| message.as_assistant())?;
     let from = (&*last.provider, &*last.api, &*last.model);

@@ -20,8 +20,8 @@ use crate::tool::{
 };
 
 impl Performer {
-    /// Prepares a call: decides whether it may run, with which arguments, and whether a person is asked. `tools` are those of the turn, if
-    /// the application chooses them, and results are looked up in the cache of `assistant`. Returns `None` if the run is stopped first.
+    /// Prepares a call: decides whether it may run, with which arguments, and whether a person is asked. `tools` are the tools of the turn,
+    /// if the application chooses them. Results are looked up in the cache of `assistant`. Returns `None` if the run is stopped first.
     pub(super) async fn prepare_call(
         &self,
         sent: &ToolCall,
@@ -36,7 +36,8 @@ impl Performer {
         }
     }
 
-    /// Like [`prepare_call`](Self::prepare_call). An error contains the end of the call, or `None` if the run is stopped first.
+    /// Prepares a call like [`prepare_call`](Self::prepare_call). An error contains the end of the call, or `None` if the run is stopped
+    /// first.
     async fn checked_call(
         &self,
         sent: &ToolCall,
@@ -81,7 +82,7 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        // Made before the signature, because the hash is taken from the value if the value exists.
+        // The approval comes first, because it creates the value of the arguments, from which the hash of the signature is then taken.
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };
@@ -96,7 +97,7 @@ impl Performer {
         Ok((ready, valid))
     }
 
-    /// Returns the tool of this name, if the model has it in this turn.
+    /// Returns the tool with this name, or the outcome of a call of an unknown tool if the model does not have the tool in this turn.
     fn find(&self, name: &str, tools: Option<&[ToolDefinition]>) -> Result<&Tool, Box<ToolOutcome>> {
         let unknown = |text: String| Box::new(ToolOutcome::failed(OutcomeCode::UNKNOWN_TOOL, text));
         match tools {
@@ -111,7 +112,7 @@ impl Performer {
 }
 
 impl Performer {
-    /// Records a call that was refused in the trace.
+    /// Records a refused call in the trace.
     pub(super) fn record_refusal(&self, call: &ToolCall, prepared: &Prepared) {
         if let Prepared::Ended(end) = prepared
             && end.outcome.is_error()

@@ -13,10 +13,10 @@ pub(super) enum CallReport {
     Question(AskNotice),
 }
 
-/// Maximum number of buffered reports. The oldest progress is dropped first, because the newest shows the progress best.
+/// Maximum number of buffered reports. At the limit, the oldest progress is dropped, because newer progress supersedes it.
 const MAX_WAITING: usize = 1024;
 
-/// Updates for which the run has not emitted events yet.
+/// The reports for which the run has not emitted events yet.
 #[derive(Default)]
 pub(super) struct Updates {
     inner: Mutex<Inner>,
@@ -42,10 +42,10 @@ impl Updates {
         run.into_iter().for_each(Waker::wake);
     }
 
-    /// Removes and returns the buffered updates. If there are none, the next update wakes the task of `cx`.
+    /// Removes and returns the buffered reports. If there are none, the next report wakes the task of `cx`.
     pub(super) fn take(&self, cx: &Context<'_>) -> VecDeque<CallReport> {
         let mut inner = self.lock();
-        // Dropped after the lock is released, because a waker may own a task, whose drop runs other code.
+        // The replaced waker is dropped after the lock is released, because a waker may own a task, whose drop runs other code.
         let replaced = if inner.waiting.is_empty() { inner.run.replace(cx.waker().clone()) } else { None };
         let waiting = std::mem::take(&mut inner.waiting);
         drop(inner);
@@ -54,7 +54,7 @@ impl Updates {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No code that can panic runs while the lock is held.
+        // No code that can panic runs while the lock is held, so it is never poisoned.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -55,16 +55,16 @@ pub struct Prompt<T = ()> {
     assistant: Assistant,
     start: RunStart,
     context: ToolContext,
-    /// State that travels with the run, or the first error of adding state.
+    /// The serialized state of the run, or the error of the first value that could not be added.
     state: Result<RunState, StateError>,
-    /// The caller's token: cancelling it ends the run.
+    /// The caller's token, which ends the run when it is cancelled.
     cancel: Option<CancelToken>,
     run_id: Arc<str>,
     answer: Result<TypedAnswer<T>, RunError>,
     tools: ToolSet,
-    /// The call whose run this is, if an assistant is called as a tool.
+    /// The call that starts this run, if the assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
-    /// The tool whose body makes the prompt. Such a prompt must not end suspended.
+    /// The tool whose body makes the prompt, if any. Such a prompt fails if its run is suspended.
     in_tool: Option<Arc<str>>,
 }
 
@@ -88,7 +88,8 @@ impl Prompt {
         Self { assistant, start, context, state, cancel: None, run_id, answer, tools, within: None, in_tool }
     }
 
-    /// Makes this the prompt of a call: with its cancellation, its state and its source.
+    /// Takes over the cancel token, the source, the session id and the state of the call that makes this prompt. State of the assistant
+    /// itself takes precedence over state of the call.
     pub(super) fn of_call(mut self, cx: &ToolContext) -> Self {
         let state = cx.all_state().without(self.assistant.config().registry.state());
         self.context = self.context.with_states(&state.without_type::<ChildHandle>());
@@ -102,14 +103,14 @@ impl Prompt {
         self
     }
 
-    /// Makes this the run of a call, within the run that makes the call.
+    /// Makes the run of this prompt a child of the run that makes the call.
     pub(super) fn within(mut self, call: Arc<ChildCall>) -> Self {
         self.run_id = call.run_id.clone();
         self.within = Some(call);
         self
     }
 
-    /// Makes this a prompt for an answer of another type.
+    /// Changes the type of the answer that the prompt asks for.
     pub(super) fn asking<T>(self, answer: Result<TypedAnswer<T>, RunError>) -> Prompt<T> {
         let Self { assistant, start, context, state, cancel, run_id, tools, within, in_tool, .. } = self;
         Prompt { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool }
@@ -117,8 +118,8 @@ impl Prompt {
 }
 
 impl<T> Prompt<T> {
-    /// Adds another message, of the user or of the application, to those that the run begins with. A resumed run reads the message before
-    /// its next request.
+    /// Adds a message of the user or of the application to the messages with which the run begins. A resumed run reads the message with its
+    /// next request.
     ///
     /// ```
     /// use agent::message::CustomMessage;
@@ -146,7 +147,7 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Adds a state value for this prompt only. It takes precedence over the assistant's value of the same type.
+    /// Adds a state value for this prompt only. The value takes precedence over the assistant's value of the same type.
     ///
     /// ```
     /// # use agent::{Assistant, RunError};
@@ -201,21 +202,21 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Adds a state value for this prompt only, like [`with_state`](Self::with_state). The value is part of the run: a stored run that is
-    /// resumed, also in another process, still has the value. The type is [registered](super::AssistantBuilder::serialized_state) with the
-    /// assistant.
+    /// Adds a state value for this prompt only, like [`with_state`](Self::with_state), and stores the value with the run. A stored run
+    /// still has the value when it is resumed, also in another process. The type must be
+    /// [registered](super::AssistantBuilder::serialized_state) with the assistant.
     ///
-    /// The value is written as JSON at once, and tools receive the value that is read from this JSON, also in this process, so that they
-    /// receive the same value wherever the run continues. All values of a run together have at most 64 KiB. No event, trace or record
-    /// contains these values, but a stored run does. A stored run with state is resumed only if it is signed, see
+    /// The value is serialized to JSON at once. Tools always receive a value that is deserialized from this JSON, so they receive the same
+    /// value in every process. All values of a run together have at most 64 KiB. No event, trace or record contains these values, but a
+    /// stored run does. A stored run with state is resumed only if it is signed, see
     /// [`approval_key`](super::AssistantBuilder::approval_key).
     ///
-    /// When a suspended run is resumed, state of the prompt replaces the stored state of the same type. A run that is continued from a
-    /// [session](super::AssistantBuilder::session) after a crash has no state: give the values again.
+    /// If a resumed run has a stored value of the same type, the value of this prompt replaces it. A run that is continued from a
+    /// [session](super::AssistantBuilder::session) after a crash has no stored state, so give the values again.
     ///
-    /// The prompt fails before anything runs: with [`RunError::State`] if the type is not registered, or the value cannot be written or is
-    /// too large, with [`RunError::DuplicateState`] if [`with_state`](Self::with_state) gave a value of the type, too, and with
-    /// [`ResumeError::State`](super::ResumeError::State) if stored state is not a value of the registered type.
+    /// A prompt whose state cannot be used fails before anything runs. The error is [`RunError::State`] if the type is not registered, or
+    /// if the value cannot be serialized or is too large. It is [`RunError::DuplicateState`] if [`with_state`](Self::with_state) gave a
+    /// value of the same type, and [`ResumeError::State`](super::ResumeError::State) if stored state is not a value of the registered type.
     ///
     /// ```
     /// # #[cfg(feature = "approvals-signed")] mod example {
@@ -333,11 +334,11 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Adds tools for this run alone, after those of the assistant: for example tools that a caller declares. These tools are called,
+    /// Adds tools for this run only, for example tools that a client declares, after the tools of the assistant. These tools are called,
     /// checked and recorded like other tools, but their results are never cached.
     ///
-    /// A suspended run needs these tools again when it resumes, and so does a run that continues after a crash. Runs on an engine have only
-    /// the tools of their assistant, because any process may continue them.
+    /// When a suspended run resumes, or a run continues after a crash, it needs these tools again. A run on an engine has only the tools of
+    /// its assistant, because any process may continue the run.
     ///
     /// ```
     /// use agent::model::reply;
@@ -371,9 +372,9 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Lets a prompt that a tool makes end suspended. The body keeps the [suspended run](super::RunOutput::snapshot) itself; otherwise the
-    /// prompt fails with [`RunError::SuspendedInTool`], because nothing would ever resume the run. [`Assistant::as_tool`] keeps such a run
-    /// itself.
+    /// Allows the run of a prompt that a tool makes to be suspended. The body of the tool then has to keep the [suspended
+    /// run](super::RunOutput::snapshot). Without this option, the prompt fails with [`RunError::SuspendedInTool`], because nothing would
+    /// resume the run. A tool that was made with [`Assistant::as_tool`] keeps its suspended runs itself.
     ///
     /// ```
     /// use agent::model::reply;
@@ -453,20 +454,20 @@ impl<T> Prompt<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`RunError::Busy`] if another run is active, [`RunError::NoRuntime`] outside of a tokio runtime, and otherwise the errors
-    /// that an awaited prompt fails with before its first event.
+    /// Returns [`RunError::NoRuntime`] outside of a tokio runtime, [`RunError::Busy`] if another run is active, and any error with which an
+    /// awaited prompt fails before its first event.
     pub fn start(mut self) -> Result<RunHandle, RunError> {
         let runtime = Handle::try_current().map_err(|_| RunError::NoRuntime)?;
         let handle = self.handle();
         let (prompt, answer) = self.split();
         let run = prompt.begin(handle.cancel.clone(), None, answer?.expected)?;
-        // Listeners receive the result, and the assistant keeps the conversation.
+        // The result is dropped, because listeners are notified of the end of the run, and the assistant keeps the conversation.
         let assistant = handle.assistant.clone();
         runtime.spawn(async move { drop(assistant.within(run.run()).await) });
         Ok(handle)
     }
 
-    /// Separates the prompt from the answer that it asks for. The prompt is boxed, because the futures of a run would reserve room for it.
+    /// Separates the prompt from the answer that it asks for. The prompt is boxed, so that the futures of a run hold only a pointer to it.
     fn split(self) -> (Box<Prompt>, Result<TypedAnswer<T>, RunError>) {
         let Self { assistant, start, context, state, cancel, run_id, answer, tools, within, in_tool } = self;
         let prompt = Prompt {
@@ -488,7 +489,7 @@ impl<T> Prompt<T> {
         RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel: self.token() }
     }
 
-    /// Returns the run's own token: ending this run must not end other runs that share the prompt's token.
+    /// Returns a token for this run only, because ending this run must not end other runs that share the caller's token.
     fn token(&mut self) -> CancelToken {
         match self.cancel.take() {
             Some(token) => token.child(),
@@ -504,7 +505,7 @@ impl Prompt {
         slot: Option<EventSlot>,
         expected: Option<Arc<ExpectedOutput>>,
     ) -> BoxFuture<'static, Result<RunOutput, RunError>> {
-        // Nothing happens until the future is polled. Once it is polled, only the run is kept, not the prompt.
+        // The run begins at the first poll of the future. From then on, the future holds the run and no longer the prompt.
         Box::pin(async move {
             let assistant = self.assistant.clone();
             let run = self.begin(cancel, slot, expected)?;
@@ -512,7 +513,7 @@ impl Prompt {
         })
     }
 
-    /// Begins the run. From here on, the assistant is busy until the run is dropped.
+    /// Begins the run. The assistant is busy until the run has ended or is dropped.
     fn begin(
         self: Box<Self>,
         cancel: CancelToken,

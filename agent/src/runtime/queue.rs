@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::message::{Message, UserMessage};
 
-/// The capacity of a queue. Further messages are refused, and their receipts report this.
+/// The capacity of a queue. Further messages of users are refused, and their receipts report this.
 const MAX_QUEUED: usize = 1024;
 
 /// The delivery status of a queued message.
@@ -63,7 +63,7 @@ impl Delivery {
 
 /// A receipt for a queued message, which reports its delivery status.
 ///
-/// A receipt stays valid across runs until the message is delivered, or can no longer be delivered. Dropping it has no effect on the
+/// A receipt stays valid across runs until the message is delivered, or can no longer be delivered. Dropping a receipt has no effect on the
 /// message.
 ///
 /// ```
@@ -156,13 +156,13 @@ impl QueuedMessage {
 #[derive(Default)]
 pub(super) struct MessageQueue {
     waiting: VecDeque<QueuedMessage>,
-    /// The number of messages, from the front, that were queued when the current turn began. They do not steer this turn.
+    /// The number of messages, from the front, that were queued when the current turn began. These messages do not steer the turn.
     deferred: usize,
 }
 
 impl MessageQueue {
-    /// Queues a message. For an id that is already queued, returns the receipt of the queued message. If the queue is full, the receipt says
-    /// so.
+    /// Queues a message. If a message with the same id is queued already, returns the receipt of that message. If the queue is full,
+    /// refuses the message, and the receipt reports [`Delivery::Full`].
     pub(super) fn push(&mut self, message: UserMessage) -> Receipt {
         let twin = message.id.as_deref().and_then(|id| self.waiting.iter().find(|queued| *queued.id == *id));
         if let Some(twin) = twin {
@@ -201,12 +201,13 @@ impl MessageQueue {
         self.waiting.len() > self.deferred
     }
 
-    /// Defers the queued messages to a later turn, so that they do not steer this one.
+    /// Defers the queued messages to a later turn, so that they do not steer the current turn.
     pub(super) fn defer_current(&mut self) {
         self.deferred = self.waiting.len();
     }
 
-    /// Takes the messages with which a turn begins: all, or the first.
+    /// Takes the messages with which a turn begins: all if `takes_all` is set, otherwise the first one. The remaining messages do not steer
+    /// the turn.
     pub(super) fn take(&mut self, takes_all: bool) -> Vec<QueuedMessage> {
         let count = self.waiting.len().min(if takes_all { usize::MAX } else { 1 });
         let taken = self.waiting.drain(..count).collect();
@@ -214,14 +215,15 @@ impl MessageQueue {
         taken
     }
 
-    /// Removes all messages and returns them. Call [`clear`](QueuedMessage::clear) on each while no lock is held, because it wakes tasks.
+    /// Removes all messages, and returns them. Call [`clear`](QueuedMessage::clear) on each while no lock is held, because resolving a
+    /// receipt wakes tasks.
     #[must_use = "the receipts of removed messages have to be resolved"]
     pub(super) fn clear(&mut self) -> VecDeque<QueuedMessage> {
         self.deferred = 0;
         std::mem::take(&mut self.waiting)
     }
 
-    /// Removes a message and returns it. Call [`clear`](QueuedMessage::clear) on it while no lock is held.
+    /// Removes a message, and returns it. Call [`clear`](QueuedMessage::clear) on the message while no lock is held.
     #[must_use = "the receipt of the removed message has to be resolved"]
     pub(super) fn remove(&mut self, id: &str) -> Option<QueuedMessage> {
         let at = self.waiting.iter().position(|queued| *queued.id == *id)?;

@@ -54,9 +54,9 @@ pub struct RunOutput<T = ()> {
     pub usage: Usage,
     /// The number of replies.
     pub turns: u32,
-    /// How the run ended.
+    /// The reason why the run stopped.
     pub stop: RunStop,
-    /// The id of each call whose arguments were coerced, with the coercions, in order.
+    /// The coercions of each call whose arguments were coerced, with the id of the call, in order.
     pub coercions: Vec<(String, Vec<Coercion>)>,
     /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
     /// no other answer. A run that a tool or a hook ended may have none.
@@ -75,8 +75,7 @@ pub struct RunOutput<T = ()> {
     pub answer: Option<Value>,
     /// The run, if it was suspended, for [`Assistant::resume`](super::Assistant::resume).
     pub snapshot: Option<SuspendedRun>,
-    /// The arguments of the tool's call that gave the answer, if the prompt asked for an answer of a type and the model has no
-    /// structured output.
+    /// The arguments of the answer tool's call, if the run was expected to give a typed answer and the model has no structured output.
     pub(super) submitted: Option<ToolArguments>,
 }
 
@@ -89,7 +88,7 @@ impl<T> RunOutput<T> {
 }
 
 impl RunOutput {
-    /// Returns the answer as text: the arguments of the tool's call, or the last reply.
+    /// Returns the answer as text: the arguments of the answer tool's call, or the text of the last reply.
     pub(super) fn answer_text(&self) -> String {
         self.submitted.as_ref().map_or_else(|| self.text(), |args| args.text().to_owned())
     }

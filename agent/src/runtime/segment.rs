@@ -1,4 +1,4 @@
-//! Runs the calls of a segment concurrently.
+//! Runs the calls of a segment concurrently. A segment contains calls of one reply that may run at the same time.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -36,7 +36,7 @@ use crate::tool::{
     value::Tool,
 };
 
-/// The reason of a token that a steering message cancelled.
+/// The reason of the cancel token if a steering message cancels running calls.
 pub(crate) const NEW_MESSAGE: &str = "a new message came";
 
 /// One call whose body runs.
@@ -86,7 +86,8 @@ impl InProcessSteps {
                 is_steered = true;
                 Box::pin(self.end_waiting(&mut waiting, &steered())).await?;
                 if policy == SteeringPolicy::CancelRunning {
-                    // These calls end because of the message, even if the run is cancelled before they end.
+                    // The running calls end because of the message, even if the run is cancelled before they end. A token that was
+                    // cancelled earlier keeps its reason.
                     is_cancelled = !token.is_cancelled();
                     token.cancel(NEW_MESSAGE);
                 }
@@ -155,7 +156,7 @@ impl InProcessSteps {
         run.record_call_end(ord, end)
     }
 
-    /// Ends the calls that have not begun.
+    /// Ends the calls that have not begun, with this outcome.
     async fn end_waiting(
         &mut self,
         waiting: &mut VecDeque<(StepKey, Arc<ToolCall>)>,
@@ -238,7 +239,8 @@ impl InProcessSteps {
         SegmentCall { ord, body: Box::pin(run(body, keeper, records)), child, is_begun: false, end: None }
     }
 
-    /// Returns the rules for questions of a call: who gives the inputs, and how the run learns of them.
+    /// Returns the rules for the questions of a call: the function that answers, the inputs so far, and the function that reports questions
+    /// to the run.
     fn ask_rules(&self, ord: u32) -> AskRules {
         let notify = self.updates.clone().map(|updates| {
             let notify = move |notice| updates.push(CallReport::Question(notice));
@@ -274,7 +276,7 @@ pub(crate) struct JournaledCall {
     pub(crate) call: Arc<ToolCall>,
     /// The reply that contains the call, if the reply is known.
     pub(crate) reply: Option<Arc<Message>>,
-    /// The text of the reply, for its first call only.
+    /// The text of the reply for its first call, and an empty text for the others.
     pub(crate) text: String,
     /// The arguments of the call, if they were checked in this process.
     pub(crate) checked: Option<Arc<CheckedArguments>>,
@@ -313,8 +315,8 @@ impl Performer {
     }
 }
 
-/// Runs one call, and keeps its result in the cache or in a file, if the application asked for that. With a store, the begin of the body is
-/// recorded before it runs, and its end afterwards.
+/// Runs one call, and keeps its result in the cache or in a file, if the application has set that up. With a store, the begin of the call
+/// is recorded before its body runs, and the end after it.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
@@ -350,7 +352,7 @@ fn run(
     }
 }
 
-/// Keeps the result of a body in a file or in the cache, if the application asked for that. Returns the end of the call.
+/// Writes the result of a body to a file if it is too long, and adds it to the cache if there is a key. Returns the end of the call.
 async fn keep(
     body: &CallBody,
     assistant: &Assistant,
@@ -366,7 +368,7 @@ async fn keep(
     end
 }
 
-/// Writes a result that is too long for the conversation to a file, if the application has set a folder for files.
+/// Writes a result that is longer than `max` bytes to a file, if the application has set a folder for files.
 pub(super) async fn keep_whole(
     config: &Config,
     assistant: &Assistant,
@@ -382,7 +384,7 @@ pub(super) async fn keep_whole(
     }
 }
 
-/// Replaces the outcome of a body that a steering message stopped, because the body was not aborted.
+/// Replaces the outcome of an aborted body, because a steering message stopped the body and the run was not cancelled.
 pub(crate) fn mark_steered(outcome: &mut ToolOutcome) {
     if matches!(outcome, ToolOutcome::Interrupted { code, .. } if *code == OutcomeCode::ABORTED) {
         *outcome = steered();

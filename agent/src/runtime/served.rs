@@ -1,4 +1,4 @@
-//! An assistant as an engine serves it: its configuration, and its steps as values that can be remembered.
+//! The form of an assistant that an engine runs: its configuration, and steps whose results can be remembered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,22 +24,22 @@ use crate::tool::{
 };
 use serde_json::Value;
 
-/// An assistant whose runs an engine drives. This value remembers nothing from step to step, because any process may take the next step.
+/// An assistant whose runs an engine drives. This value has no state of a run, because any process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
-    /// The configuration as it was built, for an assistant that is its own tool.
+    /// The configuration without the expected answer, for an assistant that has itself as a tool.
     plain: Arc<Config>,
-    /// The state that tools need from the request of a run.
+    /// The types of state that the request of a run has to bring, because tools need them.
     needed_state: Vec<StateType>,
     conversation: Conversation,
     /// Whether the answers of the assistant's runs are values, because the assistant is a tool with an output.
     pub(super) is_typed: bool,
-    /// The assistant that has this one as a tool.
+    /// The assistant that has this one as a tool, if there is one.
     above: Option<Arc<Self>>,
 }
 
-/// An assistant that no engine can run: the names of the tools that lead to it, and its unsupported options, by their names in the builder,
-/// each with the reason.
+/// An assistant that no engine can run. `path` names the tools that lead to the assistant, and `what` its unsupported options, each with
+/// the reason.
 pub(crate) struct UnservedAssistant {
     pub(crate) path: String,
     pub(crate) what: Vec<&'static str>,
@@ -64,14 +64,14 @@ impl ServedAssistant {
         let mut needed = root.needed_state.clone();
         root.visit("", &mut |served, _| needed.extend(served.needed_state.iter().cloned()))?;
         if let Some(root) = Arc::get_mut(&mut root) {
-            // A request without the state that its children need is refused before its first step.
+            // A request must have the state of all sub-agents, too, so that it is refused before its first step if state is missing.
             root.needed_state = needed;
         }
         Ok(root)
     }
 
-    /// Calls a function with each assistant that this assistant has as a tool, at any depth. The text names the tools that lead to the
-    /// assistant.
+    /// Calls a function with each assistant that this assistant has as a tool, at any depth, and with the names of the tools that lead to
+    /// it.
     pub(crate) fn visit(
         self: &Arc<Self>,
         path: &str,
@@ -85,7 +85,7 @@ impl ServedAssistant {
                 Ok(served) => Arc::new(served),
                 Err(what) => return Err(UnservedAssistant { path, what }),
             };
-            // An assistant that has itself as a tool is the same at each depth, so it is visited once.
+            // An assistant that has itself as a tool is the same at each depth, so it is not visited again.
             if !Arc::ptr_eq(&served.plain.rules, &self.plain.rules) {
                 visit(&served, &path);
                 served.visit(&path, visit)?;
@@ -94,7 +94,8 @@ impl ServedAssistant {
         Ok(())
     }
 
-    /// Returns the assistant of a tool; `None` if the tool is not an assistant.
+    /// Returns the assistant of a tool, or `None` if the tool is not an assistant. The inner error lists the options that an engine does
+    /// not support.
     pub(crate) fn child(self: &Arc<Self>, tool: &str) -> Option<Result<Self, Vec<&'static str>>> {
         let spec = ChildSpec::of(self.config.registry.get(tool)?)?;
         let (config, messages) = match &spec.assistant {
@@ -145,7 +146,7 @@ impl ServedAssistant {
         Ok(Self { config: served, plain: config.clone(), needed_state, conversation, is_typed, above })
     }
 
-    /// Returns the assistant that has all other assistants as tools.
+    /// Returns the root, which has all other assistants as tools.
     pub(crate) fn root(self: &Arc<Self>) -> &Arc<Self> {
         self.above.as_ref().map_or(self, |above| above.root())
     }
@@ -154,7 +155,7 @@ impl ServedAssistant {
         self.above.as_ref().map_or(&self.config.state_types, |above| above.state_types())
     }
 
-    /// Adds the state of a run to its context: that of its request, and that of the assistants above it.
+    /// Adds the state of a run to its context: the state of the request, and the state of the assistants above this one.
     fn with_state(&self, state: &RunState, context: ToolContext) -> Result<ToolContext, StateError> {
         match &self.above {
             None => self.config.state_types.rebuild(state, context),
@@ -173,7 +174,7 @@ impl ServedAssistant {
         Ok(context.with_states(&all.without(child.registry.state())))
     }
 
-    /// Returns a run at its beginning; without a history, it continues the assistant's conversation.
+    /// Creates the loop of a new run. If `history` is empty, the run continues the assistant's conversation.
     pub(crate) fn begin(
         &self,
         run: &Arc<str>,
@@ -211,7 +212,7 @@ impl ServedAssistant {
         Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 
-    /// Whether the model is asked at once when these calls are recorded.
+    /// Returns whether the model is asked at once when these calls are recorded.
     pub(crate) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         self.config.needs_follow_up(turn)
     }
@@ -225,7 +226,7 @@ impl ServedAssistant {
         reader.answer_if_any(run).map_err(|error| error.to_string())
     }
 
-    /// Returns the longest time that a call may take, except calls of sub-agents: the longest time limit, and the grace after it.
+    /// Returns the longest time that a call may take, except calls of sub-agents: the longest time limit of a tool plus the cancel grace.
     pub(crate) fn longest_call(&self) -> Duration {
         let timeout = |tool: &Tool| {
             tool.policy().timeout.filter(|limit| *limit < Duration::MAX).unwrap_or(self.config.tool_timeout)
@@ -278,7 +279,7 @@ impl ServedAssistant {
         (limits, root.max_children)
     }
 
-    /// Whether runs of the assistant have a time limit, of their own or of a run above them.
+    /// Returns whether runs of the assistant have a time limit, of their own or of a run above them.
     pub(crate) fn has_time_limit(&self) -> bool {
         self.wall_time().is_some() || self.above.as_ref().is_some_and(|above| above.has_time_limit())
     }
@@ -287,12 +288,13 @@ impl ServedAssistant {
         self.config.rules.steering
     }
 
-    /// Whether a turn takes all waiting messages of this queue, rather than only the first.
+    /// Returns whether a turn takes all waiting messages of this queue, rather than only the first.
     pub(crate) fn takes_all(&self, queue: Queue) -> bool {
         self.config.takes_all(queue)
     }
 
-    /// Whether the call must not run again once it has begun. A call of an unknown tool never begins.
+    /// Returns whether the tool of the call has the effect `once`, so that a begun call must not run again. A call of an unknown tool never
+    /// begins.
     pub(crate) fn is_once(&self, call: &ToolCall) -> bool {
         self.config.registry.get(&call.name).is_some_and(|tool| tool.policy().effect == Effect::Once)
     }
@@ -305,7 +307,7 @@ impl ServedAssistant {
         }
     }
 
-    /// Returns the end of a call that reads a result of the conversation; `None` for any other call.
+    /// Returns the end of a call that reads a result in the conversation, or `None` for any other call.
     pub(crate) fn read_result(&self, call: &ToolCall, conversation: &Conversation) -> Option<CallEnd> {
         self.config.context.as_ref().filter(|_| call.name == READ_RESULT)?;
         let args = call.args.value()?;
@@ -319,7 +321,7 @@ impl Performer {
         &self.run_id
     }
 
-    /// Prepares each call of a segment, in call order. Returns the arguments of the calls that may run, too.
+    /// Prepares each call of a segment, in call order. Also returns the checked arguments of the calls that may run.
     pub(crate) async fn prepare_all(
         &self,
         calls: Vec<Arc<ToolCall>>,
@@ -335,7 +337,7 @@ impl Performer {
         prepared
     }
 
-    /// Prepares a call. If the run is stopped first, the call ends.
+    /// Prepares a call. If the run is stopped first, returns an aborted end of the call.
     async fn prepared(
         &self,
         call: &ToolCall,
@@ -362,7 +364,8 @@ impl Performer {
         all
     }
 
-    /// Returns the decisions of the application's function, or `Later` for each request if there is none.
+    /// Returns the decisions of the application's function, or `Later` for each request if there is no function. If the run is stopped
+    /// first, all requests are denied.
     pub(crate) async fn decisions(&self, requests: Vec<ApprovalRequest>) -> Vec<Decision> {
         let Some(approver) = &self.config.approver else { return vec![Decision::Later; requests.len()] };
         let decisions = self.until_stopped(self.ask_approver(approver, requests.iter())).await;

@@ -22,7 +22,7 @@ use crate::tool::value::Tool;
 /// The name of the tool that reads results from files.
 pub(super) const READ_RESULT: &str = "read_result";
 
-/// The prefix of the handles of files. The handle of a result in the conversation is the id of its call.
+/// The prefix of the handles of files. The handle of a result that is only in the conversation is the id of its call.
 const HANDLE: &str = "result";
 
 /// Maximum number of bytes that one call reads.
@@ -39,8 +39,8 @@ impl SpillFolder {
         Self { folder: folder.into() }
     }
 
-    /// Writes a result that is longer than `max` bytes to a file, and returns its handle and the file. An error is logged, and the result
-    /// is then cut without a file.
+    /// Writes a result that is longer than `max` bytes to a file, and returns the handle and the file. Returns `None` for any other result.
+    /// If the file cannot be written, logs the error and returns `None`, and the result is cut without a file.
     pub(super) async fn save(
         &self,
         key: &StepKey,
@@ -68,7 +68,7 @@ impl SpillFolder {
                 tracing::warn!(%key, error = &error as &dyn std::error::Error, "a long result could not be written to a file");
                 None
             }
-            // The runtime shuts down.
+            // The runtime shuts down, so the file may not have been written.
             Err(_) => None,
         }
     }
@@ -126,16 +126,16 @@ pub(super) fn part_of_text(text: &str, args: &Value) -> ToolOutput {
     ToolOutput::text(format!("[bytes {from} to {to} of {}]\n{}", text.len(), String::from_utf8_lossy(bytes)))
 }
 
-/// Returns where a call begins to read, and how many bytes it reads.
+/// Returns the offset at which a call begins to read and the number of bytes that it reads, at most `MAX_READ`.
 fn range(args: &Value) -> (u64, u64) {
     (args["offset"].as_u64().unwrap_or(0), args["length"].as_u64().unwrap_or(8192).min(MAX_READ))
 }
 
-/// The results that a call of [`READ_RESULT`] may read, which are those of its assistant.
+/// The results that a call of [`READ_RESULT`] may read: those of its assistant.
 pub(super) struct SpilledResults {
-    /// The results that the assistant, or an assistant that it was forked from, wrote.
+    /// The files that the assistant, or an assistant that it was forked from, wrote.
     files: Vec<Arc<SpilledFile>>,
-    /// The conversation. The results that it names may be read, too: a loaded conversation can name results whose files still exist.
+    /// The conversation. The files that it names may be read, too, because a loaded conversation can name results whose files still exist.
     conversation: Conversation,
 }
 
@@ -155,7 +155,7 @@ impl SpilledResults {
     }
 }
 
-/// Returns whether a text has the form of a handle. Such a text cannot name another file, or leave the folder.
+/// Returns whether a text has the form of a handle. As a file name, such a text cannot lead out of the folder.
 fn is_handle(text: &str) -> bool {
     let digits = text.strip_prefix(HANDLE).and_then(|rest| rest.strip_prefix('_'));
     digits.is_some_and(|digits| digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -165,7 +165,7 @@ fn unknown_handle(handle: &str) -> ToolError {
     ToolError::retry(format!("there is no result `{handle}`; use a handle that a result names"))
 }
 
-/// The file of one result. It is deleted when the last assistant that shares it drops it.
+/// The file of one result. The file is deleted when the last assistant that shares this value drops it.
 pub(super) struct SpilledFile(PathBuf);
 
 impl SpilledFile {

@@ -1,4 +1,4 @@
-//! The types of state that travels with runs as JSON, and is rebuilt wherever a run continues.
+//! The registered types of serialized state, whose values travel with a run as JSON and are rebuilt where the run continues.
 
 use std::any::type_name;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::tool::problem::RegistryProblem;
 use crate::tool::registry::Registry;
 use crate::tool::state::StateKey;
 
-/// A type whose values travel with a run, under a name.
+/// A registered type of serialized state, with its name.
 #[derive(Clone)]
 pub(super) struct StateType {
     pub(super) name: Arc<str>,
     pub(super) key: StateKey,
-    /// Adds the value of this JSON text to a context.
+    /// Parses the value with this name from this JSON text, and adds it to a context.
     rebuild: fn(&str, &str, ToolContext) -> Result<ToolContext, StateError>,
 }
 
@@ -36,7 +36,7 @@ impl StateType {
     }
 }
 
-/// The registered types, each with a name of its own.
+/// The registered types. No two of them have the same name.
 #[derive(Clone)]
 pub(super) struct StateTypes(Arc<[StateType]>);
 
@@ -60,13 +60,13 @@ impl StateTypes {
         Ok(context)
     }
 
-    /// Returns the type with this name.
+    /// Returns the type with this name, or an error if none is registered.
     pub(super) fn of_name(&self, name: &str) -> Result<&StateType, StateError> {
         let known = self.0.iter().find(|known| *known.name == *name);
         known.ok_or_else(|| StateError::Unregistered { state: name.to_owned() })
     }
 
-    /// Returns the name of a type.
+    /// Returns the name under which the type is registered, or an error if it is not.
     pub(super) fn name_of<T: 'static>(&self) -> Result<&str, StateError> {
         let known = self.0.iter().find(|known| known.key == StateKey::of::<T>());
         known
@@ -74,7 +74,8 @@ impl StateTypes {
             .ok_or_else(|| StateError::Unregistered { state: type_name::<T>().to_owned() })
     }
 
-    /// Returns the registered types that tools need and this context does not have, and whether nothing else is missing.
+    /// Returns the registered types that tools need and this context lacks, and whether no other state is missing. If other state is
+    /// missing, the list may be incomplete.
     #[cfg(feature = "durable-restate")]
     pub(super) fn of_requests(&self, registry: &Registry, given: &ToolContext) -> (Vec<StateType>, bool) {
         let Err(error) = registry.check_state(given) else { return (Vec::new(), true) };

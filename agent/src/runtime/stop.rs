@@ -19,7 +19,7 @@ pub(super) struct StopSignal {
 struct TimeLimit {
     begun: Instant,
     allowed: Duration,
-    /// Set when the time was up before the run was cancelled.
+    /// Set if the time was up before the run was cancelled.
     reached: OnceLock<LimitReached>,
 }
 
@@ -30,7 +30,7 @@ impl StopSignal {
         Self { cancel, time_limit: allowed.map(limit) }
     }
 
-    /// Returns when the time is up.
+    /// Returns the time at which the limit is reached, if there is a limit.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.time_limit.as_ref().and_then(|limit| limit.begun.checked_add(limit.allowed))
     }
@@ -40,7 +40,8 @@ impl StopSignal {
         self.time_limit.as_ref()?.reached.get().cloned()
     }
 
-    /// Whether the run has to stop now. Reads the clock, because a timer does not fire while a task never yields.
+    /// Returns whether the run has to stop now. Reads the clock, because the timer of [`watch`](Self::watch) does not fire while a task
+    /// never yields.
     pub(super) fn is_set(&self) -> bool {
         if self.deadline().is_some_and(|at| at <= Instant::now()) {
             self.time_is_up();
@@ -48,7 +49,7 @@ impl StopSignal {
         self.cancel.is_cancelled()
     }
 
-    /// Drives a future to its end, and cancels the run if the time is up before.
+    /// Drives a future to its end. If the time is up first, cancels the run, and then waits for the future.
     pub(super) async fn watch<T>(&self, work: impl Future<Output = T> + Unpin) -> T {
         let Some(at) = self.deadline() else { return work.await };
         match select(work, Box::pin(tokio::time::sleep_until(at))).await {
@@ -65,7 +66,7 @@ impl StopSignal {
         if !self.cancel.is_cancelled() {
             let used = limit.begun.elapsed().as_secs_f64();
             let reached = LimitReached::new(Limit::WallTime, limit.allowed.as_secs_f64(), used);
-            // Set before the token is cancelled, because tasks that wait for the token read the limit.
+            // The limit is set before the token is cancelled, because tasks that wait for the token read the limit.
             let reason = reached.to_string();
             if limit.reached.set(reached).is_ok() {
                 self.cancel.cancel(reason);

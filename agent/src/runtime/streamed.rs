@@ -19,8 +19,8 @@ use crate::tool::BoxFuture;
 
 /// A stream of the events of a run, which ends with its [output](Self::output).
 ///
-/// Reading the stream drives the run: the run never gets ahead of its reader. Dropping it cancels the run and leaves the conversation
-/// sound.
+/// Reading the stream drives the run: the run never gets ahead of its reader. Dropping the stream cancels the run and leaves the
+/// conversation sound.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel};
@@ -50,13 +50,13 @@ impl<T> Run<T> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns a handle that controls the run from elsewhere while it is read here. See [`RunHandle::snapshot`] for an example.
+    /// Returns a handle that controls the run while the stream is read. See [`RunHandle::snapshot`] for an example.
     pub fn handle(&self) -> RunHandle {
         self.handle.clone()
     }
 
-    /// Returns the answer so far, if the prompt asked for an [answer of a type](super::Prompt::output): all complete values, and the
-    /// beginning of an incomplete string. Takes time linear in the length of the answer.
+    /// Returns the answer so far, if the prompt asked for an [answer of a type](super::Prompt::output). It contains all complete values,
+    /// and the beginning of an incomplete string. Takes time linear in the length of the answer.
     ///
     /// ```
     /// use agent::model::reply;
@@ -88,7 +88,7 @@ impl<T> Run<T> {
     pub async fn output(mut self) -> Result<RunOutput<T>, RunError> {
         while self.next().await.is_some() {}
         let answer = self.answer?;
-        // The result is set once the events are over.
+        // The result is set once all events have been read, so this error does not occur.
         let gone = || Err(RunError::Aborted { reason: "the run is gone".to_owned() });
         answer.read(self.result.take().unwrap_or_else(gone)?)
     }

@@ -12,7 +12,7 @@ use crate::tool::question::Question;
 /// A run that waits for decisions or for results from outside, as a value that can be stored and [resumed](super::Assistant::resume).
 ///
 /// [`RunOutput::snapshot`](super::RunOutput::snapshot) has such a value when a run was suspended. Store it as JSON, show its requests to a
-/// person, and resume it with the decisions: in this process or in another one, where its approvals count only if they are signed, see
+/// person, and resume it with the decisions. The run can resume in another process, where its approvals count only if they are signed, see
 /// [`approval_key`](super::AssistantBuilder::approval_key). The stored form has a version, and later versions of the library read it.
 ///
 /// ```
@@ -71,7 +71,7 @@ impl SuspendedRun {
         self.run.approval_requests()
     }
 
-    /// Returns the questions of tools to a person, in call order. [`Decisions::accept`] answers one.
+    /// Returns the questions of tools to a person, in call order. [`Decisions::accept`] answers a question.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, ToolContext, ToolError, model::reply, tool, tools};
@@ -93,7 +93,8 @@ impl SuspendedRun {
         self.run.questions()
     }
 
-    /// Returns everything that the run waits for: decisions, answers to questions, and the results of deferred calls, with the handles that their tools gave.
+    /// Returns everything that the run waits for: decisions, answers to questions, and the results of deferred calls, each with the handle
+    /// that its tool gave.
     ///
     /// ```
     /// use agent::run::PendingCall;
@@ -125,7 +126,7 @@ impl SuspendedRun {
         self.run.pending()
     }
 
-    /// Decides on every [request](Self::requests) by a function.
+    /// Calls a function for every [request](Self::requests), and returns its decisions.
     pub fn decide(&self, mut decide: impl FnMut(&ApprovalRequest) -> Decision) -> Decisions {
         self.requests().iter().fold(Decisions::new(), |decisions, request| {
             let decision = decide(request);

@@ -19,9 +19,10 @@ use crate::tool::{BoxFuture, combine::shown_after, definition::ToolDefinition};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The operations of a performer on which the turns of its run are built.
+/// The operations that a turn needs from the performer of its run.
 pub(crate) trait TurnSteps: Send {
-    /// Whether the result of work is remembered under a name. If so, a choice that no hook makes is skipped, because each choice is a step.
+    /// Whether results of [`perform`](Self::perform) are remembered. If so, each choice is a step, so a choice that no hook makes is
+    /// skipped.
     const REMEMBERS: bool;
 
     /// Returns the performer of the run, and the choices for the turn.
@@ -37,8 +38,8 @@ pub(crate) trait TurnSteps: Send {
         work: BoxFuture<'static, T>,
     ) -> impl Future<Output = Result<T, StepError>> + Send;
 
-    /// Makes one request with these tools, and returns its reply, and the error of a request that was [too long](Performer::overflow).
-    /// `attempt` follows the key in the name of the step.
+    /// Makes one request with these tools. Returns its reply, and an error if the request was [too long](Performer::overflow). `attempt` is
+    /// appended to the key in the name of the step.
     fn ask(
         &mut self,
         key: &StepKey,
@@ -46,7 +47,7 @@ pub(crate) trait TurnSteps: Send {
         tools: Arc<[ToolDefinition]>,
     ) -> impl Future<Output = Result<(ModelReply, Option<ModelError>), StepError>> + Send;
 
-    /// Counts a request in the limits that the runs of a tree share, if the loop does not count them.
+    /// Counts a request in the limits that the runs of a tree share. Does nothing if the loop counts the request itself.
     fn count_request(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -54,12 +55,12 @@ pub(crate) trait TurnSteps: Send {
     /// Returns an error if the run was stopped.
     fn check_run(&mut self) -> impl Future<Output = Result<(), StepError>> + Send;
 
-    /// Is called when the run has events.
+    /// Notifies listeners after the run has emitted events.
     fn notify(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Is called once the view is final for the next request.
+    /// Stores the view of the conversation, once it is final for the next request.
     fn store_view(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -67,7 +68,7 @@ pub(crate) trait TurnSteps: Send {
     /// Puts a message before all other messages that wait for the next turn.
     fn push_first(&mut self, report: UserMessage);
 
-    /// Whether messages wait for the run.
+    /// Returns whether messages wait for the run.
     fn has_messages(&mut self) -> impl Future<Output = Result<bool, StepError>> + Send;
 
     /// Returns the step error that ends the run. A run in this process keeps `error` for its caller.
@@ -87,17 +88,17 @@ pub(crate) struct TurnChoices {
 }
 
 impl TurnChoices {
-    /// Returns the performer of the turn's requests; `own` is that of the run.
+    /// Returns the performer of the turn's requests. `own` is the performer of the run.
     pub(crate) fn performer<'p>(&'p self, own: &'p Performer) -> &'p Performer {
         self.performer.as_ref().unwrap_or(own)
     }
 
-    /// Returns the tools that were chosen for this turn.
+    /// Returns the tools that were chosen for this turn, or `None` if none were chosen yet.
     pub(crate) fn tools(&self, turn: u32) -> Option<Arc<[ToolDefinition]>> {
         self.tools.clone().filter(|_| self.turn == turn)
     }
 
-    /// Forgets the choices of the previous turn when a turn begins.
+    /// Drops the choices of an earlier turn, if `turn` is a new one.
     fn begin(&mut self, turn: u32) {
         if self.turn != turn {
             *self = Self { turn, refused_answers: self.refused_answers, ..Self::default() };
@@ -139,8 +140,8 @@ pub(crate) async fn next_reply<S: TurnSteps>(
     Ok(reply)
 }
 
-/// Returns the tools that the model has in a turn; `None` if the application does not choose them. The inner error is that of a hook.
-/// `has_replied` says whether the conversation contains the reply of the turn.
+/// Returns the tools that the model has in a turn; `None` if the application does not choose them. The inner error is the message of a
+/// failed hook. `has_replied` is true if the conversation contains the reply of the turn.
 pub(super) async fn turn_tools<S: TurnSteps>(
     steps: &mut S,
     turn: u32,
@@ -163,7 +164,7 @@ pub(super) async fn turn_tools<S: TurnSteps>(
     let names: Result<Vec<String>, String> =
         steps.perform(name, Box::pin(async move { performer.chosen_names(so_far).await })).await?;
     if names.is_err() {
-        // A run that was stopped meanwhile ends for that reason.
+        // If the run was stopped meanwhile, it ends for that reason, not with this error.
         steps.check_run().await?;
     }
     let (own, choices) = steps.parts();
@@ -191,7 +192,7 @@ async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) 
     });
     let chosen: Result<Option<String>, String> = steps.perform(name, work).await?;
     if chosen.is_err() {
-        // A run that was stopped meanwhile ends for that reason.
+        // If the run was stopped meanwhile, it ends for that reason, not with this error.
         steps.check_run().await?;
     }
     let (own, choices) = steps.parts();
@@ -208,8 +209,8 @@ async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) 
     Ok(())
 }
 
-/// Changes the view of the conversation until the next request fits. `overflow` is the error with which the provider refused the request.
-/// The inner error is that of a hook that chooses the tools.
+/// Changes the view of the conversation until the next request fits. `overflow` is the provider's error, if it refused the request as too
+/// long. The inner error is the message of a failed hook that chooses the tools.
 async fn fit_context<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -235,7 +236,7 @@ async fn fit_context<S: TurnSteps>(
     }
 }
 
-/// Records in a reply the size of its request without the messages, from which the estimate of the next request begins.
+/// Records in a reply the tokens of its request without the messages. The estimate of the next request begins with this number.
 fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
         let context = steps.replace_context(ContextState::default());
@@ -244,7 +245,7 @@ fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     }
 }
 
-/// Returns the reply of a request that was not made, because a hook that chooses its tools failed.
+/// Returns a failed reply for a request that was not made, because a hook that chooses its tools failed.
 fn refused_tools<S: TurnSteps>(steps: &mut S, message: String) -> ModelReply {
     let (own, choices) = steps.parts();
     let refused = ModelError::new(ModelErrorKind::InvalidRequest, &*message);
@@ -267,7 +268,7 @@ async fn ask<S: TurnSteps>(
 }
 
 /// Returns the tools of a request: those of the turn, without deferred tools that the model has not found yet in the conversation. The
-/// inner error is that of a hook.
+/// inner error is the message of a failed hook.
 async fn shown_tools<S: TurnSteps>(
     steps: &mut S,
     turn: u32,
@@ -278,7 +279,8 @@ async fn shown_tools<S: TurnSteps>(
     Ok(chosen.map(|chosen| shown_after(&chosen.unwrap_or_else(all), run.lock().conversation().iter())))
 }
 
-/// Returns what the hooks decide at the end of a turn. An answer that does not fit is refused, and another turn with the report follows.
+/// Returns the decision of the hooks at the end of a turn. If the answer does not fit, queues the report on it and returns `Some(true)`, so
+/// that another turn follows.
 pub(crate) async fn end_turn<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,
@@ -296,7 +298,7 @@ pub(crate) async fn end_turn<S: TurnSteps>(
             }
         });
         let decision: Result<Option<bool>, String> = steps.perform(key, work).await?;
-        // A run that was stopped meanwhile ends for that reason.
+        // If the run was stopped meanwhile, it ends for that reason, not by the decision of a hook.
         steps.check_run().await?;
         continues = match decision {
             Ok(continues) => continues,
@@ -321,7 +323,8 @@ pub(crate) async fn end_turn<S: TurnSteps>(
     Ok(continues)
 }
 
-/// Makes the request once more, which counts against the limits. A request that is too long again is an error of the context.
+/// Makes the request of a turn once more, and counts it against the limits. If the request is too long again, returns the error of the
+/// context.
 async fn ask_again<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -340,7 +343,7 @@ async fn ask_again<S: TurnSteps>(
     Err(steps.failed(error.into()))
 }
 
-/// Records a request that was too long. A reply that began stays in the conversation as a failed one.
+/// Records that a request was too long. A reply that began stays in the conversation as a failed one.
 async fn record_overflow<S: TurnSteps>(
     steps: &mut S,
     reply: ModelReply,
@@ -354,7 +357,7 @@ async fn record_overflow<S: TurnSteps>(
     steps.notify().await
 }
 
-/// Returns the conversation before a turn, and what the run used.
+/// Returns the number of the turn, the conversation so far, and the usage of the run.
 fn so_far(turn: u32, run: &SharedLoop) -> SoFar {
     let run = run.lock();
     (turn, run.conversation().list(), run.usage().clone())

@@ -7,9 +7,9 @@ use crate::message::{Message, MessageList, Usage};
 use crate::tool::context::ToolContext;
 use crate::tool::definition::ToolDefinition;
 
-/// A turn that begins, for the functions that choose its [model](super::AssistantBuilder::select_model) and its
-/// [tools](super::AssistantBuilder::prepare_tools): the conversation, what the run used, and the tools. The function that chooses tools
-/// returns this value with the chosen tools.
+/// A turn that begins: the conversation, the usage of the run, and the tools. The functions that choose its
+/// [model](super::AssistantBuilder::select_model) and its [tools](super::AssistantBuilder::prepare_tools) receive this value. The function
+/// that chooses tools returns it with the chosen tools.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, hooks::TurnStart, tool, tools};
@@ -47,7 +47,7 @@ pub struct TurnStart {
 }
 
 impl TurnStart {
-    /// Creates the start of a turn. The tool that was `added` for the answer of the run always stays.
+    /// Creates the start of a turn. `added` is the name of the answer tool, which is never removed.
     pub(super) fn new(
         tools: Arc<[ToolDefinition]>,
         added: Arc<str>,
@@ -61,7 +61,7 @@ impl TurnStart {
         self.tools
     }
 
-    /// Keeps the tools for which `keep` returns true, in the same order.
+    /// Keeps the tools for which `keep` returns true, in the same order. The tool for a typed answer always stays.
     pub fn filter(mut self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
         let mut keep = |tool: &ToolDefinition| *tool.name() == *self.added || keep(tool);
         let kept: Vec<bool> = self.tools.iter().map(&mut keep).collect();
@@ -145,7 +145,7 @@ impl fmt::Debug for TurnStart {
     }
 }
 
-/// Returns the messages before the last reply.
+/// Returns the messages before the last reply, or all messages if there is no reply.
 pub(super) fn before_reply(messages: &MessageList) -> MessageList {
     let reply = messages.iter().rposition(|message| matches!(**message, Message::Assistant(_)));
     messages.iter().take(reply.unwrap_or(messages.len())).cloned().collect()

@@ -1,8 +1,8 @@
-//! Amounts of budgets: spent amounts, and amounts that are reserved for requests.
+//! The spent and the reserved amounts of budgets.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// A part of a reservation: an amount of one budget. See [`Store::reserve`](super::Store::reserve).
+/// An amount of one budget that is reserved for a request. See [`Store::reserve`](super::Store::reserve).
 ///
 /// ```
 /// use agent::store::BudgetHold;
@@ -17,7 +17,7 @@ pub struct BudgetHold {
     pub budget: String,
     /// The amount, in the unit of the budget: tokens, or billionths of a dollar.
     pub amount: u64,
-    /// The limit of the spent and the reserved amount together.
+    /// The limit of the budget. The spent and the reserved amounts together do not exceed it.
     pub limit: u64,
 }
 
@@ -43,19 +43,19 @@ pub struct BudgetUse {
     pub budget: String,
     /// The amount that was spent.
     pub spent: u64,
-    /// The amount that is reserved for requests that are being made.
+    /// The amount that is reserved for requests that are not settled yet.
     pub held: u64,
 }
 
 impl BudgetUse {
-    /// Creates a report, for stores of your own.
+    /// Creates the use of a budget, for stores of your own.
     pub fn new(budget: impl Into<String>, spent: u64, held: u64) -> Self {
         Self { budget: budget.into(), spent, held }
     }
 }
 
-/// The time for which a charged hold is remembered, in milliseconds. Within this time, a late settlement
-/// corrects the charge.
+/// The time for which a hold is kept after it expired and was charged, in milliseconds. Within this time, a late settlement corrects the
+/// charge.
 pub(super) const CHARGED_FOR: i64 = 7 * 24 * 3_600 * 1_000;
 
 /// The budgets of a store in memory.
@@ -75,7 +75,7 @@ struct MemoryHold {
 }
 
 impl MemoryBudgets {
-    /// Returns the number of rows that a database would have.
+    /// Returns the number of rows that these budgets would have in a database.
     pub(super) fn len(&self) -> usize {
         self.budgets.len() + self.holds.values().map(BTreeMap::len).sum::<usize>()
     }

@@ -110,7 +110,7 @@ impl fmt::Display for StoreErrorKind {
 }
 
 impl StoreError {
-    /// Prepends the path of the file that could not be opened.
+    /// Prepends the path of the file that could not be opened to the message.
     #[cfg(feature = "store-sql")]
     pub(super) fn with_path(mut self, path: &str) -> Self {
         self.message = format!("{path}: {}", self.message);
@@ -122,18 +122,18 @@ impl StoreError {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// Sets the underlying error, its [source](Error::source).
+    /// Sets the underlying error, which [`source`](Error::source) returns.
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// Creates a conflict: the session has entries after the one that its writer expected to be the last.
+    /// Creates a conflict: the session has entries after the entry that its writer expected to be the last.
     pub fn conflict(session: &str, expected: u64) -> Self {
         Self::new(StoreErrorKind::Conflict, format!("session `{session}` is no longer at entry {expected}"))
     }
 
-    /// Creates an error for stored data that cannot be read. `what` names the data, the source says why.
+    /// Creates an error for stored data that cannot be read. `what` names the data, and `source` is the reason.
     pub fn corrupt(what: &str, source: impl Error + Send + Sync + 'static) -> Self {
         Self::new(StoreErrorKind::Corrupt, what).with_source(source)
     }

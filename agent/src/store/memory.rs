@@ -32,7 +32,7 @@ use crate::tool::BoxFuture;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<MemoryContents>>,
-    /// The maximum number of records and entries.
+    /// The maximum number of rows: records, session entries, budgets and holds.
     room: Option<usize>,
 }
 
@@ -62,7 +62,8 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Creates an empty store that holds at most this many records and entries. Beyond that, it is [full](StoreErrorKind::Full).
+    /// Creates an empty store that holds at most this many records, session entries, budgets and holds together. Requests that need more
+    /// room fail with [`Full`](StoreErrorKind::Full).
     ///
     /// ```
     /// use agent::store::{EntryKind, MemoryStore, SessionEntry, Store as _, StoreErrorKind};
@@ -79,7 +80,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, MemoryContents> {
-        // Nothing that can panic runs while the lock is held.
+        // Nothing that can panic runs while the lock is held, so it is never poisoned.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,7 +119,7 @@ impl MemoryStore {
         Ok(None)
     }
 
-    /// Updates the record with this key, and returns whether there was a pending one.
+    /// Updates the pending record with this key. Returns false if there is none.
     fn update_pending<T>(&self, key: &StepKey, update: impl FnOnce(&mut InvocationRecord) -> T) -> bool {
         let mut inner = self.lock();
         let record = inner.records.get_mut(key);
@@ -358,12 +359,12 @@ impl Store for MemoryStore {
 /// The capacity of an inbox. Further messages are refused.
 pub(super) const MAX_INBOX: usize = 1024;
 
-/// The error for a message to an inbox that has no room.
+/// Returns the error for a message to an inbox that has no room.
 pub(super) fn full_inbox() -> StoreError {
     StoreError::new(StoreErrorKind::Full, format!("the inbox already has {MAX_INBOX} messages"))
 }
 
-/// The error for a message without an id, which cannot be distinguished from other messages.
+/// Returns the error for a message without an id. Such a message cannot be recognized if it is sent twice.
 pub(super) fn missing_id() -> StoreError {
     StoreError::new(StoreErrorKind::Other, "a message for an inbox needs an id")
 }

@@ -1,8 +1,8 @@
 //! Durable storage: records of tool calls, and sessions that survive their process.
 //!
-//! With a store, an assistant records each tool call: the tool, the arguments, the result, the times and the attempt. With a session, the
-//! conversation is stored as it becomes final. If the process is killed at any point, another process can open the same session and
-//! continue.
+//! With a store, an assistant records each tool call: the tool, the arguments, the result, the times and the attempt. With a session, each
+//! message of the conversation is stored as soon as it is final. If the process is killed at any point, another process can open the same
+//! session and continue.
 //!
 //! ```
 //! use agent::store::{InvocationQuery, MemoryStore, Store as _};
@@ -37,30 +37,30 @@
 //! # After a crash
 //!
 //! A session that is opened may contain a run whose process died. `continue_run` continues this run under its own id: stored replies are
-//! not requested again, and calls that have ended do not run again. If a call began and its end was not recorded, its tool's
-//! [effect](crate::tool::Effect) decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at most
-//! [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends as
-//! interrupted, with the code `lost`. Approval decisions that were not used yet are asked for again. `prompt` does not continue such a run.
-//! It gives each open call its recorded result, or a result that says that none was recorded, and begins a new run.
+//! not requested again, and calls that have ended do not run again. If a call began and its end was not recorded, the
+//! [effect](crate::tool::Effect) of the tool decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at
+//! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends
+//! as interrupted, with the code `lost`. Approval decisions that were not used yet are requested again. `prompt` does not continue such a
+//! run. It gives each open call its recorded result, or a result that reports that none was recorded, and begins a new run.
 //!
 //! # When the store fails
 //!
 //! A body does not run if its begin cannot be recorded. Any other failure of the store ends the run with
 //! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
-//! memory is complete, and the next prompt stores what is missing: messages, and the ends of calls. If two assistants write to one session,
-//! their messages do not mix. The assistant that writes later gets a [conflict](StoreErrorKind::Conflict) before its next reply, and must
-//! open the session again. Recorded times are for people: queries by time, lists and [retention](Store::delete_finished_before) depend on
-//! them, but nothing that a run does.
+//! memory is complete, and the next prompt stores the missing messages and the missing ends of calls. If two assistants write to one
+//! session, their messages do not mix. The assistant that writes later gets a [conflict](StoreErrorKind::Conflict) before its next reply,
+//! and must open the session again. Recorded times affect only queries by time, lists and [retention](Store::delete_finished_before). No
+//! run depends on them.
 //!
 //! # When the store hangs
 //!
 //! The store has 10 s to respond to each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails
-//! with a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has 1
-//! s. So a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked once
-//! whether they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
-//! [`RunError::Store`](crate::RunError::Store), whose output says that the run was aborted.
+//! with a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has
+//! only 1 s. So a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked
+//! once whether they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
+//! [`RunError::Store`](crate::RunError::Store), whose output reports that the run was aborted.
 //!
-//! A call whose begin was not recorded in time does not run, and its result says so. A call that had begun keeps its end, or is
+//! A call whose begin was not recorded in time does not run, and its result reports this. A call that had begun keeps its end, or is
 //! interrupted. If that end could not be recorded, the record stays pending until the next prompt of the assistant records it. An assistant
 //! keeps at most 1,000 such ends. If its process dies first, the next process that opens the session decides as [after a
 //! crash](#after-a-crash). Without a session, [`pending_before`](Store::pending_before) finds the record.
@@ -247,16 +247,17 @@ use crate::tool::BoxFuture;
 /// # Ok(()) }
 /// ```
 pub trait Store: Send + Sync {
-    /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record
-    /// instead, after incrementing its attempt count if it is pending. A pending record that [continues](InvocationRecord::continues) loses
-    /// its handle instead, and is returned as it was before: of several callers that begin it at the same time, only one gets it with the
-    /// handle.
+    /// Inserts a record as pending, at its first attempt, and returns `None`. If a record with this key exists, returns that record, after
+    /// incrementing its attempt count if it is pending. A pending record that [continues](InvocationRecord::continues) is an exception: its
+    /// handle is removed, its attempt is not counted, and it is returned as it was before. If several callers begin such a record at the
+    /// same time, only one of them gets it with the handle.
     fn begin(&self, new: InvocationRecord) -> BoxFuture<'_, Result<Option<InvocationRecord>, StoreError>>;
 
-    /// Ends a pending record. Returns false if there is none, or if it has already ended.
+    /// Ends a pending record. Returns false if no record has this key, or if the record has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Records that the result of a pending record will be delivered from outside. Returns false if there is no such record.
+    /// Records the handle under which the result of a pending record will be delivered from outside. Returns false if no pending record has
+    /// this key.
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Returns the record with this key, if there is one.
@@ -266,7 +267,7 @@ pub trait Store: Send + Sync {
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>>;
 
     /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit`. These calls may have been
-    /// lost. Records whose result comes from outside are not included.
+    /// lost. Records with a handle, whose result comes from outside, are not included.
     fn pending_before(
         &self,
         at: i64,
@@ -287,7 +288,7 @@ pub trait Store: Send + Sync {
         entries: Vec<SessionEntry>,
     ) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Returns at most `limit` entries after the entry `after`, in order, each with its number. The first entry of a session has the number 1.
+    /// Returns at most `limit` entries after the entry `after`, in order, each with its number. The first entry has the number 1.
     fn load<'a>(
         &'a self,
         session: &'a str,
@@ -296,12 +297,12 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>>;
 
     /// Returns at most `limit` sessions that have entries and whose names contain the text `containing`; the case of ASCII letters is
-    /// ignored. The latest session is first, by the time of its last entry. Sessions of equal times are ordered by name, in an order of the
-    /// store. The list begins after the session `after`, the last one of the previous page. A session that gets an entry between two pages
-    /// moves to the front.
+    /// ignored. The latest session is first, by the time of its last entry. Sessions with equal times are ordered by name, in the sort
+    /// order of the store. The list begins after the session `after`, which is the last one of the previous page. A session that gets an
+    /// entry between two pages moves to the front.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions, as this default does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions. The default implementation always does.
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
@@ -313,7 +314,7 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(error)))
     }
 
-    /// Puts a message into the inbox. Returns false if a message with the same id was put there before. The message must have an id.
+    /// Puts a message into the inbox. Returns false if the inbox received a message with the same id before. The message must have an id.
     fn push_steering<'a>(
         &'a self,
         session: &'a str,
@@ -321,7 +322,7 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Takes at most `limit` messages out of the inbox, oldest first. A second call with the same key returns the same messages as the
-    /// first, even if there were none.
+    /// first call, even if there were none.
     fn take_steering<'a>(
         &'a self,
         session: &'a str,
@@ -330,18 +331,18 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<UserMessage>, StoreError>>;
 
     /// Deletes a session and its inbox, and returns the number of deleted entries. The sessions and inboxes of the sub-agents of its runs
-    /// are deleted, too: their names begin with the id of a run that the session [began](EntryKind::RunBegin), and a slash. The records of
+    /// are deleted, too. Their names begin with the id of a run that the session [began](EntryKind::RunBegin), and a slash. The records of
     /// calls are kept.
     fn delete_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Reserves amounts of budgets for a request, all or none. Returns the use of the first budget of which too little is left, or `None`
-    /// if all amounts are reserved. A budget that already has a hold with this id is not reserved again.
+    /// Reserves amounts of budgets for a request, all or none. Returns `None` if all amounts are reserved, and otherwise the use of a
+    /// budget whose limit would be exceeded. A budget that already has a hold with this id is not reserved again.
     ///
-    /// A hold that is not settled by `until` counts as spent in full afterwards, because the request may have been made. It stays for at
-    /// least 7 days, so that a late settlement corrects the amount. `now` and `until` are milliseconds since 1970.
+    /// A hold that is not settled by `until` counts as spent in full afterwards, because the request may have been made. The hold is kept
+    /// for at least 7 more days, so that a late settlement corrects the amount. `now` and `until` are milliseconds since 1970.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always does.
     fn reserve<'a>(
         &'a self,
         id: &'a str,
@@ -353,11 +354,11 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Replaces the holds with this id by the amounts that were spent. Returns whether there was such a hold; a second settlement has no
-    /// effect.
+    /// Replaces the holds with this id by the spent amounts, each with the key of its budget. Returns whether there was such a hold. A
+    /// second settlement has no effect.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always does.
     fn settle<'a>(
         &'a self,
         id: &'a str,
@@ -367,10 +368,10 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Returns the use of a budget; zero for one that was never used.
+    /// Returns the use of a budget. The amounts of a budget that was never used are zero.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets, as this default does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always does.
     fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
         let _ = budget;
         Box::pin(std::future::ready(Err(no_budgets())))

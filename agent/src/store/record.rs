@@ -20,7 +20,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// How a call ended.
+/// The end of a call, with its outcome and its time.
 ///
 /// ```
 /// use agent::ToolError;
@@ -37,7 +37,7 @@ pub struct InvocationEnd {
     /// Whether the run continues.
     #[serde(default)]
     pub control: Control,
-    /// When the call ended, in milliseconds since 1970.
+    /// The time at which the call ended, in milliseconds since 1970.
     pub at: i64,
 }
 
@@ -48,7 +48,7 @@ impl InvocationEnd {
         Self { outcome, control, at }
     }
 
-    /// Returns whether the record is completed or failed.
+    /// Returns the status that the outcome gives the record: completed or failed.
     pub fn status(&self) -> InvocationStatus {
         match self.outcome {
             ToolOutcome::Completed(_) => InvocationStatus::Completed,
@@ -57,7 +57,7 @@ impl InvocationEnd {
     }
 }
 
-/// The status of a call. It never goes back to an earlier status.
+/// The status of a call. A completed or failed call keeps its status.
 ///
 /// ```
 /// use agent::store::InvocationStatus;
@@ -68,11 +68,11 @@ impl InvocationEnd {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum InvocationStatus {
-    /// The call began, and no end is known.
+    /// The call has begun, and its end is not recorded.
     Pending,
     /// The call returned a result.
     Completed,
-    /// The call ended in another way: it failed, was denied, interrupted or refused, or asked for a better call.
+    /// The call ended without a result: it failed, was denied, interrupted or refused, or asked for a better call.
     Failed,
 }
 
@@ -140,7 +140,7 @@ pub struct InvocationRecord {
     /// The text of the reply that contains the call. Only the record of the first call of a reply has it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// When the call began, in milliseconds since 1970.
+    /// The time at which the call began, in milliseconds since 1970.
     #[serde(default)]
     pub created_at: i64,
     /// The status of the call.
@@ -154,12 +154,12 @@ pub struct InvocationRecord {
     /// The end of the call, or `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<InvocationEnd>,
-    /// Stored fields that this version does not know. They are preserved.
+    /// Unknown fields of a stored record. They are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// The text has no arguments, because it is written to logs.
+/// Omits the arguments, because the text is written to logs.
 impl fmt::Debug for InvocationRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InvocationRecord")
@@ -177,7 +177,7 @@ impl fmt::Debug for InvocationRecord {
 }
 
 impl InvocationRecord {
-    /// Creates the record of a call that begins, with the arguments that it runs with.
+    /// Creates the record of a call that begins with these arguments.
     pub fn new(key: StepKey, call_id: impl Into<String>, tool: impl Into<String>, args: Value) -> Self {
         Self {
             key,
@@ -198,7 +198,7 @@ impl InvocationRecord {
         }
     }
 
-    /// Sets when the call began, in milliseconds since 1970.
+    /// Sets the time at which the call began, in milliseconds since 1970.
     pub fn at(mut self, created_at: i64) -> Self {
         self.created_at = created_at;
         self
@@ -210,9 +210,9 @@ impl InvocationRecord {
         self
     }
 
-    /// Whether the call waits under a handle of the library, which begins with `agent:`: it waits for a person, or for the run of a
-    /// sub-agent. When such a call begins again, it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no
-    /// attempt.
+    /// Returns whether the call waits for a person, or for the run of a sub-agent. The handle of such a call is one of the library, and
+    /// begins with `agent:`. When such a call begins again, it continues: [`Store::begin`](super::Store::begin) removes the handle and
+    /// counts no attempt.
     ///
     /// ```
     /// use agent::store::InvocationRecord;
@@ -233,7 +233,7 @@ impl InvocationRecord {
         self.end.as_ref().map(|end| &end.outcome)
     }
 
-    /// Returns the result of a completed call.
+    /// Returns the result of a completed call, or `None` for any other call.
     pub fn result(&self) -> Option<&ToolOutput> {
         self.outcome()?.output()
     }
@@ -256,12 +256,12 @@ impl InvocationRecord {
         self.outcome()?.metadata()
     }
 
-    /// Returns when the call completed, in milliseconds since 1970, or `None` if it did not.
+    /// Returns the time at which the call completed, in milliseconds since 1970, or `None` if it did not complete.
     pub fn completed_at(&self) -> Option<i64> {
         self.ended_at(InvocationStatus::Completed)
     }
 
-    /// Returns when the call failed, in milliseconds since 1970, or `None` if it did not.
+    /// Returns the time at which the call failed, in milliseconds since 1970, or `None` if it did not fail.
     pub fn failed_at(&self) -> Option<i64> {
         self.ended_at(InvocationStatus::Failed)
     }
@@ -312,7 +312,7 @@ pub struct InvocationQuery {
     pub from: Option<i64>,
     /// Only calls that began before this time, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// Only records after the record with this key and [begin](InvocationRecord::created_at), the last one of an earlier page.
+    /// Only records after the record with this key and [begin](InvocationRecord::created_at), which is the last record of an earlier page.
     pub after: Option<(StepKey, i64)>,
     /// The maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,
@@ -372,7 +372,7 @@ impl InvocationQuery {
         self
     }
 
-    /// Selects the records after this one, the last of an earlier page. A page that is not full is the last.
+    /// Selects the records after `record`, which is the last one of an earlier page. A page that is not full is the last page.
     ///
     /// ```
     /// use agent::store::{InvocationQuery, MemoryStore, Store as _};

@@ -31,7 +31,7 @@ pub struct SessionEntry {
     /// The turn of the run.
     #[serde(default)]
     pub turn: u32,
-    /// The name of the writer. Each opening of a session has a name of its own, so that a writer recognizes its own entries.
+    /// The name of the writer. Each opening of a session creates a new name, so that a writer recognizes its own entries.
     #[serde(default)]
     pub writer: String,
     /// The time of writing, in milliseconds since 1970.
@@ -70,7 +70,7 @@ pub enum EntryKind {
     /// A message.
     #[non_exhaustive]
     Message {
-        /// The message. Secret arguments of its calls are left out.
+        /// The message. Secret arguments of calls in the message are left out.
         message: Arc<Message>,
         /// The ids of the calls whose secret arguments were left out.
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -82,13 +82,13 @@ pub enum EntryKind {
     /// A run ended.
     #[non_exhaustive]
     RunEnd {
-        /// How the run ended, as a word.
+        /// The word for the end of the run, for example `completed`.
         stop: String,
         /// The limit that was reached, the reason of the cancellation, or the error.
         #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
     },
-    /// The conversation was reset: everything before this entry is forgotten.
+    /// The conversation was reset: the entries before this one are no longer part of it.
     Reset,
     /// The view of the conversation changed. The messages before this entry stay as they are.
     #[non_exhaustive]
@@ -152,7 +152,7 @@ impl EntryKind {
     }
 
     /// Creates an entry for a message that is not stored in full. `withheld` has the ids of the calls whose secret arguments are left out,
-    /// and `is_cut` says whether the reply was cut by its token limit.
+    /// and `is_cut` is true if the reply was cut by its token limit.
     pub fn message_without(message: impl Into<Arc<Message>>, withheld: Vec<String>, is_cut: bool) -> Self {
         Self::Message { message: message.into(), withheld, is_cut }
     }
@@ -173,7 +173,7 @@ impl EntryKind {
         Self::View { change: Box::new(change) }
     }
 
-    /// Creates an entry for the end of a run. `stop` says how it ended, as a word.
+    /// Creates an entry for the end of a run. `stop` is the word for the end, for example `completed`.
     pub fn run_end(stop: impl Into<String>) -> Self {
         Self::RunEnd { stop: stop.into(), detail: None }
     }
@@ -211,7 +211,7 @@ impl SessionEntry {
 pub struct SessionSummary {
     /// The name of the session.
     pub session: String,
-    /// The number of its entries, which is also the number of the last entry.
+    /// The number of entries of the session, which is also the number of the last entry.
     pub entries: u64,
     /// The time of the last entry, in milliseconds since 1970.
     pub at: i64,

@@ -8,8 +8,8 @@ use crate::runtime::approval::Decision;
 use crate::tool::question::{Question, QuestionInput};
 
 impl AssistantBuilder {
-    /// Adds the function that decides on calls that need approval. Calls that would run at the same time are all decided on
-    /// before one of them runs. Without this function, such calls suspend the run.
+    /// Sets the function that decides on calls that need approval. Calls that would run at the same time are all decided on before one of
+    /// them runs. Without this function, such calls suspend the run.
     ///
     /// ```
     /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};
@@ -49,8 +49,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds the function that answers [questions](crate::ToolContext::ask) of tools, while their bodies wait. Without this function, or
-    /// where it returns [`QuestionInput::Later`], a question suspends the run. Sub-agents use it, unless they have a function of their own.
+    /// Sets the function that answers [questions](crate::ToolContext::ask) of tools, while their bodies wait. Without this function, or if
+    /// it returns [`QuestionInput::Later`], a question suspends the run. Sub-agents without a function of their own use this one.
     ///
     /// ```
     /// use agent::tool::QuestionInput;
@@ -129,8 +129,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds a key that signed runs before. Runs with its signature can be resumed, but nothing new is signed with it. Remove it once no run
-    /// that it signed has to be resumed.
+    /// Adds a former approval key. Runs that it signed can be resumed, but nothing new is signed with it. Remove the key once all runs that
+    /// it signed have been resumed or dropped.
     ///
     /// ```
     /// use agent::model::reply;

@@ -64,12 +64,12 @@ where
 }
 
 impl AssistantBuilder {
-    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. A name that does not exist is an error of
-    /// the run.
+    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. A name that does not exist is an error
+    /// of the run.
     ///
     /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another
-    /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with what is lost. A schema for answers
-    /// is sent in the form that the assistant's own model accepts.
+    /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with the parts of the conversation that
+    /// are not sent. A schema for answers is sent in the form that the assistant's own model accepts.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -125,8 +125,8 @@ impl AssistantBuilder {
         self.hooks(TransformContext(hook))
     }
 
-    /// Adds a hook that changes a request: [`Hooks::before_request`]. It receives the context of the run, so instructions can depend on the
-    /// state of a prompt.
+    /// Adds a hook that changes a request: [`Hooks::before_request`]. The hook receives the context of the run, so instructions can depend
+    /// on the state of a prompt.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -260,7 +260,7 @@ impl AssistantBuilder {
     /// the checks of their arguments do not change. The hook is called once for each turn. If there are several such hooks, each receives
     /// the result of the previous hook. An error ends the run, like the error of a hook for a request.
     ///
-    /// If the list changes, a provider cannot reuse its cache of the conversation, so remove few tools, and late. For differences between
+    /// If the list changes, a provider cannot reuse its cache of the conversation, so change the list rarely. For differences between
     /// users, use [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::tool::Source) instead.
     ///
     /// ```

@@ -18,7 +18,7 @@ impl AssistantBuilder {
     /// conversation is compacted, and the request is sent once more.
     ///
     /// If nothing more can be replaced, or the summary fails, a run whose request does not fit ends with
-    /// [`RunError::Context`](crate::RunError::Context), which has the reason. Nothing is cut without an event.
+    /// [`RunError::Context`](crate::RunError::Context), which contains the reason. Nothing is cut without an event.
     ///
     /// ```
     /// use agent::model::{ContextRules, reply};
@@ -50,10 +50,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the function that counts the tokens of a text, for example with the vocabulary of the model; for
-    /// [`Assistant::context`](crate::Assistant::context), [`manage_context`](Self::manage_context) and budgets. The function must return
-    /// the same number for the same text; a text at which the function panics is estimated. By default tokens are
-    /// [estimated](crate::model::ContextReport::of).
+    /// Sets the function that counts the tokens of a text, for example with the vocabulary of the model.
+    /// [`Assistant::context`](crate::Assistant::context), [`manage_context`](Self::manage_context) and budgets use the function. The
+    /// function must return the same number for the same text. If the function panics, the tokens of that text are estimated. By default
+    /// all tokens are [estimated](crate::model::ContextReport::of).
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -74,7 +74,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds a budget that requests must fit into, also the requests for summaries. Each budget that is added has to admit a request. Budgets of a
+    /// Adds a budget for requests, including the requests for summaries. A request must fit into each budget that was added. Budgets of a
     /// session, a day, a month or all time need a [store](Self::store). See [`Budget`]; [`limits`](Self::limits) are for a single run.
     ///
     /// ```
@@ -100,8 +100,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds prices of models, each `provider/model`, for budgets of [money](Budget::dollars). Models that are not listed have the built-in
-    /// prices.
+    /// Adds prices of models, each named `provider/model`, for budgets of [money](Budget::dollars). Models that are not listed have the
+    /// built-in prices.
     ///
     /// ```
     /// use agent::provider::Prices;

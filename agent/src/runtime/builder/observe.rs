@@ -16,7 +16,7 @@ use crate::tool::capture::Capture;
 impl AssistantBuilder {
     /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms.
     ///
-    /// The run waits for the function, so it should not block. If the function panics, the panic is logged.
+    /// The run waits for the function, so the function should not block. If the function panics, the panic is logged.
     ///
     /// ```
     /// use agent::model::reply;
@@ -58,10 +58,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Records the measurements of requests, calls and runs with instruments of OpenTelemetry (feature `otel`), by its conventions for
-    /// generative AI: `gen_ai.client.inference.…`, `gen_ai.invoke_agent.…` and `gen_ai.execute_tool.duration`. The measurements contain
-    /// only names and numbers. The application sets up the exporter. The run of a sub-agent is measured as a call; its requests are
-    /// measured if the sub-agent has a meter of its own.
+    /// Records the measurements of requests, calls and runs with instruments of OpenTelemetry (feature `otel`). The names of the
+    /// instruments follow the conventions for generative AI: `gen_ai.client.inference.…`, `gen_ai.invoke_agent.…` and
+    /// `gen_ai.execute_tool.duration`. The measurements contain only names and numbers. The application sets up the exporter. The run of a
+    /// sub-agent is measured as a call. The requests of a sub-agent are measured if the sub-agent has a meter of its own.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -164,10 +164,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Like [`capture_content`](Self::capture_content), but passes the content through `redact` first.
+    /// Records content in traces like [`capture_content`](Self::capture_content), but passes the content through `redact` first.
     ///
     /// `redact` is called with every string, number and boolean of the captured content, and with its path as a JSON Pointer. The keys of
-    /// objects are not passed to it. If `redact` panics, nothing is captured.
+    /// objects are not passed to `redact`. If `redact` panics, nothing is captured.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, Value};

@@ -15,7 +15,7 @@ impl AssistantBuilder {
 
     /// Sets the maximum depth of nested runs of [assistants as tools](super::Assistant::as_tool) below a run of this assistant: 3 by
     /// default, at most 8. At the limit, the model does not see such tools, and a call of such a tool fails with the code `depth_limit`.
-    /// The limit of the outermost run counts.
+    /// Only the limit of the root run applies.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -34,7 +34,7 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum number of runs of [assistants as tools](super::Assistant::as_tool) that a run may start, at all depths together:
-    /// 200 by default. A call beyond it fails with the code `limit`. The limit of the outermost run counts.
+    /// 200 by default. A call beyond the limit fails with the code `limit`. Only the limit of the root run applies.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -55,8 +55,8 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum number of requests to models that runs of [assistants as tools](super::Assistant::as_tool) make at the same time,
-    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes none. The number of the outermost
-    /// run counts. On a durable engine, the limits of the engine hold instead.
+    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes no requests. Only the limit of the
+    /// root run applies. On a durable engine, the limits of the engine apply instead.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -114,9 +114,9 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets when a model that makes the same call repeatedly is stopped: the same tool, the same validated arguments and, if the call ran,
-    /// the same result. The call with the number `refuse_at` is not run, and fails with the code `repeated_call`; the one with the number
-    /// `end_at` ends the run after its batch. By default these are the third and the fifth. A user message restarts the count.
+    /// Sets how often a model may repeat a call: the same tool, the same validated arguments and, if the call ran, the same result. The
+    /// call with the number `refuse_at` does not run, and fails with the code `repeated_call`. The call with the number `end_at` ends the
+    /// run after the calls of its reply. By default these numbers are 3 and 5. A user message restarts the count.
     ///
     /// ```
     /// use agent::run::Limit;
@@ -164,8 +164,8 @@ impl AssistantBuilder {
     /// Continues an answer that its token limit cut, up to `times` times in a row; 0 by default, so that a cut answer ends the run.
     ///
     /// A text is continued by a short message that asks the model to continue at that point, and
-    /// [`RunOutput::text`](crate::RunOutput::text) has all of it. A call, structured output, and thinking without a text cannot be
-    /// continued: the request is made once more with twice its `max_tokens`, up to the model's maximum, and the first reply stays in the
+    /// [`RunOutput::text`](crate::RunOutput::text) has the whole text. A call, structured output, and thinking without a text cannot be
+    /// continued. Their request is made once more with twice its `max_tokens`, up to the model's maximum, and the first reply stays in the
     /// conversation as a failed one. A reply that ended because the window was full is not continued; see
     /// [`manage_context`](Self::manage_context).
     ///
@@ -221,7 +221,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the effect of a steering message on the calls of the turn it arrives in; by default it has none
+    /// Sets the effect of a steering message on the calls of the turn in which it arrives. By default it has none
     /// ([`SteeringPolicy::AfterBatch`]).
     ///
     /// ```

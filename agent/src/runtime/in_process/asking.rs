@@ -27,7 +27,7 @@ enum ReplyProgress {
     /// The reply has another piece, of which listeners are notified.
     Grown,
     Unchanged,
-    /// The reply has ended, with an error if it is not whole.
+    /// The reply has ended, with an error if it is incomplete.
     Ended(Option<ModelError>),
 }
 
@@ -47,8 +47,8 @@ impl InProcessSteps {
         self.end_reply(failure)
     }
 
-    /// Sends a request, and returns the span of its reply. Not asynchronous, because a future would keep room for values that are only
-    /// moved here.
+    /// Sends a request, and returns the span of its reply. The function is not `async`, because its future would reserve room for values
+    /// that are only moved.
     ///
     /// # Errors
     /// Returns a failed reply if a hook refused the request, or if the client of the model panics.
@@ -80,7 +80,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the reply at its end, complete or as far as it arrived.
+    /// Returns the finished reply: complete, or failed with the parts that arrived. Also returns an error if the request was too long.
     fn end_reply(
         &mut self,
         failure: Option<ModelError>,
@@ -103,7 +103,7 @@ impl InProcessSteps {
         Ok((reply, overflow))
     }
 
-    /// Reads the reply to its end, while listeners are notified of its pieces.
+    /// Reads the reply to its end, and notifies listeners of each piece.
     async fn read(&mut self) -> Option<ModelError> {
         loop {
             match poll_fn(|cx| self.poll_reply(cx)).await {
@@ -117,7 +117,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Adds the next event to the reply, when it arrives.
+    /// Polls for the next event, and adds it to the reply.
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<ReplyProgress> {
         let Some(reply) = &mut self.reply else { return Poll::Ready(ReplyProgress::Ended(None)) };
         Poll::Ready(match ready!(reply.poll_event(cx)) {
@@ -127,7 +127,7 @@ impl InProcessSteps {
         })
     }
 
-    /// Adds an event to the reply, if the event is a piece of the reply.
+    /// Records an event that is a piece of the reply. Any other event changes nothing.
     fn take_event(&mut self, event: ModelEvent) -> ReplyProgress {
         let Some(reply) = self.reply.as_mut().filter(|_| is_update(&event)) else {
             return ReplyProgress::Unchanged;
@@ -181,7 +181,7 @@ impl InProcessSteps {
         Some(Ok(self.asking().config.request_of(messages, tools.clone())))
     }
 
-    /// Returns the messages of the conversation that are sent.
+    /// Returns the messages that the next request contains: the view if the context is managed, otherwise the whole conversation.
     fn view(&self) -> MessageList {
         if self.performer.config.context.is_some() {
             self.assistant.state().context.view.messages().clone()
@@ -195,7 +195,7 @@ impl InProcessSteps {
         self.choices.performer(&self.performer)
     }
 
-    /// Emits an event if the model that answers is not that of the last reply.
+    /// Records an event if the model of this reply differs from that of the last reply.
     fn announce_switch(&mut self, reply: &AssistantMessage) {
         if !self.performer.config.may_switch {
             return;

@@ -42,7 +42,8 @@ fn describes_object(schema: &Value, root: &Value, hops: usize) -> bool {
     }
 }
 
-/// Rewrites references to the root schema, or into it, for its new position. References to definitions stay unchanged.
+/// Rewrites references to the root schema, or to a path in it, because the root moves to `/properties/result`. References to definitions
+/// stay unchanged, because definitions stay at the root.
 fn rebase(schema: &mut Value, depth: usize) {
     match schema {
         _ if depth > MAX_DEPTH => {}

@@ -21,7 +21,7 @@ async fn execute(
     query.execute(connection).await.map(|done| done.rows_affected()).map_err(error::from_sqlx)
 }
 
-/// Charges the holds of a budget that were never settled.
+/// Charges the holds of a budget that expired without a settlement, and deletes charged holds after `CHARGED_FOR`.
 async fn charge_expired(connection: &mut AnyConnection, budget: &str, now: i64) -> Result<(), StoreError> {
     let row = sqlx::query(EXPIRED).bind(budget).bind(now).fetch_one(&mut *connection).await;
     let expired: i64 = row.and_then(|row| row.try_get(0)).map_err(error::from_sqlx)?;

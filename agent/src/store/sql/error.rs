@@ -64,8 +64,9 @@ fn kind_of_io(error: &io::Error) -> StoreErrorKind {
     }
 }
 
-/// SQLite codes are numbers, and extended codes have the primary code in their low byte: <https://www.sqlite.org/rescode.html>. Postgres
-/// codes have five characters, of which the first two are the class: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+/// Returns the kind of an error by its code. SQLite codes are numbers, and extended codes have the primary code in their low byte:
+/// <https://www.sqlite.org/rescode.html>. Postgres codes have five characters, of which the first two are the class:
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn kind_of_code(code: &str, message: &str) -> StoreErrorKind {
     use StoreErrorKind as Kind;
     if code.len() == 5 {
@@ -85,7 +86,7 @@ fn kind_of_code(code: &str, message: &str) -> StoreErrorKind {
         Ok(13) => Kind::Full,
         Ok(11 | 26) => Kind::Corrupt,
         Ok(3 | 10 | 14) => Kind::Unavailable,
-        // A missing table.
+        // SQLite reports a missing table with this general code.
         Ok(1) if message.starts_with("no such") => Kind::Corrupt,
         _ => Kind::Other,
     }

@@ -49,8 +49,7 @@ const PENDING: &str = select!(
     "where status = 'pending' and handle = '' and created_at < $1 order by created_at, turn, ord, id limit $2"
 );
 
-/// The fields of a record that have columns of their own, or are in the column of the outcome. The column `call` has the
-/// remaining fields.
+/// The fields of a record that have columns of their own, or are in the column `outcome`. The column `call` contains all other fields.
 const COLUMNS: [&str; 6] = ["key", "created_at", "status", "attempt", "handle", "end"];
 
 /// Returns the text of the column `call`.
@@ -131,9 +130,9 @@ impl SqlStore {
         if self.insert(&new, &id).await? {
             return Ok(None);
         }
-        // One transaction, so that two callers that begin at the same time count as two attempts.
+        // The record is updated and read in one transaction, so that two callers that begin at the same time count as two attempts.
         let mut transaction = self.begin_transaction().await?;
-        // Only one caller gets a record that continues together with its handle.
+        // If the record continues, only one caller gets it with its handle.
         let waiting = fetch_record(&mut transaction, &id).await?.filter(InvocationRecord::continues);
         let continued = match waiting {
             None => None,

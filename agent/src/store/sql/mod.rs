@@ -29,8 +29,8 @@ use crate::tool::BoxFuture;
 /// store.
 ///
 /// The tables (`agent_invocation`, `agent_session_entry`, `agent_steering`, `agent_steering_taken`, `agent_budget`, `agent_budget_hold`,
-/// `agent_schema`) are created and
-/// migrated when the store is opened. SQLite runs in WAL mode with full sync, so stored data survives a power failure.
+/// `agent_schema`) are created and migrated when the store is opened. SQLite runs in WAL mode with full sync, so stored data survives a
+/// power failure.
 ///
 /// ```
 /// use agent::store::{SqlStore, Store as _};
@@ -54,17 +54,17 @@ pub struct SqlStore {
     is_postgres: bool,
 }
 
-/// The maximum time that a caller waits for a connection. A statement waits as long for a lock.
+/// The maximum time that a caller waits for a connection. A statement waits for a lock for the same time.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of connections to Postgres. A store in SQLite has one connection, because SQLite has only one writer.
+/// Maximum number of connections to Postgres. A store in SQLite has one connection, because SQLite has only one writer.
 const CONNECTIONS: u32 = 16;
 
 impl SqlStore {
     /// Opens an SQLite file, and creates it if it does not exist.
     ///
-    /// Only its owner can read and write a new file (0600), and the files that SQLite adds to it (`-wal`, `-shm`). An existing file keeps
-    /// its permissions, which the added files get, too.
+    /// Only the owner can access a new file (mode 0600) and the files that SQLite adds to it (`-wal`, `-shm`). An existing file keeps its
+    /// permissions, and the added files get the same permissions.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened, created or migrated.
@@ -132,7 +132,7 @@ impl SqlStore {
             .after_connect(move |connection, _| {
                 Box::pin(async move { connection.execute(sqlx::raw_sql(settings)).await.map(drop) })
             });
-        // Boxed with `Send` stated, because the compiler does not infer it when a store is opened in a task.
+        // The future is boxed as `Send`, because the compiler does not infer `Send` when a store is opened in a task.
         let connecting: BoxFuture<'_, Result<Pool<Any>, sqlx::Error>> = Box::pin(pool.connect_with(options));
         let pool = connecting.await.map_err(error::from_sqlx)?;
         let store = Self { pool, is_postgres };
@@ -140,7 +140,7 @@ impl SqlStore {
         Ok(store)
     }
 
-    /// Closes all connections and waits until that is done. After that, every use of the store returns an error.
+    /// Closes all connections, and waits until they are closed. After that, every use of the store returns an error.
     pub async fn close(&self) {
         self.pool.close().await;
     }
@@ -156,8 +156,8 @@ impl SqlStore {
     }
 }
 
-/// Creates the file of a new database for its owner alone. SQLite would create it with the permissions that the umask leaves; the files
-/// that SQLite adds to it (`-wal`, `-shm`) get its permissions.
+/// Creates the file of a new database, which only its owner can access. SQLite itself would create the file with the permissions of the
+/// umask. The files that SQLite adds (`-wal`, `-shm`) get the permissions of this file.
 fn create_file(url: &str) -> Result<(), StoreError> {
     let options: SqliteConnectOptions = url.parse().map_err(error::from_sqlx)?;
     match private_files::create(options.get_filename()) {
@@ -188,7 +188,7 @@ fn encode_path(path: &str) -> String {
     out
 }
 
-/// Converts a number to the integer type of the database.
+/// Converts a number to the integer type of the database. Larger numbers become the largest integer.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -201,7 +201,7 @@ fn from_sql(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// The text has no address, because an address may contain a password.
+/// Omits the address, because it may contain a password.
 impl fmt::Debug for SqlStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let database = if self.is_postgres { "postgres" } else { "sqlite" };

@@ -15,7 +15,7 @@ const TIMES: [&str; 2] = [
     "create index agent_session_entry_by_time on agent_session_entry (written_at desc, session_id)",
 ];
 
-/// The last entry of each session that has no time yet.
+/// Selects the last entry of each session, if that entry has no time yet.
 const WITHOUT_TIMES: &str = "select session_id, seq, entry from agent_session_entry entries
     where written_at = 0 and not exists (select 1 from agent_session_entry later
     where later.session_id = entries.session_id and later.seq > entries.seq)";
@@ -94,7 +94,7 @@ pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
     }
     let mut transaction = store.begin_transaction().await?;
     if store.is_postgres {
-        // Without the lock, two processes that create one table at the same time would fail.
+        // Without the lock, two processes that create the tables at the same time would fail.
         sqlx::query(LOCK).execute(&mut *transaction).await.map_err(error::from_sqlx)?;
     }
     sqlx::query("create table if not exists agent_schema (version bigint not null)")
@@ -121,13 +121,13 @@ pub(super) async fn migrate(store: &SqlStore) -> Result<(), StoreError> {
     transaction.commit().await.map_err(error::from_sqlx)
 }
 
-/// Sets the times by which the sessions of an earlier version are listed.
+/// Sets the time of the last entry of each session of an earlier version, because sessions are listed by this time.
 async fn fill_times(connection: &mut sqlx::AnyConnection) -> Result<(), StoreError> {
     let rows = sqlx::query(WITHOUT_TIMES).fetch_all(&mut *connection).await.map_err(error::from_sqlx)?;
     for row in &rows {
         let (session, seq) = (row.try_get::<String, _>(0), row.try_get::<i64, _>(1));
         let entry = row.try_get::<String, _>(2).map_err(error::from_sqlx)?;
-        // An entry that cannot be read is reported when its session is opened.
+        // An entry that cannot be read gets the time 0. Its error is reported when the session is opened.
         let at = serde_json::from_str::<SessionEntry>(&entry).map_or(0, |entry| entry.at);
         sqlx::query("update agent_session_entry set written_at = $1 where session_id = $2 and seq = $3")
             .bind(at)

@@ -11,7 +11,7 @@ use crate::store::record::MAX_PAGE;
 use crate::store::session::began;
 use crate::store::{SessionEntry, SessionSummary, StoreError};
 
-/// Inserts the first of several entries, only if the session is at the entry that its writer expects.
+/// Inserts the first of the appended entries, if the last entry of the session is the one that its writer expects.
 const APPEND: &str =
     "insert into agent_session_entry (session_id, seq, entry, written_at) select $1, $2, $3, $4
     where (select coalesce(max(seq), 0) from agent_session_entry where session_id = $1) = $5";
@@ -30,23 +30,23 @@ const TAKE: &str =
 
 const FIRST_WAITING: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
 
-/// The last entries of sessions, the latest first. A database walks along the index of times until the page is full.
+/// Selects the last entry of each session, the latest first. The database walks along the index of times until the page is full.
 const LIST: &str = "select session_id, seq, written_at from agent_session_entry entries
     where ($1 = 0 or written_at < $2 or (written_at = $2 and session_id > $3))
     and lower(session_id) like lower($4) escape '\\' and not exists (select 1 from agent_session_entry later
     where later.session_id = entries.session_id and later.seq > entries.seq)
     order by written_at desc, session_id limit $5";
 
-/// Returns a pattern for texts that contain a text.
+/// Returns the `like` pattern of the texts that contain `text`.
 fn containing_pattern(text: &str) -> String {
     let escaped = encode(text).replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
     format!("%{escaped}%")
 }
 
-/// The maximum number of attempts to take messages while other callers take messages of the same inbox.
+/// Maximum number of attempts to put a message into an inbox, or to take messages from it, while other callers use the same inbox.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Marks messages as taken, and tries again if another caller took some of them at the same time.
+/// Marks at most `limit` messages of an inbox as taken. Tries again if another caller takes some of them at the same time.
 async fn mark_taken(
     connection: &mut sqlx::AnyConnection,
     session: &str,
@@ -263,7 +263,7 @@ impl SqlStore {
         }
         let mut deleted = delete_where(&mut transaction, "session_id = $1", &encode(session)).await?;
         for run in began(&entries) {
-            // A range of names would depend on the collation.
+            // The prefix of the name is compared, because a range of names would depend on the collation.
             let is_within = "substr(session_id, 1, length($1)) = $1";
             deleted += delete_where(&mut transaction, is_within, &encode(&format!("{run}/"))).await?;
         }
@@ -272,7 +272,7 @@ impl SqlStore {
     }
 }
 
-/// Deletes sessions and their inboxes. Returns the number of entries.
+/// Deletes the sessions for which `condition` holds, and their inboxes. Returns the number of deleted entries.
 async fn delete_where(
     connection: &mut sqlx::AnyConnection,
     condition: &'static str,
@@ -280,7 +280,7 @@ async fn delete_where(
 ) -> Result<u64, StoreError> {
     let mut deleted = 0;
     for table in ["agent_steering", "agent_steering_taken", "agent_session_entry"] {
-        // Only constants of this file are in the statement.
+        // The statement is safe, because it consists only of constants of this file.
         let statement = sqlx::AssertSqlSafe(format!("delete from {table} where {condition}"));
         let done = sqlx::query(statement).bind(name.to_owned()).execute(&mut *connection).await;
         deleted = done.map_err(error::from_sqlx)?.rows_affected();

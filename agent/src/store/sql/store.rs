@@ -1,4 +1,4 @@
-//! The functions of the store, each one statement or one transaction.
+//! The functions of the `Store` trait. Each takes effect in one statement or in one transaction.
 
 use super::SqlStore;
 use crate::message::UserMessage;
