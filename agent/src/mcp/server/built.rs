@@ -54,7 +54,7 @@ pub(super) struct BuiltServer {
     pub(super) on_trace: Option<Arc<TraceObserver>>,
 }
 
-/// A request that passed the checks: its caller, and the tools of the caller.
+/// A request that passed the checks, with its caller and the tools of the caller.
 pub(super) struct AdmittedRequest {
     pub(super) caller: Caller,
     pub(super) tools: Registry,
@@ -67,7 +67,7 @@ pub(super) struct AdmittedRequest {
     pub(super) session: Option<SessionId>,
 }
 
-/// The answers and the state that a client sends when it repeats a call that asked.
+/// The answers and the state that a client sends when it repeats a call that asked questions.
 #[derive(Clone, Default)]
 pub(super) struct SentAnswers {
     pub(super) answers: BTreeMap<String, Value>,
@@ -79,7 +79,7 @@ pub(super) struct SentAnswers {
 pub(super) struct RawArguments(Bytes);
 
 impl RawArguments {
-    /// Refers to the arguments within the body, without a copy.
+    /// Creates a reference to the arguments without copying them. `arguments` must be a slice of `body`.
     pub(super) fn of(body: &Bytes, arguments: &str) -> Self {
         Self(body.slice_ref(arguments.as_bytes()))
     }
@@ -95,9 +95,9 @@ impl From<&str> for RawArguments {
     }
 }
 
-/// Why a request is not served, with the reason for the log.
+/// The cause why a request is not served, with the reason for the log.
 pub(super) enum ServiceFailure {
-    /// A function of the application failed, or took too long.
+    /// A function of the application failed or took too long, or its tools cannot be represented in the protocol.
     Unavailable(String),
     /// Code of the application panicked.
     Panicked(String),
