@@ -19,11 +19,10 @@ pub(in crate::ui) const VERSION: &str = "1.0";
 pub(super) struct AgUiFormat {
     thread: String,
     run_id: String,
-    /// The id that the client gave to this part of the run. (AG-UI calls such a part a run.)
+    /// The run id in the request. In AG-UI, a request that resumes a run has another id than the request that began it.
     run: String,
     parent_run: Option<String>,
-    /// Whether the client declared version 1.0. Older clients fail at fields and events that they do not
-    /// know.
+    /// Whether the client declared version 1.0. Older clients fail at unknown fields and events.
     is_current: bool,
     step: Option<String>,
     /// The id of the current reply.
@@ -318,7 +317,7 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // A client runs every call without a result itself, so this outcome is only for runs in which all such calls are the browser's.
+        // A client itself runs all calls without a result, so this outcome is only for runs in which the browser runs each of these calls.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

@@ -204,7 +204,7 @@ impl WireFormat for AiSdkFormat {
         }
     }
 
-    /// The protocol has one request for each call, which therefore contains all questions of the call.
+    /// Writes one approval request with all questions of the call, because the protocol has only one request for each call.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]) {
         let Some(first) = questions.first() else { return };
         let asked: Vec<Value> = questions.iter().map(|question| shown_question(question)).collect();
@@ -379,7 +379,7 @@ impl WireFormat for AiSdkFormat {
     ) {
         let facts = call_facts(child, &call.tool, &call.unique_id, input, Some(end));
         Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
-        // The page was asked about this call, so it has the call as a part of the message.
+        // The page was asked about this call, so the message contains it as a call.
         if call.is_part {
             self.call_end(w, call, input, end);
         }
