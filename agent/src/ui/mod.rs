@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Front ends never receive secret arguments, inputs to questions, metadata of tools, provider data, system texts, handles of deferred
-//! calls, and the texts of errors of a run. [`UiOptions`] decides about everything else.
+//! calls or the texts of errors of a run. [`UiOptions`] decides about everything else.
 
 mod chunk;
 mod encode;

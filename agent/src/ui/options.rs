@@ -102,7 +102,7 @@ pub struct UiData {
     pub name: String,
     /// The data.
     pub data: Value,
-    /// The id. A later part with the same name and id replaces this one.
+    /// The id. A later part with the same name and id replaces this part.
     pub id: Option<String>,
     /// Whether the part is only announced, without becoming a part of the message.
     pub is_transient: bool,
@@ -270,9 +270,9 @@ impl UiOptions {
         self
     }
 
-    /// Adds a message that arrives while a run of its thread is active to the next request of the run. The response repeats the run from
-    /// its start, and the page should replace its view of the run by the response. By default, the message is rejected with the status 409;
-    /// the chat of the AI SDK queues messages itself.
+    /// If a message arrives while a run of its thread is active, adds the message to the next request of the run. The response repeats the
+    /// run from its start, and the page should replace its view of the run by the response. By default, the message is rejected with the
+    /// status 409; the chat of the AI SDK queues messages itself.
     ///
     /// ```
     /// use agent::ui::UiOptions;

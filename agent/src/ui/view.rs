@@ -125,7 +125,7 @@ impl View {
         }
     }
 
-    /// Returns the issues that the tool's plan finds in the arguments, without secrets. Returns none if the options hide arguments.
+    /// Returns the issues that the tool's plan finds in the arguments, without secrets. Returns no issues if the options hide arguments.
     fn issues(&self, tool: &str, sent: &ToolArguments) -> Vec<Value> {
         if !self.options.args {
             return Vec::new();

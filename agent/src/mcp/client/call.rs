@@ -79,8 +79,8 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call. Repeats the call once if the server refused it before it ran, or if the connection broke and trusted hints say that a
-/// repetition is harmless.
+/// Makes the call. Repeats the call if the server refused it before it ran, or if the connection broke and trusted hints say that a
+/// repetition is harmless. Each of these reasons causes at most one repetition.
 async fn attempts(
     inner: &Inner,
     tool: &str,
@@ -268,7 +268,7 @@ async fn send(
     result
 }
 
-/// A guard of a request. If it is dropped before the result arrived, it notifies the server that the call was cancelled.
+/// A guard of a request. If the guard is dropped before the result arrived, the server is notified that the call was cancelled.
 struct CancelOnDrop {
     peer: Option<Peer<RoleClient>>,
     id: RequestId,

@@ -172,7 +172,7 @@ impl ClientConfig {
     }
 
     /// Sets the first half of the names that models see, `NAME__TOOL`. By default, the name is derived from the name that the server
-    /// reports: in lower case, without the scope and the words `mcp` and `server`, and cut to 24 characters. For example,
+    /// reports: in lower case, without the scope and the words `mcp`, `server` and `servers`, and with at most 24 characters. For example,
     /// `example-servers/sequential-thinking-server` becomes `sequential_thinking`. If two servers receive the same name, set the name of
     /// one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -344,10 +344,10 @@ impl ClientConfig {
 
     /// Lets the tools of the server ask a person (elicitation, by forms). The assistant's function
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers the questions. Without that function, the run is suspended; see the
-    /// [guide](crate::guide::questions). Each input is checked before it is sent.
+    /// [guide](crate::guide::questions). There are two exceptions: the questions are declined if the tool is called outside of a run, or if
+    /// the server speaks an older version, in which it would have to wait for the answer.
     ///
-    /// Without that function, questions are declined if the tool is called outside of a run, or if the server speaks an older version, in
-    /// which the server would have to wait. Without this setting, the client declares that no person can be asked.
+    /// Each input is checked before it is sent. If this method is not called, the client declares that it cannot ask a person.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;

@@ -99,8 +99,8 @@ impl Connection {
         );
         let (transport, lifecycle) = match config.era {
             Era::Auto => {
-                // Over HTTP, a second request cannot be sent before the first is answered, so the wait for the first answer has only the
-                // limit of connecting.
+                // Over HTTP, a second request cannot be sent before the first is answered, so only the limit for connecting applies to the
+                // first answer.
                 let patience = match config.endpoint {
                     Endpoint::Http(_) => None,
                     Endpoint::Command(_) => Some(era::patience(config.connect_limit())),
@@ -256,8 +256,8 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host, or an error if any of them is not public. The connection uses these addresses, because a second
-/// resolution of the name could return other addresses.
+/// Returns the addresses of a host. Fails if one of them is not public. The connection uses these addresses, because a second resolution of
+/// the name could return other addresses.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);

@@ -31,7 +31,7 @@ pub(super) fn modern() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }
 
-/// Returns the maximum wait for the first answer of a program, within the limit for connecting.
+/// Returns the maximum wait for the first answer of a program: [`FIRST_ANSWER`], but at most half of the limit for connecting.
 pub(super) fn patience(limit: Duration) -> Duration {
     FIRST_ANSWER.min(limit / 2)
 }
@@ -223,7 +223,7 @@ fn position(requests: &[RequestId], message: &ServerMessage) -> Option<usize> {
         },
         _ => return None,
     };
-    // Some servers return the number of the id as text.
+    // Some servers return the number of the id as text, so the ids are compared as texts.
     requests.iter().position(|own| own == id || own.to_string() == id.to_string())
 }
 

@@ -1,6 +1,6 @@
 //! The errors of connections and lists.
 
-/// An error that makes a server unusable. Its text contains the cause and a suggestion, and no secrets.
+/// An error that makes a server unusable. Its text contains the cause and often a suggestion, but no secrets.
 ///
 /// ```
 /// use agent::mcp::{McpClient, ClientConfig, McpClientError, ConnectErrorKind};
@@ -100,7 +100,7 @@ pub enum ConnectErrorKind {
     Configuration,
     /// Nothing listens at the address, the host name is unknown, or a secure connection cannot be made.
     Unreachable,
-    /// The server responded with this HTTP status. (For 401 the error is [`McpClientError::Unauthorized`].)
+    /// The server responded with this HTTP status. For the status 401, the error is [`McpClientError::Unauthorized`] instead.
     Status(u16),
     /// The server redirects to another origin. Such redirects are not followed.
     Redirected,

@@ -1,4 +1,4 @@
-//! The messages of failed connections: the cause, and one suggestion.
+//! The messages of failed connections: the cause, and at most one suggestion.
 
 use super::McpClientError;
 use super::config::{ClientConfig, Endpoint, Era, HttpEndpoint};
@@ -33,7 +33,7 @@ impl ConnectFailure {
         Self { kind, message: message.into() }
     }
 
-    /// Returns the error, with one suggestion. `tap` masks the secrets in the texts of a server or a program.
+    /// Returns the error, with a suggestion if there is one. `tap` masks the secrets in the texts of a server or a program.
     pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &TrafficTap) -> McpClientError {
         let Self { kind, message } = self;
         let server = server.to_owned();

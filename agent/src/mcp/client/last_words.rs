@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 const LAST: usize = 3;
 /// Maximum number of lines that are kept because they describe an error.
 const ERRORS: usize = 3;
-/// Maximum length of a line, in characters.
+/// Maximum length of a kept line, in characters. Longer lines are cut.
 const LENGTH: usize = 200;
 
 /// Words that indicate an error, in lower case.

@@ -3,14 +3,14 @@
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Returns `server__tool`, in characters that every provider accepts and with at most `longest` of them. The name cannot be split into its
-/// halves, because both halves may contain `__`.
+/// Returns `server__tool` in at most `longest` characters, all of which every provider accepts. The name cannot be split into its halves,
+/// because both halves may contain `__`.
 pub(super) fn exposed(server: &str, tool: &str, longest: usize) -> String {
     shown(&format!("{server}__{tool}"), longest)
 }
 
-/// Returns a name in characters that every provider accepts and with at most `longest` of them. A name that is cut or empty gets a hash of
-/// the whole name.
+/// Returns a name in at most `longest` characters, all of which every provider accepts. A name that is cut or empty gets a hash of the
+/// whole name.
 pub(super) fn shown(name: &str, longest: usize) -> String {
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();
     if clean.len() <= longest && !clean.is_empty() {

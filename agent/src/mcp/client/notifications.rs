@@ -107,7 +107,7 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// A guard of a call in which the server can ask questions. Dropping the guard ends this permission.
+/// A guard of a call during which the server can ask questions. The server can no longer ask after the guard was dropped.
 pub(super) struct QuestionGuard {
     notifications: Arc<Notifications>,
     number: u64,

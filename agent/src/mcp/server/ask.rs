@@ -42,7 +42,8 @@ pub(super) enum CallQuestions {
 /// Returns the rules for the questions of a call, or the questions that are still open. Returns `None` if the client cannot ask a person:
 /// it does not declare elicitation by forms, or it uses an older version without an open connection.
 ///
-/// # Errors Fails if the state that the client sent is too long, has expired or does not belong to this call, or if an answer is malformed.
+/// # Errors
+/// Fails if the state that the client sent is too long, has expired or does not belong to this call, or if an answer is malformed.
 pub(super) fn questions(
     shared: &BuiltServer,
     bound: impl FnOnce() -> String,
@@ -109,7 +110,8 @@ fn open(shared: &BuiltServer, bound: &str, sealed: &str) -> Result<AskState, Err
 
 /// Returns the result that makes the client ask its user.
 ///
-/// # Errors Fails with the text for the client if a question cannot be asked, or if the state is longer than [`MAX_STATE`].
+/// # Errors
+/// Fails with the text for the client if a question cannot be asked, or if the state is longer than [`MAX_STATE`].
 pub(super) fn input_required(
     shared: &BuiltServer,
     bound: &str,

@@ -309,8 +309,8 @@ fn failure(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// Returns the result, or a failed result if the result is longer than `limit` bytes. It is not cut, because a cut result could mislead the
-/// model.
+/// Returns the result, or a failed result if the result is longer than `limit` bytes. A long result is not cut, because a cut result could
+/// mislead the model.
 fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
     if result.structured_content.is_none() && most_bytes(&result.content).is_some_and(|most| most <= limit) {
         return result;

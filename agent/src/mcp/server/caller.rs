@@ -121,7 +121,7 @@ impl Caller {
         Ok(self)
     }
 
-    /// Returns the caller's id; `anonymous` if callers are not authenticated.
+    /// Returns the caller's id, which is `anonymous` if callers are not authenticated.
     pub fn id(&self) -> &str {
         &self.inner.id
     }

@@ -17,7 +17,7 @@ const MAX_CACHED: usize = 64;
 
 /// A set of tools in the form of the protocol.
 pub(super) struct ToolCatalogue {
-    /// Sorted by name.
+    /// The tools, sorted by name.
     tools: Vec<Tool>,
     outputs: HashMap<String, OutputCheck>,
     has_header_parameters: bool,
@@ -160,7 +160,7 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, InvalidTool> {
     Ok(tool)
 }
 
-/// Returns the schema with `"type": "object"` at its root, as the protocol requires. Returns `None` if its type is another one.
+/// Returns the schema with `"type": "object"` at its root, as the protocol requires. Returns `None` if the root has another type.
 fn root_object(schema: &Value) -> Option<JsonObject> {
     let map = schema.as_object()?;
     if let Some(kind) = map.get("type") {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A handle that notifies the clients of a running server of changed tools, and shuts down the server. Cheap to clone.
+/// A handle that notifies the clients of a running server of changed tools, and shuts down the server. Cloning is cheap.
 ///
 /// ```no_run
 /// use agent::{mcp::McpServer, tools};

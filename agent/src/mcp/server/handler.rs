@@ -109,7 +109,7 @@ impl ServerHandler for ProtocolHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Over HTTP, no connection stays open.
+        // Over HTTP, no connection stays open over which the server could ask questions.
         let connection = self.admitted.is_none().then(|| context.peer.clone());
         let info = Arc::new(RequestInfo::of(RequestOrigin::Protocol(context)));
         self.answer(&request.name, info, connection).await

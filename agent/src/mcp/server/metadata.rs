@@ -20,7 +20,7 @@ pub(super) struct ResourceMetadata {
 }
 
 impl ResourceMetadata {
-    /// Creates the metadata of a server. `resource` is the URL that clients use.
+    /// Creates the metadata of a server. `resource` is the URL at which clients reach the server.
     pub(super) fn new(resource: String, issuers: Vec<String>, scopes: Vec<String>) -> Self {
         Self {
             resource,

@@ -332,7 +332,7 @@ impl McpServer {
 
     /// Builds a service to mount at a path of your application: with `Router::nest_service("/mcp", service)` of axum, or with
     /// any framework that accepts a `tower_service::Service<http::Request<_>>`. The service never fails: every request has a response.
-    /// Cloning it is cheap. Take the [handle](Self::handle) before you build the service.
+    /// Cloning the service is cheap. Take the [handle](Self::handle) before you build the service.
     ///
     /// The document of [`protected_resource`](Self::protected_resource) has another path on the same host. Mount a clone at that path as
     /// well, `Router::route_service("/.well-known/oauth-protected-resource/mcp", service.clone())`, or use
@@ -511,7 +511,7 @@ impl McpServer {
         config.instructions = self.instructions;
         let mut meta = MetaObject::default();
         let info = config.server_info.clone();
-        // Serialization does not fail: the information consists of texts.
+        // Serialization does not fail, because the information consists of texts.
         meta.insert(
             "io.modelcontextprotocol/serverInfo".to_owned(),
             serde_json::to_value(info).unwrap_or_default(),
@@ -562,7 +562,7 @@ impl McpServer {
     }
 }
 
-/// Creates the codec that seals the state of calls that ask. Without a key, the codec has a random key.
+/// Creates the codec that seals the state of calls with questions. Without a key, the codec has a random key.
 fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError> {
     let unusable = |reason: String| McpServerError::StateKey { reason };
     let mut random = vec![0; 32];

@@ -19,7 +19,8 @@ pub(in crate::ui) const VERSION: &str = "1.0";
 pub(super) struct AgUiFormat {
     thread: String,
     run_id: String,
-    /// The run id in the request. In AG-UI, a request that resumes a run has another id than the request that began it.
+    /// The run id that the client sent, or else the id of the run. A request that resumes a run has another id than the request that began
+    /// it.
     run: String,
     parent_run: Option<String>,
     /// Whether the client declared version 1.0. Older clients fail at unknown fields and events.
@@ -28,7 +29,7 @@ pub(super) struct AgUiFormat {
     /// The id of the current reply.
     message: String,
     is_message_open: bool,
-    /// Calls whose arguments are not complete.
+    /// The ids of the calls whose arguments are not complete.
     open_calls: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ impl AgUiFormat {
         }
     }
 
-    /// Adds the run id of the sub-agent to one of its events.
+    /// Adds the run id of a sub-agent to an event, if the client supports the field.
     fn tagged(&self, mut event: Value, child: Option<&str>) -> Value {
         if let Some(child) = child.filter(|_| self.is_current) {
             event["subagentRunId"] = json!(child);
@@ -317,7 +318,7 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // A client itself runs all calls without a result, so this outcome is only for runs in which the browser runs each of these calls.
+        // With this outcome, a client runs all calls that have no result, so the outcome requires that all these calls are for the browser.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

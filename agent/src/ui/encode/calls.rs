@@ -35,7 +35,7 @@ pub(super) struct UiCall {
     /// The end of a call with edited arguments. The end is held back until the result message arrives, which contains these arguments.
     pub(super) held_end: Option<Box<CallEnding>>,
     pub(super) is_provider: bool,
-    /// For a call of a sub-agent: the run's own call within which the sub-agent runs.
+    /// For a call of a sub-agent: the id of the root's call within which the sub-agent runs.
     pub(super) within: Option<String>,
     /// For a call of a sub-agent: the id of the sub-agent's run, if the run was announced.
     pub(super) child: Option<String>,
@@ -78,7 +78,7 @@ impl CallEnding {
 #[derive(Clone, Debug, Default)]
 pub(super) struct UiCalls {
     list: Vec<UiCall>,
-    /// The number of uses of each id.
+    /// The number of calls with each id.
     used: HashMap<String, usize>,
     /// A position before which all calls have ended.
     settled: usize,

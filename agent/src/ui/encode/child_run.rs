@@ -21,7 +21,7 @@ pub(super) struct ChildRun {
     pub(super) parent: Option<String>,
     /// The id of the sub-agent's current reply.
     pub(super) message_id: String,
-    /// The position of the run's own call that directly or indirectly contains this run.
+    /// The position of the root's call that directly or indirectly contains this run.
     pub(super) outermost: usize,
     /// Whether the run was reported as suspended when the response ended.
     pub(super) is_suspended: bool,

@@ -33,7 +33,7 @@ pub(super) fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
 }
 
 impl UiEncoder {
-    /// Writes an event of a sub-agent's run. Its chunks have the number of the last event of the run itself.
+    /// Writes an event of a sub-agent's run. The ids of its chunks contain the number of the root's last event.
     pub(super) fn write_child(
         &mut self,
         event: &Event,
@@ -63,7 +63,8 @@ impl UiEncoder {
             EventKind::ApprovalResolved { call_id, allowed, .. } => {
                 let id = id_of(call_id);
                 if self.is_part(&id) {
-                    // Only the result message says whether arguments were changed, and result messages of sub-agents are not read.
+                    // Only the result message says whether arguments were changed, and result messages of sub-agents are not read, so no
+                    // change is written.
                     self.decided(&id, *allowed, false, w, format);
                 }
             }
@@ -231,8 +232,8 @@ impl UiEncoder {
         }
     }
 
-    /// Announces the suspended runs of sub-agents again. A run that was not reported as suspended in this response is not announced again.
-    /// Then only the number of its chunk is skipped, so that chunks have the same numbers in both cases.
+    /// Announces the suspended runs of sub-agents again. For a run that was not reported as suspended in this response, only the number of
+    /// its chunk is skipped, so that later chunks have the same numbers in both cases.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

@@ -90,7 +90,8 @@ impl UiEncoder {
         }
     }
 
-    /// Ends the runs and calls of sub-agents within a call that has ended. The calls get no results, which only the sub-agents receive.
+    /// Ends the runs and calls of sub-agents within a call that has ended. The ends have no results, because only the sub-agents receive
+    /// results.
     pub(super) fn end_calls_within(
         &mut self,
         call_id: &str,

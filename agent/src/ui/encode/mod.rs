@@ -70,14 +70,14 @@ pub struct UiEncoder {
     /// The positions of the current reply's calls in `calls`, by the index of their part.
     call_parts: BTreeMap<usize, usize>,
     texts: BTreeMap<usize, OpenText>,
-    /// The number of the reply in its turn.
+    /// The number of the current reply within its turn.
     reply: u32,
     message_id: String,
-    /// Whether the current reply had updates. If not, its parts are read from the complete message.
+    /// Whether the current reply had updates. Without updates, the parts of the reply are read from the complete message.
     has_updates: bool,
     last_stop: Option<StopReason>,
     usage: Usage,
-    /// The usage of this response by provider and model.
+    /// The token usage of this response, with its provider and model.
     by_model: Vec<(String, String, Usage)>,
     waiting: Vec<WaitingCall>,
     /// The runs of sub-agents that have not ended. A run comes after the run that contains it.
@@ -312,7 +312,7 @@ impl UiEncoder {
 
     /// Adds the parts with data of the application for an event.
     fn write_data(&self, event: &Event, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
-        // Updates of a reply have no data, because they are not repeated for a client that reconnects.
+        // Only an open response receives data. Updates of a reply have no data, because they are not repeated for a client that reconnects.
         if self.phase != ResponsePhase::Open || matches!(event.kind, EventKind::MessageUpdate { .. }) {
             return;
         }
@@ -323,7 +323,8 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the position of the open call with this id. A call that is not known began in an earlier response, so it is added.
+    /// Returns the position of the open call with this id. A call that is missing began in an earlier response, so it is added as a started
+    /// call.
     fn known_call(&mut self, id: &str, tool: &str) -> usize {
         if let Some(at) = self.calls.open(id) {
             return at;
@@ -405,9 +406,9 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         let known = self.calls.open(call_id);
-        // A call that began in an earlier response has no name of its tool here. The end of the call adds the name.
+        // The name of the tool is unknown here if the call began in an earlier response. The end of the call adds the name.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
-        // Without a request to the page, the decision was made automatically within the run.
+        // If the page was not asked, the decision was made automatically within the run. The request is then written as an automatic one.
         let automatic = self
             .calls
             .get(at)

@@ -192,7 +192,7 @@ impl UiEncoder {
         call.streamed += delta.len();
     }
 
-    /// Writes a complete part, or the text of it that was not written yet.
+    /// Writes a complete part. Of a text that was written in pieces, writes only the missing end.
     fn part(&mut self, index: usize, part: &Part, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         let kind = match &part.content {
             Content::Thinking { redacted: true, .. } => return,

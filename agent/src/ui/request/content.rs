@@ -39,7 +39,7 @@ pub(super) fn bytes(data: &str, media_type: &str, field: &str) -> Result<Media, 
     Media::from_base64(data, media_type).map_err(|_| UiRequestError::invalid(field, "base64"))
 }
 
-/// Returns media as an image, audio or otherwise a document, as its media type says.
+/// Returns the part for media. The media type decides whether the part is an image, audio or, in all other cases, a document.
 pub(super) fn part(media: Media, name: Option<&str>) -> Part {
     let media = match name {
         Some(name) => media.with_name(name),

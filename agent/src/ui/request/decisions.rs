@@ -149,7 +149,8 @@ fn is_call(sent: &str, run_id: &str, call_id: &str) -> bool {
     }
 }
 
-/// Returns the outcome that an answer delivers. A result counts only for a tool of the browser. Any answer may abandon a call.
+/// Returns the outcome that an answer delivers, if any. Results count only for tools of the browser, but a call of any tool can be
+/// abandoned.
 fn outcome(answer: &UiAnswer, is_browser: bool) -> Option<ToolOutcome> {
     match answer {
         UiAnswer::Output { output, .. } if is_browser => Some(match output {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "runtime")]
 use crate::tool::question::AskError;
 
-/// The reason why a request of a front end is rejected. Nothing was run, and a suspended run is still suspended.
+/// The reason why a request of a front end is rejected. No run has begun, and a suspended run is still suspended.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiRequest};
@@ -50,7 +50,7 @@ pub enum UiRequestError {
         /// The path of the field.
         field: String,
     },
-    /// The request neither begins a run nor answers a suspended one.
+    /// The request neither begins a run nor answers a suspended run.
     #[error("the request has no message, decision or result")]
     Empty,
     /// The request does not answer all calls that wait for a decision or an input.
@@ -89,7 +89,7 @@ pub enum UiRequestError {
     /// The last reply cannot be replaced by another one.
     #[error("a reply of this thread cannot be made again")]
     Regenerate,
-    /// Too many runs are active.
+    /// Too many runs of the scope are active.
     #[error("{max} runs are active, which is the limit")]
     #[non_exhaustive]
     TooManyRuns {

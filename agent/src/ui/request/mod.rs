@@ -21,7 +21,7 @@ use super::UiProtocol;
 use crate::message::UserMessage;
 use crate::tool::question::QuestionInput;
 
-/// The default limit of a body, in bytes.
+/// Maximum size of a body, in bytes.
 pub(super) const MAX_BODY: usize = 4 << 20;
 /// Maximum length of an id that a front end chooses, in bytes.
 const MAX_ID: usize = 512;
@@ -30,7 +30,8 @@ const MAX_PARTS: usize = 256;
 
 /// A request of a front end.
 ///
-/// Only the last message of the conversation in the request is read, because the server has the conversation itself.
+/// Of the conversation in the request, only the last message or the last results are read, because the server stores the conversation
+/// itself.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiRequest};

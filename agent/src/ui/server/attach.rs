@@ -102,8 +102,8 @@ fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec
     }
 }
 
-/// Encodes the run so far. Returns the chunks, and the position of the first chunk of the current reply. Without a current reply, this is
-/// the number of chunks.
+/// Encodes the run so far. Returns the chunks, and the position of the first chunk of the current reply. Without a current reply, the
+/// position is the number of chunks.
 fn replay(
     events: &[Arc<Event>],
     reply_at: Option<usize>,
@@ -169,7 +169,7 @@ fn child_of(json: &str) -> Option<String> {
 }
 
 /// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. A client would append the chunks
-/// before `from` to the messages that it has, so only those chunks are repeated that the history lacks.
+/// before `from` to the messages that it has, so only chunks that the history lacks are repeated.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;

@@ -55,7 +55,7 @@ impl UiRequestError {
     }
 }
 
-/// The body of a response: a stream of bytes that never fails. Dropping it disconnects the reader.
+/// The body of a response: a stream of bytes that never fails. Dropping the body disconnects the reader.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiServer};

@@ -224,7 +224,7 @@ impl UiThread {
         Ok(Reservation { thread: self.clone(), is_kept: false })
     }
 
-    /// Records an event, and sends it to all readers. Returns whether the queue of a reader is more than half full.
+    /// Records an event, and sends it to all readers. Returns whether the queue of any reader is more than half full.
     pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
         if !event.is_own() && !is_shown_of_child(&event.kind) {
             return false;
@@ -286,7 +286,7 @@ impl UiThread {
         is_close
     }
 
-    /// Returns whether the queue of a reader is more than half full.
+    /// Returns whether the queue of any reader is more than half full.
     pub(super) fn has_late_reader(&self) -> bool {
         let state = self.lock();
         state.readers.iter().any(|reader| reader.sender.capacity() * 2 < reader.sender.max_capacity())

@@ -97,7 +97,7 @@ fn takes_and_sends_json(headers: &HeaderMap) -> bool {
         && accepts("text/event-stream")
 }
 
-/// A guard that cancels its token when it is dropped. The response contains it, and is dropped when the client disconnects.
+/// A guard that cancels its token when it is dropped. When the client disconnects, the guard is dropped with the request or its response.
 struct GoneClient(CancelToken);
 
 impl Drop for GoneClient {

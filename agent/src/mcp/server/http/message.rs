@@ -231,8 +231,8 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the message without the arguments of a call, because `rmcp` writes whole messages to its log. Returns `None` if the message
-    /// cannot contain arguments. A message with an unknown method may be a misspelled call, so only its `_meta` is kept. `kept` receives
-    /// the name of the tool and the arguments, and returns those arguments that `rmcp` compares with headers.
+    /// cannot contain arguments. A message with an unknown method may be a misspelled call, so only `_meta` is kept of its parameters.
+    /// `kept` receives the name of the tool and the arguments, and returns those arguments that `rmcp` compares with headers.
     pub(crate) fn without_arguments(&self, kept: impl FnOnce(&str, &str) -> Option<Value>) -> Option<String> {
         let method = self.method.as_deref()?;
         let is_known = |known: &&str| {

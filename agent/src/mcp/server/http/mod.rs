@@ -279,7 +279,7 @@ fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> 
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {
         return None;
     }
-    // If the versions in the header and the body differ, `rmcp` reports that error.
+    // If the versions in the header and the body differ, `rmcp` reports the difference.
     let version = envelope.version().filter(|version| *in_header == **version)?;
     let supported: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let data = json!({"supported": supported, "requested": version});
