@@ -40,7 +40,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const MAX_ATTEMPTS: u32 = 5;
 /// The lifetime from which on a lost connection counts as stable, so that the count of attempts to reconnect starts at zero.
 const STABLE: Duration = Duration::from_secs(60);
-/// Minimum time between two refreshes of the list of tools that reports of unknown tools cause.
+/// Minimum time between two refreshes of the list of tools after reports of unknown tools.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A connection to an MCP server, whose tools become ordinary tools. Cloning is cheap. The connection ends when the last clone

@@ -77,7 +77,7 @@ pub struct UiEncoder {
     has_updates: bool,
     last_stop: Option<StopReason>,
     usage: Usage,
-    /// The token usage of this response, with its provider and model.
+    /// The token usage of this response, for each provider and model.
     by_model: Vec<(String, String, Usage)>,
     waiting: Vec<WaitingCall>,
     /// The runs of sub-agents that have not ended. A run comes after the run that contains it.
