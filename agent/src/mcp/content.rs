@@ -8,7 +8,7 @@ mod outgoing {
     use crate::message::{Content, Media, MediaSource, Part, ResourceLink};
     use rmcp::model::{ContentBlock, Resource, ResourceContents};
 
-    /// Returns the part as a block of the protocol; `None` for thinking, which is not content of a tool.
+    /// Returns the part as a block of the protocol, or `None` for thinking, which is not content of a tool.
     pub(in crate::mcp) fn block(part: &Part) -> Option<ContentBlock> {
         Some(match &part.content {
             Content::Text(text) | Content::Refusal(text) => ContentBlock::text(text),
@@ -125,7 +125,7 @@ mod incoming {
 
 #[cfg(feature = "mcp-client")]
 impl crate::tool::output::ToolOutput {
-    /// Returns the first item of the content as JSON text, in the form of MCP; `None` if there is no content.
+    /// Returns the first item of the content as JSON text, in the form of MCP. Returns `None` if there is no content.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]

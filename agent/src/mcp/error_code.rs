@@ -1,6 +1,6 @@
 //! The error codes of the protocol.
 
-/// The codes of JSON-RPC errors: those of JSON-RPC itself, those of this library, and those of the protocol.
+/// The code of a JSON-RPC error. JSON-RPC, this library and the protocol each define some of the codes.
 ///
 /// ```
 /// use agent::mcp::ErrorCode;
@@ -64,7 +64,7 @@ impl ErrorCode {
         Self::UnsupportedVersion,
     ];
 
-    /// Returns the number.
+    /// Returns the number of the code.
     pub const fn code(self) -> i32 {
         self as i32
     }

@@ -1,12 +1,12 @@
 //! The Model Context Protocol: serve your tools to other programs, and use the tools of other programs as your own.
 //!
 //! * [`McpServer`] (feature `mcp-server`) serves a [`ToolSet`](crate::ToolSet) over Streamable HTTP and over standard input and output.
-//! * `McpClient` (feature `mcp-client`) connects to another server, whose tools become ordinary tools.
+//! * `McpClient` (feature `mcp-client`) connects to an MCP server, whose tools become ordinary tools.
 //!
-//! Both speak 2026-07-28, which has no sessions, and 2025-11-25 and older, which begin with `initialize`. The wire format is that
-//! of the official `rmcp` crate, whose types appear in no public signature. Types of `http`, `http-body`, `bytes`,
-//! `tower-service` and `tower-layer` appear where a server is mounted in an application, because such applications are built on
-//! them.
+//! Server and client support the version 2026-07-28, which has no sessions, and the versions up to 2025-11-25, in which a connection begins
+//! with `initialize`. The wire format is that of the official `rmcp` crate, whose types appear in no public signature. The functions that
+//! mount a server in an application have types of `http`, `http-body`, `bytes`, `tower-service` and `tower-layer` in their signatures,
+//! because web frameworks use these types.
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "mcp-server", feature = "mcp-client"))]

@@ -6,19 +6,19 @@
 use crate::args::{CoercionPolicy, Plan, PlanOptions, SchemaError, UnknownKeys};
 use serde_json::{Map, Value, json};
 
-/// The mark of FastMCP on a schema.
+/// The keyword with which FastMCP marks the schema of a wrapping object.
 const MARK: &str = "x-fastmcp-wrap-result";
 /// The member of a wrapping object that contains the value.
 const RESULT: &str = "result";
-/// The keywords with the definitions of a schema.
+/// The keywords that contain the definitions of a schema.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// Maximum depth of nested schemas in the search for values that are not objects.
 const MAX_DEPTH: usize = 16;
 
-/// Checks structured results, without coercion.
+/// A check of structured results against the output schema of a tool, without coercion.
 #[derive(Clone)]
 pub(super) struct OutputCheck {
-    /// The plan of the structured result, which is an object. Values that are not objects are wrapped before the check.
+    /// The plan of the structured result, or of the object that wraps it.
     plan: Plan,
     is_wrapped: bool,
 }
@@ -37,14 +37,14 @@ impl OutputCheck {
         self.is_wrapped
     }
 
-    /// Returns the reason if the result does not fit. The text is only for logs, because it may quote the result.
+    /// Returns why the result does not fit the schema, or `None` if it fits. The text is only for logs, because it may quote the result.
     pub(super) fn fault(&self, structured: &Value) -> Option<String> {
         let text = if self.is_wrapped { wrapped(structured).to_string() } else { structured.to_string() };
         self.plan.parse::<Value>(&text).err().map(|report| report.to_text())
     }
 }
 
-/// Returns the schema of the wrapping object, if the schema describes values that are not objects.
+/// Returns the schema of the wrapping object, or `None` if the schema describes only objects.
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     if !has_other_values(schema, schema, MAX_DEPTH) {
         return None;
@@ -88,7 +88,7 @@ pub(super) fn mark() -> (String, Value) {
     ("fastmcp".to_owned(), json!({"wrap_result": true}))
 }
 
-/// Returns the schema of the value within a wrapping object, if the schema has the mark of FastMCP.
+/// Returns the schema of the value within a wrapping object, or `None` if the schema has no mark of FastMCP.
 #[cfg(feature = "mcp-client")]
 pub(super) fn unwrapped_schema(schema: &Value) -> Option<Value> {
     schema.get(MARK).filter(|mark| **mark == true)?;
@@ -103,7 +103,7 @@ pub(super) fn unwrapped_schema(schema: &Value) -> Option<Value> {
     Some(inner)
 }
 
-/// Returns the value in a wrapping object, and any other value unchanged.
+/// Returns the value within a wrapping object. Any other value is returned unchanged.
 #[cfg(feature = "mcp-client")]
 pub(super) fn unwrapped(structured: Value) -> Value {
     match structured {
@@ -120,7 +120,7 @@ pub(super) fn is_marked(meta: &Map<String, Value>) -> bool {
     meta.get("fastmcp").and_then(|marks| marks.get("wrap_result")) == Some(&Value::Bool(true))
 }
 
-/// Returns whether the schema states that some of its values are not objects.
+/// Returns whether the schema states that some of its values are not objects. Searches at most `deepest` levels.
 fn has_other_values(schema: &Value, root: &Value, deepest: usize) -> bool {
     let Some(deeper) = deepest.checked_sub(1) else { return false };
     let any = |key: &str| {

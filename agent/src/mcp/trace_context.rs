@@ -1,4 +1,4 @@
-//! The trace context of a call, which `_meta` carries.
+//! The trace context of a call, which is sent in `_meta`.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,7 @@ use rmcp::model::MetaObject;
 #[cfg(feature = "mcp-client")]
 use rmcp::model::RequestMetaObject;
 
-/// The maximum lengths of `tracestate` and `baggage`, in bytes: the lengths that W3C requires every party to
-/// pass on.
+/// Maximum lengths of `tracestate` and `baggage`, in bytes. W3C requires every participant to propagate values of these lengths.
 const MAX_STATE: usize = 512;
 const MAX_BAGGAGE: usize = 8_192;
 
@@ -17,14 +16,13 @@ const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
 
-/// Reads the context of a request. Malformed values are left out. Returns `None` without a valid
-/// `traceparent`.
+/// Reads the context of a request, without malformed values. Returns `None` if there is no valid `traceparent`.
 #[cfg(feature = "mcp-server")]
 pub(super) fn read(meta: &MetaObject) -> Option<HashMap<String, String>> {
     checked(meta.get_traceparent(), meta.get_tracestate(), meta.get_baggage())
 }
 
-/// Writes the context for a request.
+/// Returns the metadata of a request with this context, without malformed values. Returns `None` if there is no valid `traceparent`.
 #[cfg(feature = "mcp-client")]
 pub(super) fn write(context: &HashMap<String, String>) -> Option<RequestMetaObject> {
     let value = |key: &str| context.get(key).map(String::as_str);
@@ -40,7 +38,7 @@ pub(super) fn write(context: &HashMap<String, String>) -> Option<RequestMetaObje
     Some(meta)
 }
 
-/// Returns the valid values by their keys, or `None` without a valid `traceparent`.
+/// Returns the valid values by their keys, or `None` if there is no valid `traceparent`.
 fn checked(
     parent: Option<&str>,
     state: Option<&str>,
@@ -70,7 +68,7 @@ fn is_traceparent(text: &str) -> bool {
     else {
         return false;
     };
-    // Later versions may have more fields.
+    // Only versions later than `00` may have more fields.
     let has_more = parts.next().is_some();
     !(version == "ff" || is_zero(trace) || is_zero(parent) || version == "00" && has_more)
 }

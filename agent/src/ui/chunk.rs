@@ -14,10 +14,10 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct UiChunk {
-    /// `{run_id}:{seq}.{k}`: chunk `k` of event `seq` of the run. Chunks of the event itself are counted from 0. Chunks for the events of
-    /// sub-agents after this event are counted from 1,000,000.
+    /// `{run_id}:{seq}.{k}`: chunk `k` of event `seq` of the run. The numbers `k` of the event's own chunks begin at 0. The numbers of
+    /// chunks for events of sub-agents that follow this event begin at 1,000,000.
     pub id: String,
-    /// The chunk. It has no line break.
+    /// The JSON text of the chunk. It has no line break.
     pub json: String,
 }
 
@@ -26,7 +26,7 @@ impl UiChunk {
     pub fn to_sse(&self) -> String {
         let mut text = String::with_capacity(self.id.len() + self.json.len() + 14);
         text.push_str("id: ");
-        // The application chooses the id of a run. A line break in the id would begin another field.
+        // The application chooses the id of a run. A line break in the id would begin another field, so control characters are left out.
         text.extend(self.id.chars().filter(|c| !c.is_control()));
         text.push_str("\ndata: ");
         text.push_str(&self.json);
@@ -35,7 +35,7 @@ impl UiChunk {
     }
 }
 
-/// Collects the chunks of one event, in order.
+/// A writer of the chunks of one event, in order.
 pub(super) struct ChunkWriter<'a> {
     pub(super) chunks: &'a mut Vec<UiChunk>,
     pub(super) run_id: &'a str,

@@ -1,8 +1,8 @@
 //! Two protocols of front ends: the UI message stream of the AI SDK, and AG-UI.
 //!
 //! [`UiEncoder`] writes the events of a run as chunks of a protocol. The encoder uses no clock and no IO: the same events give the same
-//! chunks. [`UiRequest`] reads a body that a front end sends, and turns it into a prompt, decisions or results. With the feature
-//! `runtime`, `UiServer` connects both with an assistant.
+//! chunks. [`UiRequest`] reads the body of a front end's request, and turns it into a prompt, decisions or results. With the feature
+//! `runtime`, `UiServer` serves the runs of an assistant with both types.
 //!
 //! ```
 //! use agent::ui::{UiEncoder, UiOptions, UiProtocol, UiRequest};
@@ -24,8 +24,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! These are never sent: secret arguments, inputs to questions, metadata of tools, provider data, system texts, handles of deferred calls,
-//! and the texts of errors of a run. [`UiOptions`] decides about everything else.
+//! Front ends never receive secret arguments, inputs to questions, metadata of tools, provider data, system texts, handles of deferred
+//! calls or the texts of errors of a run. [`UiOptions`] decides about everything else.
 
 mod chunk;
 mod encode;

@@ -46,7 +46,7 @@ impl UiProtocol {
         }
     }
 
-    /// Returns the text after the last chunk of a stream.
+    /// Returns the text after the last chunk of a stream, which is empty for AG-UI.
     pub fn end_mark(self) -> &'static str {
         match self {
             #[cfg(feature = "ui-ai-sdk")]
@@ -57,14 +57,14 @@ impl UiProtocol {
     }
 }
 
-/// The part of the results of tools that is sent.
+/// The form in which the results of tools are sent.
 #[derive(Clone)]
 pub(super) enum ResultView {
-    /// Only how the call ended, without any content.
+    /// The kind of the outcome, without any content.
     Hidden,
     /// The content that the model reads.
     ForModel,
-    /// The value that this function returns, for results and errors. If it panics, the result is hidden.
+    /// The value that this function returns, for results and errors. If the function panics, the result is hidden.
     Custom(Arc<dyn Fn(&ToolResult) -> Value + Send + Sync>),
 }
 
@@ -102,9 +102,9 @@ pub struct UiData {
     pub name: String,
     /// The data.
     pub data: Value,
-    /// The id. A later part with the same name and id replaces this one.
+    /// The id. A later part with the same name and id replaces this part.
     pub id: Option<String>,
-    /// Whether the part is only announced, and does not become a part of the message.
+    /// Whether the part is only announced, without becoming a part of the message.
     pub is_transient: bool,
 }
 
@@ -130,9 +130,9 @@ impl UiData {
 /// A function that returns the application's data for an event.
 type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 
-/// The options of an encoder or a server: which parts of a run a front end receives, and what it may do.
+/// The options of an encoder or a server: which data of a run front ends receive, and what front ends may do.
 ///
-/// By default, arguments, reasoning, sources and token counts are sent. Of a result, only the way in which the call ended is sent:
+/// By default, arguments, reasoning, sources and token counts are sent. The content of results is not sent. Instead, front ends receive
 /// `{"outcome": "completed"}`, or the code of an error and a fixed sentence. Secret arguments, metadata, provider data, handles and error
 /// texts are never sent.
 ///
@@ -206,7 +206,7 @@ impl UiOptions {
         self
     }
 
-    /// Sends the value that `view` returns for each result or error. If the function panics, only the way in which the call ended is sent.
+    /// Sends the value that `view` returns for each result or error. If `view` panics, the content is hidden as by default.
     ///
     /// ```
     /// use agent::ui::UiOptions;
@@ -242,35 +242,36 @@ impl UiOptions {
         self
     }
 
-    /// Sets whether token counts are sent. Costs never are.
+    /// Sets whether token counts are sent. Costs are never sent.
     pub fn usage(mut self, is_sent: bool) -> Self {
         self.usage = is_sent;
         self
     }
 
-    /// Names tools whose results the browser delivers. Their bodies return [`ToolOutcome::Deferred`](crate::ToolOutcome::Deferred).
+    /// Adds tools whose results the browser delivers. The bodies of these tools return
+    /// [`ToolOutcome::Deferred`](crate::ToolOutcome::Deferred).
     pub fn run_in_browser(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.browser.extend(tools.into_iter().map(Into::into));
         self
     }
 
-    /// Gives a run the tools that its page declares. The page runs these tools, and the run waits for their results. Their schemas are
-    /// checked, and a request is rejected if one of its tools has the name of a tool of the application. By default, declared tools are
+    /// Gives a run the tools that its page declares. The page runs these tools, and the run waits for their results. A request is rejected
+    /// if the schema of a declared tool is not supported, or if a tool of the application has the same name. By default, declared tools are
     /// ignored.
     pub fn client_tools(mut self) -> Self {
         self.client_tools = true;
         self
     }
 
-    /// Sends the [custom messages](crate::message::CustomMessage) of the application, with their data: parts `data-agent-message`, or events
-    /// `agent.message`. By default they are not sent.
+    /// Sends the [custom messages](crate::message::CustomMessage) of the application, with their data: parts `data-agent-message`, or
+    /// events `agent.message`. By default, custom messages are not sent.
     pub fn custom_messages(mut self) -> Self {
         self.custom_messages = true;
         self
     }
 
     /// If a message arrives while a run of its thread is active, adds the message to the next request of the run. The response repeats the
-    /// run from its start, and the page should replace its view of the run by the response. By default such a message is rejected with the
+    /// run from its start, and the page should replace its view of the run by the response. By default, the message is rejected with the
     /// status 409; the chat of the AI SDK queues messages itself.
     ///
     /// ```
@@ -284,21 +285,21 @@ impl UiOptions {
         self
     }
 
-    /// Like [`steer_while_busy`](Self::steer_while_busy), but the message is read when the run would end.
+    /// Works like [`steer_while_busy`](Self::steer_while_busy), but adds the message when the run would end.
     pub fn follow_up_while_busy(mut self) -> Self {
         self.while_busy = WhileBusy::FollowUp;
         self
     }
 
-    /// Sets the major version of npm `ai` that reads the stream, 7 by default. Version 6 has fewer kinds of chunks; the unknown kinds are
-    /// left out.
+    /// Sets the major version of npm `ai` that reads the stream, 7 by default. Version 6 has fewer kinds of chunks. Chunks of other kinds
+    /// are left out.
     pub fn ai_sdk_version(mut self, major: u8) -> Self {
         self.ai_sdk_version = major;
         self
     }
 
-    /// Adds parts with data of the application. The function is called for every event except updates of a reply, and again when a client
-    /// reconnects, so it should return the same parts for the same event. The parts are sent unchanged.
+    /// Adds parts with data of the application. The function is called for every event except updates of a reply. It is called again when a
+    /// client reconnects, so it should return the same parts for the same event. The parts are sent unchanged.
     pub fn data(mut self, data: impl Fn(&Event) -> Vec<UiData> + Send + Sync + 'static) -> Self {
         self.data = Some(Arc::new(data));
         self

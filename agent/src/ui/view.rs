@@ -10,9 +10,9 @@ use crate::tool::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
 
-/// Maximum number of bytes that are sent of the arguments of an unknown tool, because no plan checks them.
+/// Maximum size of the sent arguments of an unknown tool, in bytes. The size is limited, because no plan checks these arguments.
 pub(super) const MAX_UNKNOWN: usize = 4096;
-/// Maximum number of issues that are sent of one call.
+/// Maximum number of the sent issues of one call.
 const MAX_ISSUES: usize = 64;
 
 /// The end of a call, as it is sent to a front end.
@@ -29,7 +29,7 @@ pub(super) enum ShownEnd {
     Error(String),
 }
 
-/// Decides how the values of a run are shown to a front end, by the options and the plans of the tools. It has no other state.
+/// A view of the values of a run for a front end. It depends only on the options and the plans of the tools.
 #[derive(Clone)]
 pub(super) struct View {
     secrets: SecretArguments,
@@ -60,13 +60,13 @@ impl View {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call of a sub-agent. The plans of the sub-agent's tools are unknown here, but its events contain no
-    /// secrets.
+    /// Returns the arguments of a call of a sub-agent. The plans of the sub-agent's tools are unknown here. They are not needed, because
+    /// the sub-agent's events contain no secrets.
     pub(super) fn input_of_child(&self, args: &ToolArguments) -> Value {
         if self.options.args { value_or_text(args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call that a person decides on.
+    /// Returns the arguments of a call that a person decides on, even if the options hide arguments.
     pub(super) fn input_to_decide(&self, tool: &str, args: &ToolArguments) -> Value {
         if let Some(less) = self.secrets.arguments(tool, args) {
             return value_or_text(&less);
@@ -81,7 +81,8 @@ impl View {
         self.secrets.definitions(tool).next().map(|definition| definition.parameters().clone())
     }
 
-    /// Returns the end of a call as it is sent to a front end. `was_denied` says whether a person denied the call.
+    /// Returns the end of a call as it is sent to a front end. `sent` are the arguments of the model, and `was_denied` says whether a
+    /// person denied the call.
     pub(super) fn end(
         &self,
         result: &ToolResult,
@@ -124,7 +125,7 @@ impl View {
         }
     }
 
-    /// Returns the issues that the tool's plan finds in the arguments, without secrets.
+    /// Returns the issues that the tool's plan finds in the arguments, without secrets. Returns no issues if the options hide arguments.
     fn issues(&self, tool: &str, sent: &ToolArguments) -> Vec<Value> {
         if !self.options.args {
             return Vec::new();
@@ -152,13 +153,13 @@ impl View {
         (self.options.args && !coercions.is_empty()).then(|| json!(coercions))
     }
 
-    /// Returns the part of a result that is available before the call ends, if results are shown.
+    /// Returns the content that a call reports before it ends, if results are shown as the model reads them.
     pub(super) fn preliminary(&self, content: &[Part]) -> Option<Value> {
         let is_shown = matches!(self.options.results, ResultView::ForModel) && !content.is_empty();
         is_shown.then(|| content_value(content))
     }
 
-    /// Returns the result of a tool that the provider ran.
+    /// Returns the shown form of the result of a tool that the provider ran.
     pub(super) fn provider_output(&self, output: &Value) -> Value {
         match self.options.results {
             ResultView::ForModel => output.clone(),
@@ -181,7 +182,7 @@ pub(super) fn token_counts(usage: &Usage) -> Value {
         ("cachedInputTokens", usage.cache_read),
         ("cacheWriteInputTokens", usage.cache_write),
     ] {
-        // The first three counts are always known. A zero in another may mean that the provider does not report it, so it is left out.
+        // The first three counts are always sent. Another count of zero may mean that the provider does not report it, so it is left out.
         if counts.len() < 3 || count > 0 {
             counts.insert(key.to_owned(), count.into());
         }
@@ -206,7 +207,7 @@ pub(super) fn cut(text: &str, max: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Returns the content that the model reads. If the content is the JSON text of the structured value, returns that value.
+/// Returns the content that the model reads. If the content is the structured value as JSON text, returns the value itself.
 fn for_model(outcome: &ToolOutcome) -> Value {
     let Some(output) = outcome.output() else { return Value::Null };
     if let Some(structured) = &output.structured
@@ -220,7 +221,7 @@ fn for_model(outcome: &ToolOutcome) -> Value {
     content_value(&output.content)
 }
 
-/// Returns text as a text, and anything else as a list of parts.
+/// Returns the text if the content consists only of texts, and otherwise a list of parts.
 pub(super) fn content_value(content: &[Part]) -> Value {
     if content.iter().all(|part| part.as_text().is_some()) {
         let texts: Vec<&str> = content.iter().filter_map(Part::as_text).collect();
@@ -243,8 +244,8 @@ fn shown_part(part: &Part) -> Option<Value> {
     }
 }
 
-/// Returns the address and media type of a file that a page can show; `None` for other content, and for a file that has neither data nor a
-/// web address.
+/// Returns the address and media type of a file that a page can show. Returns `None` for other content, and for a file that has neither
+/// data nor a web address.
 pub(super) fn file_of(content: &Content) -> Option<(String, String)> {
     let (media, kind) = match content {
         Content::Image(media) => (media, "image/*"),
@@ -269,7 +270,7 @@ pub(super) fn is_web(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")
 }
 
-/// Returns the code of an outcome and a fixed sentence.
+/// Returns the code of an outcome, followed by a fixed sentence.
 fn fixed_text(outcome: &ToolOutcome) -> String {
     let sentence = match outcome.kind() {
         Some(OutcomeKind::Retry) => "The tool asked for a better call.",

@@ -28,7 +28,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of requests for one call. A server may ask the client to repeat the call, with a state of the server.
+/// Maximum number of requests for one call. A server may answer a request by asking for input, after which the client repeats the call.
 const ROUNDS: usize = 10;
 
 /// Maximum time to send the notification that a call was cancelled.
@@ -61,7 +61,7 @@ pub(super) fn current(
     Err(Box::new(failed("tool_changed", text)))
 }
 
-/// Makes the call, until it is cancelled or takes too long.
+/// Makes the call. Ends the call if it is cancelled or takes longer than the limit.
 pub(super) async fn call(
     inner: &Inner,
     tool: &str,
@@ -79,8 +79,8 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call. Repeats the call if the server has not run it, or if the connection broke and trusted hints say that a repetition
-/// is harmless.
+/// Makes the call. Repeats the call if the server refused it before it ran, or if the connection broke and trusted hints say that a
+/// repetition is harmless. Each of these reasons causes at most one repetition.
 async fn attempts(
     inner: &Inner,
     tool: &str,
@@ -102,7 +102,8 @@ async fn attempts(
             Err(error) => error,
         };
         match error {
-            // By the server's current definition, other parameters are sent in headers, so the server refused the call before it ran.
+            // The definition of the tool has changed, so that other parameters are sent in headers. The server refused the call before it
+            // ran, so the call is repeated after the tools were listed again.
             ServiceError::McpError(error) if error.code == ErrorCode::HEADER_MISMATCH && !listed_again => {
                 listed_again = true;
                 if inner.refresh().await.is_err() {
@@ -134,7 +135,7 @@ async fn attempts(
                 inner.set_reachable(false);
                 if let Some(challenge) = challenge(&error) {
                     inner.drop_connection(&connection).await;
-                    // The server refused the call before it ran. A new token may be accepted.
+                    // The server refused the call before it ran, so the call can be repeated with a new token.
                     if !token_again && inner.has_token_source() {
                         token_again = true;
                         continue;
@@ -161,7 +162,7 @@ async fn attempts(
 
 const NEEDS_USER: &str = "The server asks for input of a user, which is not available here.";
 
-/// Makes the call. Repeats the call, up to [`ROUNDS`] requests in total, while the server asks for more input or returns a state.
+/// Makes the call. Repeats the call while the server asks for input or returns a state, for up to [`ROUNDS`] requests in total.
 async fn rounds(
     inner: &Inner,
     connection: &Connection,
@@ -170,7 +171,7 @@ async fn rounds(
     cx: &ToolContext,
 ) -> Result<CallToolResult, ServiceError> {
     let mut params = CallToolRequestParams::new(tool.to_owned());
-    // The run was suspended for the answers of a person, and now continues with them.
+    // If the run was suspended for the answers of a person, the first request contains these answers.
     if let Some((inputs, state)) = cx.form_inputs() {
         params = params.with_input_responses(inputs.into_iter().map(response).collect());
         params.request_state = state;
@@ -189,7 +190,7 @@ async fn rounds(
                     let Some(answers) = answers(inner, requests, state.clone(), cx).await else { break };
                     params = params.with_input_responses(answers);
                 }
-                // The state of the server is sent back to it unchanged.
+                // The server receives its state back unchanged.
                 params.request_state = state;
             }
             _ => return Err(ServiceError::UnexpectedResponse),
@@ -198,8 +199,8 @@ async fn rounds(
     Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: ROUNDS })
 }
 
-/// Answers the server's requests for input: a person answers questions, and the list of folders is empty. Returns `None` if the server
-/// requests the reply of a model.
+/// Answers the server's requests for input. A person answers forms if the configuration allows questions; all other questions are declined.
+/// The list of roots is empty. Returns `None` for requests of another type, such as a request for the reply of a model.
 async fn answers(
     inner: &Inner,
     requests: InputRequests,
@@ -267,7 +268,7 @@ async fn send(
     result
 }
 
-/// A guard for a request: if it is dropped before the result arrived, the server is notified that the call was cancelled.
+/// A guard of a request. If the guard is dropped before the result arrived, the server is notified that the call was cancelled.
 struct CancelOnDrop {
     peer: Option<Peer<RoleClient>>,
     id: RequestId,
@@ -330,15 +331,15 @@ async fn completed(inner: &Inner, tool: &str, offered: &OfferedTool, result: Cal
     ToolOutcome::Completed(output)
 }
 
-/// Returns whether a text reports an unknown tool. The protocol has no error code for an unknown tool, and some servers report it as a
+/// Returns whether a text reports an unknown tool. The protocol has no error code for unknown tools, so some servers report them as a
 /// result.
 fn reports_unknown_tool(text: &str) -> bool {
     let text = text.to_lowercase();
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// Lists the tools again, because the tool may no longer exist. Returns the error `tool_gone` if the tool is not in the new list, and
-/// otherwise the text of the server.
+/// Lists the tools again, because the tool may no longer exist. Returns the outcome `tool_gone` if the new list does not contain the tool,
+/// and otherwise an error with the text of the server.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_for_unknown_tool().await;
     if !inner.listing().tools.contains_key(tool) {
@@ -356,7 +357,7 @@ fn failed(code: &'static str, text: impl Into<String>) -> ToolOutcome {
     ToolOutcome::failed(OutcomeCode::new(code), text)
 }
 
-/// Cuts a server's text to a bounded length for an error.
+/// Cuts a text of a server to 2,000 characters.
 fn cut(text: String) -> String {
     if text.len() <= 2_000 { text } else { text.chars().take(2_000).collect() }
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The configuration of a client: how to reach a server, and which of its tools to use.
+/// The configuration of a client: how to reach a server, and which tools of the server to use.
 ///
 /// ```
 /// use agent::mcp::ClientConfig;
@@ -39,7 +39,7 @@ pub struct ClientConfig {
     pub(super) untrusted: bool,
     pub(super) neutralizes: bool,
     pub(super) accept_changes: Option<Arc<AcceptChange>>,
-    /// Whether a person answers questions of the server.
+    /// Whether a person can answer questions of the server.
     pub(super) asks: bool,
     pub(super) limits: ClientLimits,
     pub(super) on_traffic: Option<OnTraffic>,
@@ -77,7 +77,8 @@ pub(super) struct CommandEndpoint {
     pub(super) folder: Option<PathBuf>,
 }
 
-/// The environment variables that a child receives by default. Programs need these variables to find other programs and the user's files.
+/// The environment variables that a child process receives by default. Programs use these variables to find other programs and the user's
+/// files.
 pub(super) const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
@@ -154,8 +155,8 @@ impl ClientConfig {
         self
     }
 
-    /// Returns the error text if a setting does not exist for this transport. If it were ignored, the client could connect without the
-    /// token that was set.
+    /// Returns the text of the error if a setting does not exist for this transport. If the setting were ignored, the client could, for
+    /// example, connect without its token.
     pub(super) fn misplaced(&self) -> Option<String> {
         let setting = self.misplaced?;
         Some(match self.endpoint {
@@ -170,27 +171,28 @@ impl ClientConfig {
         })
     }
 
-    /// Sets the first half of the names that models see, `NAME__TOOL`. By default it is made from the name that the server reports: the
-    /// words without the scope, `mcp` and `server`, in lower case and at most 24 characters. `example-servers/sequential-thinking-server`
-    /// becomes `sequential_thinking`. If two servers receive the same name, set the name of one of them.
+    /// Sets the first half of the names that models see, `NAME__TOOL`. By default, the name is derived from the name that the server
+    /// reports: in lower case, without the scope and the words `mcp`, `server` and `servers`, and with at most 24 characters. For example,
+    /// `example-servers/sequential-thinking-server` becomes `sequential_thinking`. If two servers receive the same name, set the name of
+    /// one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Speaks only 2026-07-28 and later, which have no sessions. By default the client detects the form of the protocol; see
+    /// Speaks only the versions from 2026-07-28 on, which have no sessions. By default, the client detects the form of the protocol; see
     /// [`legacy`](Self::legacy).
     pub fn modern(mut self) -> Self {
         self.era = Era::Modern;
         self
     }
 
-    /// Speaks only 2025-11-25 and older, which begin with `initialize`, for a server that is known to be older.
+    /// Speaks only the versions up to 2025-11-25, in which a connection begins with `initialize`.
     ///
-    /// By default the client detects the form. A program that does not answer within ten seconds, or within half of the [time to
-    /// connect](Self::connect_timeout) if that is less, receives a request in both forms: the program may be slow, or an older one that
-    /// does not answer unknown requests. If a server answers every request with success, it looks like a newer one, so its form must be
-    /// set.
+    /// By default, the client detects the form of the protocol: it first sends a request in the newer form. If a program does not answer,
+    /// the client also sends a request in the older form, because older programs may ignore unknown requests. The client does this after
+    /// ten seconds, or after half of the [time to connect](Self::connect_timeout) if that is less. An older server that answers every
+    /// request with success is mistaken for a newer one, so it needs this setting.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -216,7 +218,7 @@ impl ClientConfig {
         self
     }
 
-    /// Uses only these tools, by the server's names. Models do not see any other tool of the server.
+    /// Allows these tools, by the server's names. Models then see only the allowed tools of the server.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -232,19 +234,19 @@ impl ClientConfig {
         self
     }
 
-    /// Uses all tools, which is the default. Prefer [`allow`](Self::allow) for a server that is named in a file and not in the program.
+    /// Allows all tools, which is the default. Prefer [`allow`](Self::allow) for servers from a configuration file.
     pub fn allow_all(mut self) -> Self {
         self.allowed = None;
         self
     }
 
-    /// Shows a tool of the server under another name, still prefixed with the server's name.
+    /// Shows a tool of the server under another name. The server's name still precedes the new name.
     pub fn rename(mut self, tool: impl Into<String>, shown_as: impl Into<String>) -> Self {
         self.renamed.insert(tool.into(), shown_as.into());
         self
     }
 
-    /// Uses only the tools, among the allowed ones, for which the function returns `true`.
+    /// Uses only those allowed tools for which the function returns `true`.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -319,9 +321,10 @@ impl ClientConfig {
         self
     }
 
-    /// Decides about calls of a tool whose definition has changed since the model saw it. `accept` gets the definition that the model saw
-    /// and the current one. If it returns `true`, and the arguments fit the current definition, the call is made. By default such calls are
-    /// refused; [`McpClient::tools`](super::McpClient::tools) returns the current definition.
+    /// Sets a function that decides about calls of a tool whose definition has changed since the model saw it. `accept` receives the
+    /// definition that the model saw and the current definition. The call is made if `accept` returns `true` and the arguments fit the
+    /// current definition. By default, such calls are refused. [`McpClient::tools`](super::McpClient::tools) returns the current
+    /// definitions.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -339,10 +342,12 @@ impl ClientConfig {
         self
     }
 
-    /// Lets the tools of the server ask a person (elicitation, by forms). Either the assistant's function
-    /// ([`on_question`](crate::AssistantBuilder::on_question)) answers, or the run is suspended; see the [guide](crate::guide::questions).
-    /// An input is checked before it is sent. Without that function, questions are declined outside of a run, and in a run if the server
-    /// speaks an older version, in which the server would have to wait. Without this setting, servers know that no person can be asked.
+    /// Lets the tools of the server ask a person (elicitation, by forms). The assistant's function
+    /// ([`on_question`](crate::AssistantBuilder::on_question)) answers the questions. Without that function, the run is suspended; see the
+    /// [guide](crate::guide::questions). There are two exceptions: the questions are declined if the tool is called outside of a run, or if
+    /// the server speaks an older version, in which it would have to wait for the answer.
+    ///
+    /// Each input is checked before it is sent. If this method is not called, the client declares that it cannot ask a person.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -355,10 +360,10 @@ impl ClientConfig {
         self
     }
 
-    /// Sends the trace context that this function returns with each call, in `_meta`: the values of W3C Trace Context and Baggage, under
-    /// the keys `traceparent`, `tracestate` and `baggage`. The function is called in the span of the call. With `opentelemetry`, a
-    /// propagator injects the context of the current span into the map. Other keys, malformed values, and a `tracestate` of more than 512
-    /// or a `baggage` of more than 8,192 bytes are not sent. Without a `traceparent`, nothing is sent.
+    /// Sends a trace context with each call, in `_meta`. The function returns the values of W3C Trace Context and Baggage, under the keys
+    /// `traceparent`, `tracestate` and `baggage`. The function is called in the span of the call. With `opentelemetry`, a propagator
+    /// injects the context of the current span into the map. Other keys, malformed values, and a `tracestate` of more than 512 or a
+    /// `baggage` of more than 8,192 bytes are not sent. Without a valid `traceparent`, nothing is sent.
     ///
     /// Source: <https://www.w3.org/TR/trace-context/>, SEP-414 of MCP.
     ///
@@ -407,8 +412,8 @@ impl ClientConfig {
         self.over_http("bearer_token", |endpoint| endpoint.token = Some(Arc::new(token)))
     }
 
-    /// Calls the function for a token for each new connection, and again when the server refuses the current token. The
-    /// text of its error becomes part of the connection's error.
+    /// Sets a function that returns the bearer token of a new connection. If the server refuses the token during a call, the client
+    /// connects again with a new token, once for each call. If the function fails, connecting fails with the text of its error.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]
@@ -441,7 +446,7 @@ impl ClientConfig {
         self.over_http("header", |endpoint| endpoint.headers.push((name.into(), value.into())))
     }
 
-    /// Connects only to addresses on the public internet. Use it for URLs from untrusted sources.
+    /// Connects only to addresses on the public internet. Call this method for URLs from untrusted sources.
     pub fn public_addresses_only(self) -> Self {
         self.over_http("public_addresses_only", |endpoint| endpoint.public_only = true)
     }

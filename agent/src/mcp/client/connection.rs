@@ -27,16 +27,16 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
-/// Maximum length of a line of a child's error output in the log; longer lines are cut.
+/// Maximum length of a logged line of a child's error output, in bytes. Longer lines are cut.
 const LOG_LINE: usize = 4 << 10;
-/// Time for a child to end after its input was closed, before it is killed.
+/// The time after which a child that did not end is killed. The time begins when the input of the child was closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum wait for the last output of a child that ended. Another process may keep the output open.
+/// Maximum wait for the last output of a child that ended. The wait is limited, because another process may keep the output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Maximum length of a message over HTTP, even if the limits of its parts are larger. `rmcp` limits messages in the output of a program to
-/// this length, too.
+/// Maximum length of a message over HTTP, in bytes, even if the limits of its parts are larger. `rmcp` has the same limit for messages of a
+/// child process.
 const MAX_MESSAGE: usize = 16 << 20;
-/// Maximum number of redirects. They are followed only within the origin of the server.
+/// Maximum number of redirects. The client follows redirects only within the origin of the server.
 const REDIRECTS: usize = 5;
 
 /// An established connection.
@@ -99,8 +99,8 @@ impl Connection {
         );
         let (transport, lifecycle) = match config.era {
             Era::Auto => {
-                // Over HTTP, a second request cannot be sent before the first is answered, so the wait for the first answer has no limit
-                // here.
+                // Over HTTP, a second request cannot be sent before the first is answered, so only the limit for connecting applies to the
+                // first answer.
                 let patience = match config.endpoint {
                     Endpoint::Http(_) => None,
                     Endpoint::Command(_) => Some(era::patience(config.connect_limit())),
@@ -121,7 +121,7 @@ impl Connection {
             }
         };
         let peer = running.peer().clone();
-        // The cache of `rmcp` is not needed, because the client caches the list of tools itself.
+        // The cache of `rmcp` is disabled, because the client itself caches the list of tools.
         peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let helpers =
             listen(&peer, notifications).into_iter().chain(log.map(|log| log.abort_handle())).collect();
@@ -173,13 +173,13 @@ fn listen(peer: &Peer<RoleClient>, notifications: &Arc<Notifications>) -> Option
         while let Ok(Some(_)) = stream.next().await {
             notifications.list_changed();
         }
-        // After the stream has ended, changes are not reported. Marking the list as changed makes the next call list the tools again.
+        // Without the stream, changes are not reported. Marking the list as changed makes the next call list the tools again.
         notifications.list_changed();
     });
     Some(task.abort_handle())
 }
 
-/// Returns the token for a new connection, if one is configured.
+/// Returns the token for a new connection, or `None` if the configuration has no token.
 async fn token(endpoint: &HttpEndpoint) -> Result<Option<String>, String> {
     match &endpoint.token {
         None => Ok(None),
@@ -209,7 +209,7 @@ async fn over_http(
         .connect_timeout(limit)
         .read_timeout(config.limits.longest_call)
         .redirect(same_origin(&url))
-        // Reused connections are slow: after a body that was not read to its end, they wait for acknowledgements.
+        // Connections are not reused: after a body that was not read to its end, a reused connection waits for acknowledgements.
         .pool_max_idle_per_host(0);
     if endpoint.public_only {
         let host = url.host_str().ok_or("the URL has no host")?;
@@ -242,7 +242,7 @@ fn longest_message(limits: &ClientLimits) -> usize {
     limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
 
-/// Follows redirects only within the origin of the first request, so that no other server sees the token.
+/// Returns a policy that follows redirects only within the origin of `url`, so that no other server receives the token.
 fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     let origin = url.origin();
     reqwest::redirect::Policy::custom(move |attempt| {
@@ -256,8 +256,8 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host if all are public. The connection uses these addresses, because a second resolution of the name could
-/// return other addresses.
+/// Returns the addresses of a host. Fails if one of them is not public. The connection uses these addresses, because a second resolution of
+/// the name could return other addresses.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);
@@ -349,7 +349,7 @@ fn not_started(endpoint: &CommandEndpoint, error: &std::io::Error) -> ConnectFai
     ConnectFailure::new(Kind::NotStarted, format!("the program cannot be started ({error}){hint}"))
 }
 
-/// Reports each line of a child's error output, cut to the maximum length.
+/// Reports each line of a child's error output, cut to [`LOG_LINE`] bytes.
 async fn log_lines(errors: impl AsyncRead + Unpin, tap: &TrafficTap) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();

@@ -1,4 +1,4 @@
-//! Detects which form of the protocol a server speaks.
+//! Detects which form of the protocol a server speaks: the newer form without sessions, or the older form.
 //!
 //! The detection of `rmcp` has a fixed time limit, and treats an answer that arrives after the limit as the answer to the next request.
 //! This module sends a request in both forms to a program that starts slowly, and waits for both answers.
@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-/// Maximum wait for the answer to the request of the newer form. After that, the request of the older form is sent too.
+/// Maximum wait for the answer to the request of the newer form. After this time, the request of the older form is sent as well.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
-/// Maximum wait for the second answer after the first.
+/// Maximum wait for the second answer, after the first answer has arrived.
 const SECOND_ANSWER: Duration = Duration::from_secs(1);
 /// The ids of the two requests. They cannot be the ids of other requests, because `rmcp` counts from zero.
 const DISCOVER: i64 = i32::MAX as i64;
@@ -31,19 +31,19 @@ pub(super) fn modern() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
 }
 
-/// Returns the time for a program to answer in the newer form, within the limit of the whole connection.
+/// Returns the maximum wait for the first answer of a program: [`FIRST_ANSWER`], but at most half of the limit for connecting.
 pub(super) fn patience(limit: Duration) -> Duration {
     FIRST_ANSWER.min(limit / 2)
 }
 
-/// A transport for `rmcp`. The detection may already have sent the first request and received its answer, which `rmcp` then gets.
+/// A transport for `rmcp`. If the detection has already sent a request, `rmcp` receives the outcome of that request.
 pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
-    /// The outcome of the first request, if the detection sent it. `rmcp` receives this as the outcome of its own first request.
+    /// The outcome of the detection's request. `rmcp` receives it as the outcome of its own first request, which is not sent.
     first: Option<FirstRequestOutcome<T::Error>>,
-    /// The answer to the first request, with the id that `rmcp` expects.
+    /// The answer to the first request of `rmcp`, with the id of that request.
     ready: Option<Box<ServerMessage>>,
-    /// The ids of requests whose answers are dropped.
+    /// The ids of the detection's unanswered requests, whose answers are dropped.
     ignored: Vec<RequestId>,
 }
 
@@ -55,15 +55,16 @@ enum FirstRequestOutcome<E> {
 }
 
 impl<T: Transport<RoleClient>> ProbedTransport<T> {
-    /// Wraps a transport on which no request was made.
+    /// Wraps a transport on which no request was sent.
     pub(super) fn unused(transport: T) -> Self {
         Self { transport, first: None, ready: None, ignored: Vec::new() }
     }
 
-    /// Sends a request in the newer form of the protocol, and after `patience` one in the older form. Returns the lifecycle of the form that
-    /// the server speaks, and the transport that passes its answer to `rmcp`.
+    /// Sends a request in the newer form of the protocol. If the server does not answer within `patience`, also sends a request in the
+    /// older form. Returns the lifecycle of the form that the server speaks, and a transport that passes the answer of the server to
+    /// `rmcp`.
     ///
-    /// The function has no time limit of its own: it completes when the server has answered or the connection has failed.
+    /// This function has no time limit: it completes when the server has answered or the connection has failed.
     pub(super) async fn determine(
         transport: T,
         client: &ClientConfig,
@@ -110,7 +111,8 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
                 }
                 received = self.transport.receive() => match received {
                     Some(JsonRpcMessage::Request(request)) => {
-                        // A server of the older form may wait for the answer to its ping. The newer form has no requests of the server.
+                        // A server may answer `initialize` only after the client has answered its ping. Other requests of the server are
+                        // ignored.
                         if answers.both_sent && matches!(request.request, ServerRequest::PingRequest(_)) {
                             let pong = JsonRpcMessage::response(ClientResult::empty(()), request.id);
                             sending.spawn(self.transport.send(pong));
@@ -142,8 +144,8 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
                 }
             }
             if let Some(form) = answers.form() {
-                // Messages that are still being sent are completed in the background, because a message that is cut off makes the next one
-                // unreadable.
+                // Messages that are still being sent are completed in the background, because a message that is cut off would make the next
+                // message unreadable.
                 sending.detach_all();
                 return Ok(form);
             }
@@ -169,7 +171,7 @@ struct ProbeAnswers {
 }
 
 impl ProbeAnswers {
-    /// Records the message if it answers one of the requests. Returns whether the message is such an answer.
+    /// Records the message if it answers one of the requests. Returns whether it was recorded.
     fn record(&mut self, message: ServerMessage) -> bool {
         let Some(at) = position(&self.outstanding, &message) else { return false };
         let slot = match self.outstanding.swap_remove(at) {
@@ -180,11 +182,11 @@ impl ProbeAnswers {
         true
     }
 
-    /// Returns the form that the server speaks, once it is known.
+    /// Returns the form that the server speaks, or `None` if another answer has to be awaited.
     fn form(&self) -> Option<ProtocolForm> {
         match (&self.newer, &self.older) {
             (None, None) => None,
-            // A server that accepted `initialize` waits for the next messages of the older form, even if it also knows the newer form.
+            // A server that accepted `initialize` waits for the next messages of the older form, even if it also supports the newer form.
             (_, Some(older)) if matches!(**older, JsonRpcMessage::Response(_)) => Some(ProtocolForm::Older),
             (None, Some(_)) => self.is_late.then_some(ProtocolForm::Older),
             (Some(newer), Some(_)) => {
@@ -198,7 +200,7 @@ impl ProbeAnswers {
     }
 }
 
-/// Returns whether this answer to the newer form shows that the server does not know the method.
+/// Returns whether the answer to the newer request is an error of a server that does not support the newer form.
 fn is_unknown_method(answer: &ServerMessage) -> bool {
     match answer {
         JsonRpcMessage::Error(error) => !matches!(
@@ -221,7 +223,7 @@ fn position(requests: &[RequestId], message: &ServerMessage) -> Option<usize> {
         },
         _ => return None,
     };
-    // Some servers return the number of the id as text.
+    // Some servers return the number of the id as text, so the ids are compared as texts.
     requests.iter().position(|own| own == id || own.to_string() == id.to_string())
 }
 

@@ -1,6 +1,6 @@
 //! The errors of connections and lists.
 
-/// An error that makes a server unusable. Its text contains the cause and a suggestion, and no secrets.
+/// An error that makes a server unusable. Its text contains the cause and often a suggestion, but no secrets.
 ///
 /// ```
 /// use agent::mcp::{McpClient, ClientConfig, McpClientError, ConnectErrorKind};
@@ -20,14 +20,14 @@ pub enum McpClientError {
     #[error("cannot connect to {server}: {reason}")]
     #[non_exhaustive]
     Connect {
-        /// The name of the server; its URL or program if the name is not known yet.
+        /// The name of the server, or its URL or program if it has not reported a name yet.
         server: String,
         /// The kind of the failure.
         kind: ConnectErrorKind,
-        /// The cause, with the message of the operating system, and a suggestion.
+        /// The cause, and a suggestion if there is one.
         reason: String,
     },
-    /// The server requires authorization, or more than the token allows.
+    /// The server requires authorization: the token is missing or invalid, or does not allow the request.
     ///
     /// ```no_run
     /// use agent::mcp::{ClientConfig, McpClient, McpClientError};
@@ -100,11 +100,11 @@ pub enum ConnectErrorKind {
     Configuration,
     /// Nothing listens at the address, the host name is unknown, or a secure connection cannot be made.
     Unreachable,
-    /// The server responded with this HTTP status. (For 401 the error is [`McpClientError::Unauthorized`].)
+    /// The server responded with this HTTP status. For the status 401, the error is [`McpClientError::Unauthorized`] instead.
     Status(u16),
     /// The server redirects to another origin. Such redirects are not followed.
     Redirected,
-    /// The other side is not an MCP server.
+    /// The server does not answer with messages of MCP.
     NotMcp,
     /// The MCP server refused the connection, or supports no common version of the protocol.
     Refused,
@@ -127,7 +127,7 @@ pub(super) struct Challenge {
 }
 
 impl Challenge {
-    /// Parses the header. Parts that cannot be parsed are omitted.
+    /// Parses the header. Omits parameters that cannot be parsed.
     pub(super) fn parse(header: &str) -> Self {
         let mut challenge = Self::default();
         let mut rest = header.trim();
@@ -155,7 +155,7 @@ impl Challenge {
     }
 }
 
-/// Parses a token or a quoted text. Returns it with the remaining text.
+/// Parses the value of a parameter: a token or a quoted text. Returns the value and the remaining text.
 fn value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ']).unwrap_or(text.len());

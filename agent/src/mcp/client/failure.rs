@@ -1,4 +1,4 @@
-//! The messages of failed connections: the cause, and one suggestion.
+//! The messages of failed connections: the cause, and at most one suggestion.
 
 use super::McpClientError;
 use super::config::{ClientConfig, Endpoint, Era, HttpEndpoint};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Maximum length of a reason, in characters.
 const LONGEST: usize = 600;
-/// Maximum length of a foreign text in a reason, such as a response body, in characters.
+/// Maximum length of a text of the server in a reason, such as a response body, in characters.
 const LONGEST_BODY: usize = 120;
 /// The start of the message of `rmcp` when a server refuses `server/discover` with an HTTP status.
 const DISCOVER_REFUSED: &str = "server/discover rejected with ";
@@ -33,7 +33,7 @@ impl ConnectFailure {
         Self { kind, message: message.into() }
     }
 
-    /// Returns the error, with one suggestion. `tap` masks the secrets in the texts of a server or a program.
+    /// Returns the error, with a suggestion if there is one. `tap` masks the secrets in the texts of a server or a program.
     pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &TrafficTap) -> McpClientError {
         let Self { kind, message } = self;
         let server = server.to_owned();
@@ -140,7 +140,7 @@ fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>)
     }
 }
 
-/// Describes a request without a response.
+/// Describes a request that received no valid response.
 fn request(config: &ClientConfig, error: &reqwest::Error) -> ConnectFailure {
     let root = root(error);
     let cause = masked(config, &root.to_string());
@@ -164,7 +164,7 @@ fn request(config: &ClientConfig, error: &reqwest::Error) -> ConnectFailure {
     ConnectFailure::new(Kind::NotMcp, format!("it does not answer with valid HTTP ({cause})"))
 }
 
-/// Describes a response from the form in which `rmcp` reports it: `HTTP 404 Not Found: body`.
+/// Describes a response that `rmcp` reports as a text such as `HTTP 404 Not Found: body`. Returns `None` for any other text.
 fn by_status(text: &str) -> Option<ConnectFailure> {
     let (code, rest) = text.strip_prefix("HTTP ")?.split_at_checked(3)?;
     let body = rest.split_once(':').map_or("", |(_, body)| body.trim());
@@ -222,7 +222,7 @@ fn path_hint(endpoint: &HttpEndpoint) -> String {
     }
 }
 
-/// Describes a failed request after the handshake, with the messages that failures to connect have.
+/// Describes a request that failed after the handshake, with the messages of failed connections.
 pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
     let text = match error {
         ServiceError::TransportSend(error) => transport(config, &*error.error).message,
@@ -247,7 +247,7 @@ fn root<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) {
     std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error)
 }
 
-/// Returns the start of the first line of a foreign text.
+/// Returns the first line of a text of the server, cut to [`LONGEST_BODY`] characters.
 fn short(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(LONGEST_BODY) {

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-/// Maximum number of lines from the end.
+/// Maximum number of lines that are kept from the end of the output.
 const LAST: usize = 3;
-/// Maximum number of lines that name an error.
+/// Maximum number of lines that are kept because they describe an error.
 const ERRORS: usize = 3;
-/// Maximum length of a line, in characters.
+/// Maximum length of a kept line, in characters. Longer lines are cut.
 const LENGTH: usize = 200;
 
 /// Words that indicate an error, in lower case.
@@ -27,11 +27,11 @@ const ERROR_WORDS: [&str; 14] = [
     "unable",
 ];
 
-/// The first lines that name an error, and the last lines. Programs such as npm write the reason first and then instructions.
+/// The first lines that describe an error, and the last lines. Programs such as npm write the reason first, followed by instructions.
 #[derive(Default)]
 pub(super) struct LastWords {
     lines: usize,
-    /// Lines that name an error, with their line numbers.
+    /// The first lines that describe an error, with their line numbers.
     errors: Vec<(usize, String)>,
     last: VecDeque<(usize, String)>,
 }

@@ -3,7 +3,7 @@
 use super::config::ClientConfig;
 use std::time::Duration;
 
-/// Limits on the time and memory that a server may use; each is documented at its setter. Sizes are in bytes.
+/// Limits on the time and memory that a server may use. Each limit is documented at its setter. Sizes are in bytes.
 #[derive(Clone)]
 pub(super) struct ClientLimits {
     pub(super) connect: Option<Duration>,
@@ -67,26 +67,26 @@ impl Default for ClientLimits {
 /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
 /// ```
 impl ClientConfig {
-    /// Sets the time to connect. Default: 30 s over HTTP, where a server may be started by the first request; 60 s for a program, which may
-    /// have to be downloaded first, as with `npx` and `uvx`.
+    /// Sets the maximum time to connect. The default is 30 s over HTTP, where the first request may have to start the server. It is 60 s
+    /// for a program, which may have to be downloaded first, as with `npx` and `uvx`.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.limits.connect = Some(time);
         self
     }
 
-    /// Sets the time for a call without progress; each progress message restarts it. Default: 60 s.
+    /// Sets the maximum time of a call without progress. Each progress message restarts this time. Default: 60 s.
     pub fn call_timeout(mut self, time: Duration) -> Self {
         self.limits.call = time;
         self
     }
 
-    /// Sets the total time for a call. Default: 10 minutes.
+    /// Sets the maximum total time of a call. Default: 10 minutes.
     pub fn longest_call(mut self, time: Duration) -> Self {
         self.limits.longest_call = time;
         self
     }
 
-    /// Sets the time to list all tools. Default: 30 s.
+    /// Sets the maximum time to list all tools. Default: 30 s.
     pub fn list_timeout(mut self, time: Duration) -> Self {
         self.limits.list = time;
         self
@@ -104,20 +104,20 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the maximum size of all definitions, in bytes. Default: 1 MiB.
+    /// Sets the maximum size of all definitions together, in bytes. Default: 1 MiB.
     pub fn max_definitions(mut self, bytes: usize) -> Self {
         self.limits.definitions = bytes;
         self
     }
 
-    /// Sets the maximum length of one description, in bytes; the rest is cut. Default: 4 KiB.
+    /// Sets the maximum length of one description, in bytes. A longer description is cut. Default: 4 KiB.
     pub fn max_description(mut self, bytes: usize) -> Self {
         self.limits.description = bytes;
         self
     }
 
-    /// Sets the maximum size of a result as JSON, in bytes; a longer one is an error. Default: 4 MiB. The maximum size of a whole message is
-    /// six times the larger of this and [`max_definitions`](Self::max_definitions), plus 64 KiB, but at most 16 MiB.
+    /// Sets the maximum size of a result as JSON, in bytes. A longer result is an error. Default: 4 MiB. The maximum size of a message over
+    /// HTTP is six times the larger of `max_result` and [`max_definitions`](Self::max_definitions), plus 64 KiB, but at most 16 MiB.
     pub fn max_result(mut self, bytes: usize) -> Self {
         self.limits.result = bytes;
         self

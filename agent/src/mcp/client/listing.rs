@@ -33,13 +33,13 @@ pub(super) struct ToolListing {
 /// A tool that is offered, allowed and usable.
 #[derive(Clone)]
 pub(super) struct OfferedTool {
-    /// The definition. Its name is the server's name of the tool, without the characters that providers do not accept.
+    /// The definition. Its name is the server's name of the tool, with `_` for each character that providers do not accept.
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
     /// Whether the server wraps structured results in an object.
     pub(super) is_wrapped: bool,
     pub(super) hints: ToolAnnotations,
-    /// A hash of everything that a model or a policy could rely on.
+    /// A hash of the tool as the server sent it, by which changes are found.
     pub(super) fingerprint: [u8; 32],
 }
 
@@ -90,7 +90,7 @@ fn filtered_out(offered: &OfferedTool, config: &ClientConfig) -> Option<&'static
     }
 }
 
-/// Requests all pages. Returns the tools, and the shortest validity of a page.
+/// Requests all pages. Returns the tools, and the shortest validity of any page, if a page has one.
 async fn pages(
     peer: &Peer<RoleClient>,
     config: &ClientConfig,
@@ -134,7 +134,7 @@ async fn page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<ListToo
     }
 }
 
-/// Returns the tool in the form in which it is used, or the reason why it is left out.
+/// Converts a tool of the server. Fails with the reason if the tool cannot be used.
 fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
     let fingerprint = fingerprint(&tool);
     let schema = Value::Object((*tool.input_schema).clone());
@@ -176,7 +176,7 @@ fn offered(tool: Tool, config: &ClientConfig) -> Result<OfferedTool, String> {
     Ok(OfferedTool { definition, output, is_wrapped, hints, fingerprint })
 }
 
-/// Removes invisible characters from a foreign text, and cuts it to the limit.
+/// Removes invisible characters from a text of the server, and cuts the text to `limit` bytes.
 fn cleaned(text: &str, limit: usize) -> String {
     let mut out = String::new();
     for char in text.chars() {
@@ -201,7 +201,8 @@ fn fingerprint(tool: &Tool) -> [u8; 32] {
 }
 
 impl ToolListing {
-    /// Returns the tools of this list that changed or are missing in `now`: the definition in this list, and the one in `now`, if any.
+    /// Returns the tools of this list that changed or are missing in `now`. Each has its definition in this list and the one in `now`, if
+    /// any.
     pub(super) fn changes(&self, now: &Self) -> Vec<(ToolDefinition, Option<ToolDefinition>)> {
         let changed = self.tools.iter().filter_map(|(name, before)| {
             let after = now.tools.get(name);
@@ -213,8 +214,8 @@ impl ToolListing {
 
     /// Returns the names that models see, by the server's names.
     ///
-    /// If several tools would have the same name, the tool that the configuration renames has precedence, then the tool whose server name
-    /// needs no change. The other tools get a hash in their names. This prevents a server from taking over the name of a tool by adding
+    /// If several tools would have the same name, the tool that the configuration renames keeps the name, or else the tool whose server
+    /// name needs no change. The names of the other tools get a hash. This prevents a server from taking over the name of a tool by adding
     /// another tool.
     pub(super) fn names(&self, server: &str, config: &ClientConfig) -> BTreeMap<String, String> {
         let own = |tool: &String| config.renamed.get(tool).unwrap_or(tool).clone();
@@ -243,7 +244,7 @@ impl ToolListing {
         names
     }
 
-    /// Returns the tools of this list that have no distinct name.
+    /// Returns the tools of this list that have no distinct name, each with the reason.
     pub(super) fn nameless(&self, names: &BTreeMap<String, String>) -> Vec<(String, String)> {
         let nameless = self.tools.keys().filter(|tool| !names.contains_key(*tool));
         let reason = || "another tool has its name".to_owned();

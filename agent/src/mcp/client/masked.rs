@@ -8,7 +8,8 @@ use std::ffi::OsStr;
 /// Substrings of names that indicate a secret.
 const SECRET: [&str; 9] = ["auth", "cookie", "credential", "dsn", "key", "pass", "pwd", "secret", "token"];
 
-/// Minimum length of a value that is masked although its name does not indicate a secret. Shorter values occur in ordinary words.
+/// Minimum length of a value that is masked although its name does not indicate a secret, in characters. Shorter values occur in ordinary
+/// words.
 const MIN_UNNAMED: usize = 6;
 
 /// The secrets of a configuration.
@@ -16,8 +17,8 @@ const MIN_UNNAMED: usize = 6;
 pub(super) struct ConfigSecrets(SecretMask);
 
 impl ConfigSecrets {
-    /// Collects the headers and variables that the application sets or passes on, arguments whose names indicate secrets, and the hidden
-    /// parts of the URL.
+    /// Collects the headers and variables that the application sets or passes on, arguments whose names indicate secrets, and the parts of
+    /// the URL that may be secret. Omits values shorter than [`MIN_UNNAMED`] whose names do not indicate secrets.
     pub(super) fn of(config: &ClientConfig) -> Self {
         let mut secrets = Self::default();
         let text = |value: &OsStr| value.to_string_lossy().into_owned();
@@ -58,7 +59,7 @@ impl ConfigSecrets {
         if is_secret(name) || value.chars().count() >= MIN_UNNAMED {
             self.add(value);
         }
-        // A value may have a scheme before the secret, as in `Bearer t0k`.
+        // A value may have a scheme before the secret, as in `Bearer t0k`, so the last word is also a secret.
         if let Some((_, key)) =
             value.rsplit_once(' ').filter(|(_, key)| is_secret(name) || key.len() >= MIN_UNNAMED)
         {
@@ -66,7 +67,7 @@ impl ConfigSecrets {
         }
     }
 
-    /// Adds the URL, as it was configured and as the client writes it, and its hidden parts.
+    /// Adds the URL, both as it was configured and as the client writes it, and those parts of the URL that may be secret.
     fn add_url(&mut self, url: &str) {
         let shown = shown_address(url);
         let Ok(parsed) = reqwest::Url::parse(url) else {

@@ -33,14 +33,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The pause before the first attempt to reconnect. It doubles each time, up to the longest pause.
+/// The pause before the first attempt to reconnect. The pause doubles with each attempt, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Maximum number of attempts to reconnect. After that many failures, calls fail at once for a minute.
+/// Maximum number of attempts to reconnect. After this number of failures, calls fail at once for the time [`STABLE`].
 const MAX_ATTEMPTS: u32 = 5;
-/// A connection that lasted this long counts as stable, and the count of attempts starts again.
+/// The lifetime from which on a lost connection counts as stable, so that the count of attempts to reconnect starts at zero.
 const STABLE: Duration = Duration::from_secs(60);
-/// Minimum time between two lists that are requested because a tool may no longer exist.
+/// Minimum time between two refreshes of the list of tools after reports of unknown tools.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A connection to an MCP server, whose tools become ordinary tools. Cloning is cheap. The connection ends when the last clone
@@ -67,7 +67,7 @@ pub struct McpClient {
 
 struct Inner {
     config: ClientConfig,
-    /// The name of the server in tool names and errors. Without a configured name, it is made from the name that the server reports.
+    /// The name of the server in tool names and errors. Without a configured name, it is derived from the name that the server reports.
     server: RwLock<String>,
     notifications: Arc<Notifications>,
     slot: tokio::sync::Mutex<ConnectionSlot>,
@@ -83,7 +83,7 @@ struct ConnectionSlot {
     last_attempt: Option<Instant>,
 }
 
-/// The tools that a server offers, and which of them are used.
+/// A report of the tools that a server offers: the tools that are used, and the reasons why others are not.
 ///
 /// ```no_run
 /// use agent::mcp::{McpClient, ClientConfig, ConnectReport};
@@ -100,13 +100,13 @@ struct ConnectionSlot {
 pub struct ConnectReport {
     /// The name of the server in this program.
     pub name: String,
-    /// The name and version that the server reports.
+    /// The name and version that the server reports. `None` while the client is not connected.
     pub server: Option<(String, String)>,
-    /// The version of the protocol in use.
+    /// The version of the protocol in use. `None` while the client is not connected.
     pub protocol_version: Option<String>,
-    /// The tools that are used: the server's name of each, and the name that models see.
+    /// The tools that are used, each with the server's name and the name that models see.
     pub tools: Vec<(String, String)>,
-    /// The tools that are not used: the server's name of each, and the reason.
+    /// The tools that are not used, each with the server's name and the reason.
     pub left_out: Vec<(String, String)>,
 }
 
@@ -144,7 +144,7 @@ impl McpClient {
         self.inner.server()
     }
 
-    /// Returns the current tools of the server, sorted by name. `tools![{ client }]` does the same.
+    /// Returns the current tools of the server, sorted by name. `tools![{ client }]` returns the same tools.
     pub fn tools(&self) -> ToolSet {
         self.tools_as(&self.inner.server())
     }
@@ -154,7 +154,7 @@ impl McpClient {
         tool::tools(&self.inner, name)
     }
 
-    /// Returns a report of the tools that the server offers: which are used, and why the remaining ones are not.
+    /// Returns a report of the tools that the server offers: the tools that are used, and the reasons why others are not.
     pub async fn report(&self) -> ConnectReport {
         let slot = self.inner.slot.lock().await;
         let live = slot.live.as_ref();
@@ -175,8 +175,9 @@ impl McpClient {
         !self.inner.is_reachable.load(Ordering::Acquire)
     }
 
-    /// Lists the tools again and returns the ones that changed: the previous definition and the current one, which is `None` if the tool
-    /// is no longer offered. After the server has reported a changed list, the next call refreshes the list automatically.
+    /// Lists the tools again, and returns the changed tools, each with its previous definition and its current one. The current definition
+    /// is `None` if the server no longer offers the tool. After the server has reported a change, the next call lists the tools
+    /// automatically.
     ///
     /// ```no_run
     /// use agent::mcp::{McpClient, ClientConfig};
@@ -205,7 +206,7 @@ impl McpClient {
     }
 }
 
-/// Returns the URL or program of a server, for errors before it has reported its name.
+/// Returns the URL or program of a server, for errors before the server has reported its name.
 fn endpoint_name(config: &ClientConfig) -> String {
     match &config.endpoint {
         Endpoint::Http(endpoint) => crate::address::shown_address(&endpoint.url),
@@ -244,7 +245,7 @@ impl Inner {
         matches!(&self.config.endpoint, Endpoint::Http(endpoint) if endpoint.token.is_some())
     }
 
-    /// Returns the connection. Opens a new one if the last one was closed.
+    /// Returns the connection. If it was closed, opens a new connection after a pause, and lists the tools again.
     async fn connection(&self) -> Result<Arc<Connection>, McpClientError> {
         let mut slot = self.slot.lock().await;
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
@@ -280,7 +281,7 @@ impl Inner {
         Ok(connection)
     }
 
-    /// Drops the connection, so that the next call opens a new one with a new token.
+    /// Drops the connection if it is still in use, so that the next call opens a new connection with a new token.
     async fn drop_connection(&self, connection: &Arc<Connection>) {
         let mut slot = self.slot.lock().await;
         if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, connection)) {

@@ -3,13 +3,14 @@
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// Returns `server__tool`, in the characters and the length that every provider accepts. The name cannot be split into its halves,
-/// because both may contain `__`.
+/// Returns `server__tool` in at most `longest` characters, all of which every provider accepts. The name cannot be split into its halves,
+/// because both halves may contain `__`.
 pub(super) fn exposed(server: &str, tool: &str, longest: usize) -> String {
     shown(&format!("{server}__{tool}"), longest)
 }
 
-/// Returns a name in the characters and the length that every provider accepts. A name that is cut ends with a hash of the whole name.
+/// Returns a name in at most `longest` characters, all of which every provider accepts. A name that is cut or empty gets a hash of the
+/// whole name.
 pub(super) fn shown(name: &str, longest: usize) -> String {
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();
     if clean.len() <= longest && !clean.is_empty() {
@@ -18,15 +19,16 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
     hashed(&clean, name, longest)
 }
 
-/// Maximum length of the name of a server.
+/// Maximum length of the name of a server, in characters.
 const LONGEST_SERVER: usize = 24;
 
-/// Makes the prefix of a server's tools from the name that the server reports: the part after the last `/`, in lower case, without the
-/// words `mcp` and `server`, up to the maximum length. `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
+/// Returns the prefix of a server's tools. The prefix is made from the name that the server reports: the part after the last `/`, `\` or
+/// `:`, in lower case and without the words `mcp`, `server` and `servers`. Words beyond the maximum length are omitted.
+/// `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
 ///
 /// The prefix depends only on the reported name, so that it is the same in every program and run.
 pub(super) fn server_name(reported: &str) -> String {
-    // The scope or the registry of a package precedes a slash.
+    // The last part is preferred, because the scope or the registry of a package precedes it.
     let parts = reported.split(['/', '\\', ':']).rev();
     let words = |part: &str| -> Vec<String> {
         let words = part.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -51,14 +53,14 @@ pub(super) fn server_name(reported: &str) -> String {
     name
 }
 
-/// Returns `server__tool` with a hash of the original names. Used when two tools would get the same name.
+/// Returns `server__tool` with a hash of the original names, for tools that would otherwise have the same name.
 pub(super) fn distinct(server: &str, tool: &str, longest: usize) -> String {
     let name = format!("{server}__{tool}");
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();
     hashed(&clean, &name, longest)
 }
 
-/// Returns whether a name has only accepted characters.
+/// Returns whether a name has only characters that every provider accepts.
 pub(super) fn is_clean(tool: &str) -> bool {
     tool.chars().all(is_letter)
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type ProgressListener = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Changes that a server has reported, and the listeners to the progress of calls.
+/// The state that notifications and questions of a server need: reported changes, the listeners to the progress of calls, and open calls.
 #[derive(Default)]
 pub(super) struct Notifications {
     changed: AtomicBool,
@@ -83,7 +83,7 @@ impl Notifications {
     }
 }
 
-/// Converts progress to whole numbers. A total of at most one is a fraction, and is converted to thousandths.
+/// Converts progress to whole numbers. With a total of at most one, progress is a fraction, which is converted to thousandths.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
 fn progress(param: &ProgressNotificationParam) -> Progress {
     let scale = if param.total.is_some_and(|total| total <= 1.0) { 1_000.0 } else { 1.0 };
@@ -95,7 +95,7 @@ fn progress(param: &ProgressNotificationParam) -> Progress {
     }
 }
 
-/// Removes the listener to a call's progress when it is dropped.
+/// A guard that removes the listener to a call's progress when it is dropped.
 pub(super) struct ProgressGuard {
     notifications: Arc<Notifications>,
     token: ProgressToken,
@@ -107,7 +107,7 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// A guard for the questions of a call: when it is dropped, the server cannot ask in this call any longer.
+/// A guard of a call during which the server can ask questions. The server can no longer ask after the guard was dropped.
 pub(super) struct QuestionGuard {
     notifications: Arc<Notifications>,
     number: u64,
@@ -123,10 +123,10 @@ impl Drop for QuestionGuard {
     }
 }
 
-/// Receives the notifications and questions of a server from `rmcp`.
+/// A handler of the notifications and questions of a server, which `rmcp` calls.
 pub(super) struct NotificationHandler {
     pub(super) notifications: Arc<Notifications>,
-    /// Whether a person answers questions of the server.
+    /// Whether a person can answer questions of the server.
     pub(super) asks: bool,
 }
 

@@ -18,8 +18,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Extra time of the tool's timeout over the limits of the client, so that those limits end a call first: their
-/// errors are more specific.
+/// The time by which a tool's timeout exceeds the limits of the client. A limit of the client thus ends a call first, with a more specific
+/// error.
 const SLACK: Duration = Duration::from_secs(5);
 
 /// The body of a server's tool.

@@ -11,7 +11,7 @@ use rmcp::transport::Transport;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Reports the traffic of one connection to the listener, with the secrets of the connection masked.
+/// An observer of one connection. It reports the traffic to the listener, with the secrets of the connection masked.
 #[derive(Clone)]
 pub(super) struct TrafficTap(Arc<TapState>);
 
@@ -73,7 +73,7 @@ fn text(message: &impl serde::Serialize) -> String {
 #[derive(Clone)]
 pub(super) struct SentArguments(pub(super) Map<String, Value>);
 
-/// A transport that adds the arguments to calls, and reports its messages.
+/// A transport that adds the arguments to calls, and reports every message to its tap.
 pub(super) struct TappedTransport<T> {
     transport: T,
     tap: TrafficTap,

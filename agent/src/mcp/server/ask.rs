@@ -1,8 +1,8 @@
 //! Questions of tools to a person, which the client asks (elicitation).
 //!
-//! Since the version 2026-07-28, a server sends no requests: a call that asks ends with `input_required`, and the client repeats the call
-//! with the answers and with the state that the server sent. The body then starts again. In the older versions, the server asks over the
-//! open connection of standard input, while the body waits.
+//! Since the version 2026-07-28, a server sends no requests, so a call that asks ends with `input_required`. The client then repeats the
+//! call with the answers and with the state that the server sent, and the body starts again. In the older versions, the server asks over
+//! the open connection of standard input, while the body waits.
 
 use super::built::{AdmittedRequest, BuiltServer, SentAnswers};
 use super::request_info::RequestInfo;
@@ -20,30 +20,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time for which a state is valid, that is, the time for a person to answer.
+/// The time for which a state is valid. Within this time, the person has to answer.
 const STATE_TTL: Duration = Duration::from_secs(600);
 /// Maximum length of a sealed state, in bytes.
 const MAX_STATE: usize = 64 << 10;
 
-/// The state of a call, which the client keeps between two requests: the earlier answers (`inputs`), and the open questions (`asked`).
+/// The state of a call, which the client keeps between two requests: the earlier answers (`inputs`) and the open questions (`asked`).
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct AskState {
     inputs: Vec<RecordedInput>,
     asked: Vec<Question>,
 }
 
-/// The rules by which a call can ask questions, or the questions that have no answer yet.
+/// The rules for the questions of a call, or the questions that the client has to ask before the body can start.
 pub(super) enum CallQuestions {
     Rules(AskRules),
-    /// The client did not answer all questions, so they are asked again.
+    /// The state with the questions that the client did not answer. These questions are asked again.
     Open(AskState),
 }
 
-/// Returns how the questions of a call are answered. Returns `None` if no person can be asked, for example because the client lacks the
-/// capability.
+/// Returns the rules for the questions of a call, or the questions that are still open. Returns `None` if the client cannot ask a person:
+/// it does not declare elicitation by forms, or it uses an older version without an open connection.
 ///
 /// # Errors
-/// Fails if the state that the client sent does not belong to this call or has expired, or if an answer is malformed.
+/// Fails if the state that the client sent is too long, has expired or does not belong to this call, or if an answer is malformed.
 pub(super) fn questions(
     shared: &BuiltServer,
     bound: impl FnOnce() -> String,
@@ -89,7 +89,7 @@ pub(super) fn questions(
     }))
 }
 
-/// Returns the text to which the state of a call is bound: its caller, its tool, and its arguments.
+/// Returns the text to which the state of a call is bound: the caller, the tool and the arguments.
 pub(super) fn binding(admitted: &AdmittedRequest, call: &ToolCall) -> String {
     let fingerprint = admitted.tools.get(&call.name).map(|tool| tool.definition().fingerprint());
     let arguments = call.args.value().map(|args| crate::canonical::canonical(&args));
@@ -111,7 +111,7 @@ fn open(shared: &BuiltServer, bound: &str, sealed: &str) -> Result<AskState, Err
 /// Returns the result that makes the client ask its user.
 ///
 /// # Errors
-/// Fails with the text for the client if a question cannot be asked.
+/// Fails with the text for the client if a question cannot be asked, or if the state is longer than [`MAX_STATE`].
 pub(super) fn input_required(
     shared: &BuiltServer,
     bound: &str,
@@ -132,8 +132,8 @@ pub(super) fn input_required(
 }
 
 impl AskState {
-    /// Creates the state of a call whose body asked these questions. Earlier answers are kept, except answers to questions that are asked
-    /// again.
+    /// Creates the state of a call whose body asked these questions. Keeps the earlier answers, except answers to questions that the body
+    /// asked again.
     pub(super) fn of(rules: &AskRules, asked: Vec<Question>) -> Self {
         let is_open = |input: &&RecordedInput| asked.iter().all(|new| new.number != input.question.number);
         let inputs = rules.inputs.iter().filter(is_open).cloned().collect();
@@ -159,7 +159,8 @@ fn params(question: &Question) -> Result<ElicitRequestParams, String> {
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// Asks the client over an open connection.
+/// Asks a question over the open connection of a client. Returns `Cancel` if the question cannot be asked, or if the client does not
+/// answer.
 async fn ask(peer: &Peer<RoleServer>, question: &Question) -> QuestionInput {
     let request = match params(question) {
         Ok(params) => ServerRequest::ElicitRequest(ElicitRequest::new(params)),

@@ -10,8 +10,8 @@ use std::future::Future;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Authenticates callers by bearer tokens: fixed ones, or tokens that a function verifies. This type checks audience, expiry and
-/// scopes.
+/// An authenticator by bearer tokens: fixed tokens, or tokens that a function verifies. `Bearer` checks the audience, the expiry and the
+/// scopes of each token.
 ///
 /// ```
 /// use agent::mcp::{McpServer, AuthRefusal, Bearer, Caller};
@@ -43,20 +43,21 @@ type VerifyToken = dyn Fn(String) -> BoxFuture<'static, Result<Caller, AuthRefus
 
 #[derive(Clone)]
 enum TokenCheck {
-    /// Fixed tokens, stored as digests: digests have one length, and the tokens themselves stay out of memory.
+    /// The digests of fixed tokens, each with its caller. All digests have the same length, and the tokens themselves are not kept in
+    /// memory.
     Fixed(Arc<[([u8; 32], Caller)]>),
     Verified(Arc<VerifyToken>),
 }
 
 impl Bearer {
-    /// Accepts fixed tokens, each with its caller. A token without an audience is valid for this server.
+    /// Accepts fixed tokens, each with its caller. A fixed token without an audience is valid for this server.
     pub fn new<K: AsRef<str>>(tokens: impl IntoIterator<Item = (K, Caller)>) -> Self {
         let digested = tokens.into_iter().map(|(key, caller)| (digest(key.as_ref()), caller));
         Self::of(TokenCheck::Fixed(digested.collect()))
     }
 
-    /// Accepts tokens that `verify` accepts. The function checks the signature, or asks the issuer, and returns the caller with the facts
-    /// in the token: scopes, audience, expiry.
+    /// Accepts the tokens that `verify` accepts. The function checks the signature, or asks the issuer, and returns the caller with the
+    /// scopes, the audience and the expiry in the token.
     pub fn verify<F, Fut>(verify: F) -> Self
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,
@@ -69,7 +70,8 @@ impl Bearer {
         Self { tokens, audience: None, scopes: Vec::new(), provides: Vec::new() }
     }
 
-    /// Returns the token of `Authorization: Bearer …`, for authenticators of your own. `None` if the header is missing or repeated.
+    /// Returns the token of `Authorization: Bearer …`, for authenticators of your own. Returns `None` if the header is missing or repeated,
+    /// or contains no bearer token.
     ///
     /// ```
     /// use agent::mcp::Bearer;
@@ -86,7 +88,7 @@ impl Bearer {
         (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
     }
 
-    /// Sets the URL of this server. A token that was issued for another server is refused, and so is a verified token without an audience.
+    /// Sets the URL of this server. Tokens for other servers and verified tokens without an audience are refused.
     pub fn audience(mut self, url: impl Into<String>) -> Self {
         self.audience = Some(url.into());
         self
@@ -129,7 +131,7 @@ impl Bearer {
             TokenCheck::Fixed(tokens) => {
                 let given = digest(key);
                 let mut found = None;
-                // Compares all tokens, so that the time does not depend on the position of a match.
+                // All tokens are compared, so that the time does not depend on the position of a match.
                 for (own, caller) in tokens.iter() {
                     if bool::from(own.ct_eq(&given)) {
                         found = Some(caller);

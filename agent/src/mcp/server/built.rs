@@ -48,26 +48,26 @@ pub(super) struct BuiltServer {
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,
     pub(super) handle: ServerHandle,
-    /// Seals the state of a call that asks, which the client keeps between two requests.
+    /// The codec that seals the state of a call that asks. The client keeps the state between two requests.
     pub(super) state_codec: RequestStateCodec,
-    /// Links a call with the trace of its client.
+    /// The function that links a call with the trace of its client, if the application set one.
     pub(super) on_trace: Option<Arc<TraceObserver>>,
 }
 
-/// A request that passed the checks: its caller, and the tools of the caller.
+/// A request that passed the checks, with its caller and the tools of the caller.
 pub(super) struct AdmittedRequest {
     pub(super) caller: Caller,
     pub(super) tools: Registry,
     pub(super) catalogue: Arc<ToolCatalogue>,
     /// The text of the arguments, if the request is a call over HTTP.
     pub(super) arguments: Option<RawArguments>,
-    /// The answers to the questions of a call, over HTTP.
+    /// The answers to the questions of a call, if the request repeats a call over HTTP.
     pub(super) answers: Option<SentAnswers>,
-    /// The session in which the request can be cancelled, over HTTP in the older versions.
+    /// The session in which the request can be cancelled, if the request has an older version and was sent over HTTP.
     pub(super) session: Option<SessionId>,
 }
 
-/// The answers and the state that a client sends when it repeats a call that asked.
+/// The answers and the state that a client sends when it repeats a call that asked questions.
 #[derive(Clone, Default)]
 pub(super) struct SentAnswers {
     pub(super) answers: BTreeMap<String, Value>,
@@ -79,7 +79,7 @@ pub(super) struct SentAnswers {
 pub(super) struct RawArguments(Bytes);
 
 impl RawArguments {
-    /// Refers to the arguments within the body, without a copy.
+    /// Creates a reference to the arguments without copying them. `arguments` must be a slice of `body`.
     pub(super) fn of(body: &Bytes, arguments: &str) -> Self {
         Self(body.slice_ref(arguments.as_bytes()))
     }
@@ -95,9 +95,9 @@ impl From<&str> for RawArguments {
     }
 }
 
-/// Why a request is not served, with the reason for the log.
+/// A failure that prevents the server from answering a request, with the reason for the log.
 pub(super) enum ServiceFailure {
-    /// A function of the application failed, or took too long.
+    /// A function of the application failed or took too long, or the protocol cannot represent the loaded tools.
     Unavailable(String),
     /// Code of the application panicked.
     Panicked(String),

@@ -46,11 +46,11 @@ pub(super) async fn call(
     info: Arc<RequestInfo>,
     connection: Option<Peer<RoleServer>>,
 ) -> Result<CallToolResponse, ErrorData> {
-    // A tool that does not exist and a tool that this caller may not see have the same error.
+    // The error is the same for an unknown tool and for a tool that this caller may not see, so that it does not reveal which tools exist.
     if !admitted.tools.contains(name) {
         return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
     }
-    // The text of the arguments, unchanged.
+    // Over HTTP, `admitted` contains the text of the arguments. Over standard input, the transport adds the text to the request.
     let arguments = admitted.arguments.as_ref().or_else(|| info.extension());
     let arguments = arguments.map_or("", RawArguments::text);
     if is_deeper(arguments.as_bytes(), shared.limits.depth) {
@@ -68,7 +68,7 @@ pub(super) async fn call(
     let progress = progress.map(|(token, target)| ProgressSender::new(target, token, shared.limits.progress));
     let span = linked_span(shared, name, info.meta());
     let sent = admitted.answers.as_ref().or_else(|| info.extension());
-    // The binding is computed only on demand, because most calls have no questions.
+    // The binding is computed only if it is needed, because most calls have no questions.
     let bound = || binding(admitted, &call);
     let rules = match questions(shared, bound, &info, sent, connection)? {
         Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound(), &state)),
@@ -91,7 +91,7 @@ pub(super) async fn call(
         progress.finish().await;
     }
     let Some((outcome, asked)) = outcome else {
-        // The client ignores the answer to a cancelled call, and the transport drops the answer if it can.
+        // The client ignores the answer to a call that it cancelled, so the text of the error does not matter.
         return Err(ErrorData::internal_error("cancelled", None));
     };
     if let (Some(rules), false) = (&rules, asked.is_empty()) {
@@ -100,7 +100,7 @@ pub(super) async fn call(
     result(shared, admitted, &call, outcome, &info).map(CallToolResponse::from)
 }
 
-/// Returns the result that makes the client ask its user, or an error if a question cannot be asked.
+/// Returns the result that makes the client ask its user, or a failed result if a question cannot be asked.
 fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> CallToolResponse {
     match input_required(shared, bound, state) {
         Ok(asks) => asks.into(),
@@ -111,8 +111,8 @@ fn ask_client(shared: &BuiltServer, bound: &str, state: &AskState) -> CallToolRe
     }
 }
 
-/// Returns the span of a call, linked with the trace of the client; a disabled span without
-/// [`on_trace_context`](super::McpServer::on_trace_context).
+/// Returns the span of a call, after the function of [`on_trace_context`](super::McpServer::on_trace_context) has linked the span with the
+/// trace of the client. Without that function, returns a disabled span.
 fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     let Some(link) = &shared.on_trace else { return Span::none() };
     let span = tracing::info_span!(
@@ -129,8 +129,8 @@ fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     span
 }
 
-/// Returns a permit for the call; `None` if the server is busy. Calls with invalid arguments have a separate quota, so that even a
-/// busy server reports the faults.
+/// Returns a permit for the call. Returns `None` if the server is busy for longer than `ServerLimits::wait`. On a busy server, calls with
+/// invalid arguments have a separate quota, so that their issues are still reported.
 async fn acquire_permit(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
@@ -140,7 +140,7 @@ async fn acquire_permit(
         return Ok(Some(permit));
     }
     if let Err(CallError::InvalidArguments(_)) = admitted.tools.validate(call) {
-        // With invalid arguments, the call only reports the issues, and the body does not run.
+        // A call with invalid arguments only reports its issues: its body does not run.
         return Ok(
             Some(shared.refusals.enter(admitted.caller.quota_key(), shared.limits.wait).await).flatten()
         );
@@ -173,13 +173,15 @@ fn tool_context(
 /// Returns the state of the call: the values of the caller, the caller itself and the request information.
 pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
     let mut own = caller.state().clone();
-    // The insertions cannot fail: a caller cannot provide values of these types.
+    // If the application added a second `Caller` as a value of the caller, the first insertion fails, and tools receive the second
+    // `Caller`.
     let _ = own.insert(Arc::new(caller.clone()));
     let _ = own.insert(info);
     own
 }
 
-/// Runs the call. `gone` completes when the client cancels the call. Returns `None` if the call was cancelled.
+/// Runs the call for at most `ServerLimits::longest_call`. Returns its outcome and the questions that have no answer yet, or `None` if the
+/// client cancelled the call. `gone` completes when the client cancels the call.
 async fn run(
     shared: &BuiltServer,
     tools: &Registry,
@@ -200,7 +202,7 @@ async fn run(
         }
         if !is_gone && gone.as_mut().poll(task).is_ready() {
             is_gone = true;
-            // A cancelled call ends by itself, at the latest after its grace period.
+            // The call is polled further, because it ends by itself, at the latest after its grace period.
             cx.cancel_token().cancel("the client cancelled the call");
             task.waker().wake_by_ref();
         }
@@ -253,7 +255,7 @@ fn result(
     Ok(limit_length(result, shared.limits.result))
 }
 
-/// Converts the output to a result. The error is the message to the client, and the detail for the log.
+/// Converts the output to a result. The error consists of the message to the client and the detail for the log.
 fn completed(
     catalogue: &ToolCatalogue,
     call: &ToolCall,
@@ -278,7 +280,7 @@ fn completed(
         }
     }
     let mut content: Vec<ContentBlock> = output.content.iter().filter_map(block).collect();
-    // Clients of older protocol versions read only the text.
+    // Clients of older protocol versions read only text, so the structured value is also sent as text.
     if let (Some(structured), true) = (&output.structured, content.is_empty()) {
         content.push(ContentBlock::text(structured.to_string()));
     }
@@ -294,7 +296,8 @@ fn completed(
     Ok(result)
 }
 
-/// Returns the structured value of a result that has only text: the value of its JSON, or the text, whichever fits the schema first.
+/// Returns the structured value of a result that is a single text: the value of its JSON if that value fits the schema, or else the text if
+/// the text fits. Returns `None` for all other results.
 fn value_of_text(output: &ToolOutput, check: &OutputCheck) -> Option<Value> {
     let [part] = &*output.content else { return None };
     let text = part.as_text()?;
@@ -306,7 +309,8 @@ fn failure(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// Returns the result, or an error if it is too long. A cut result could mislead the model.
+/// Returns the result, or a failed result if the result is longer than `limit` bytes. A long result is not cut, because a cut result could
+/// mislead the model.
 fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
     if result.structured_content.is_none() && most_bytes(&result.content).is_some_and(|most| most <= limit) {
         return result;
@@ -318,9 +322,10 @@ fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
     }
 }
 
-/// Returns an upper bound of the length of a content of texts as JSON; `None` if the content has other blocks.
+/// Returns an upper bound for the length of the content as JSON, in bytes. Returns `None` if a block is not a text or has metadata.
 fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
-    // The JSON around a text has fewer bytes than this. A byte of a text becomes at most six bytes, if it is an escaped control character.
+    // The JSON around a text has fewer than `OVERHEAD` bytes. A byte of a text becomes at most six bytes, namely if it is an escaped
+    // control character.
     const OVERHEAD: usize = 200;
     content.iter().try_fold(OVERHEAD, |sum, block| {
         let text = block.as_text().filter(|text| text.meta.is_none())?;
@@ -345,7 +350,7 @@ impl std::io::Write for ByteCounter {
     }
 }
 
-/// Returns the capabilities of a client that has only the capability with this name.
+/// Returns capabilities that contain only the capability with this name.
 fn required(capability: &str) -> ClientCapabilities {
     serde_json::from_value(json!({capability: {}})).unwrap_or_default()
 }
@@ -357,7 +362,7 @@ pub(super) fn fault(what: &str, reason: &dyn std::fmt::Display) -> ErrorData {
     ErrorData::internal_error(format!("The server cannot answer. Reference: {reference}."), None)
 }
 
-/// Returns a unique reference to a log entry.
+/// Returns a new reference, by which a log entry can be found.
 pub(super) fn reference() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();

@@ -46,7 +46,7 @@ struct Inner {
 }
 
 impl Caller {
-    /// Creates a caller with a stable id, which limits and logs use.
+    /// Creates a caller with this id. The id must be the same in each request, because limits and logs identify the caller by it.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         let inner = Inner {
             id: id.into(),
@@ -78,7 +78,7 @@ impl Caller {
         self
     }
 
-    /// Sets the time at which the caller's token expires. Requests of an expired caller are refused.
+    /// Sets the time at which the caller's token expires. Requests of an expired caller are rejected.
     ///
     /// ```
     /// use agent::mcp::{McpServer, Bearer, Caller};
@@ -121,12 +121,12 @@ impl Caller {
         Ok(self)
     }
 
-    /// Returns the caller's id; `anonymous` if callers are not authenticated.
+    /// Returns the caller's id, which is `anonymous` if callers are not authenticated.
     pub fn id(&self) -> &str {
         &self.inner.id
     }
 
-    /// Returns the id by which quotas and running calls tell callers apart; `None` for a caller that is not authenticated.
+    /// Returns the id by which quotas and running calls distinguish callers. Returns `None` for a caller that is not authenticated.
     pub(super) fn quota_key(&self) -> Option<&Arc<str>> {
         self.is_known().then_some(&self.inner.id)
     }
@@ -174,9 +174,10 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// Authenticates the caller of a request from its head alone, before the body is read. [`Bearer`](super::Bearer) implements it.
+/// An authenticator of HTTP requests. It determines the caller from the head of a request alone, before the body is read.
+/// [`Bearer`](super::Bearer) is an implementation.
 ///
-/// The authenticator is called for every HTTP request, after `Origin` and `Host` were checked. Over standard input no authenticator is
+/// The authenticator is called for every POST request, after `Origin` and `Host` were checked. Over standard input no authenticator is
 /// called, because the only caller is the program that started the server.
 ///
 /// ```
@@ -258,7 +259,7 @@ impl fmt::Debug for Caller {
 /// # Ok(()) }
 /// ```
 pub trait Authenticator: Send + Sync + 'static {
-    /// Returns the caller. Never log the token. Values that layers of the application added to the request are among the `extensions` of its head.
+    /// Returns the caller. `head.extensions` contains the values that layers of the application added to the request. Never log the token.
     ///
     /// # Errors
     /// Returns the reason why the request is rejected.
@@ -290,7 +291,7 @@ pub enum AuthRefusal {
     #[error("not authorized")]
     #[non_exhaustive]
     Unauthorized {
-        /// The scope that a token needs, as the challenge names it.
+        /// The scope that the challenge requires, if any.
         scope: Option<String>,
         /// The error code of RFC 6750: `invalid_token`. `None` if no token was sent.
         error: Option<String>,

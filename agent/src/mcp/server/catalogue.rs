@@ -1,4 +1,4 @@
-//! The list of a set of tools for clients, sorted by name and in pages.
+//! The list of tools that clients receive, sorted by name and divided into pages.
 
 use crate::args::PlanOptions;
 use crate::mcp::output::{OutputCheck, wrapped_schema};
@@ -10,14 +10,14 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Version of the cursors, so that their format can change.
+/// The version at the start of each cursor, so that the format of cursors can change.
 const CURSOR_VERSION: u8 = 1;
 /// Maximum number of catalogues that are cached.
 const MAX_CACHED: usize = 64;
 
-/// The tools of a set in the form of the protocol.
+/// A set of tools in the form of the protocol.
 pub(super) struct ToolCatalogue {
-    /// Sorted by name.
+    /// The tools, sorted by name.
     tools: Vec<Tool>,
     outputs: HashMap<String, OutputCheck>,
     has_header_parameters: bool,
@@ -48,12 +48,13 @@ impl ToolCatalogue {
         self.tools.get(at)
     }
 
-    /// Returns whether an argument of any tool is also sent in a header, which `rmcp` compares with the argument.
+    /// Returns whether any tool has a parameter that is also sent in a header. `rmcp` compares the header with the argument.
     pub(super) fn has_header_parameters(&self) -> bool {
         self.has_header_parameters
     }
 
-    /// Returns the arguments of a call that are also sent in headers, at any depth; `None` if there are none.
+    /// Returns those arguments of a call that are also sent in headers, at any depth. Returns `None` if there are none, if the tool is
+    /// unknown, or if the arguments are not JSON.
     pub(super) fn header_arguments(&self, tool: &str, arguments: &str) -> Option<Value> {
         if !self.has_header_parameters {
             return None;
@@ -66,13 +67,13 @@ impl ToolCatalogue {
         self.outputs.get(name)
     }
 
-    /// Returns the page after a cursor, and the cursor of the next page; `None` for an invalid cursor.
+    /// Returns the page after a cursor, and the cursor of the next page if there is one. Returns `None` for an invalid cursor.
     pub(super) fn page(&self, cursor: Option<&str>, size: usize) -> Option<(&[Tool], Option<String>)> {
         let start = match cursor {
             None => 0,
             Some(cursor) => {
                 let last = name_in(cursor)?;
-                // The position is correct even if the tool of the cursor was removed meanwhile.
+                // The search also finds the position if the tool that the cursor names was removed meanwhile.
                 self.tools.partition_point(|tool| *tool.name <= *last)
             }
         };
@@ -92,8 +93,8 @@ fn names_header(schema: &Value) -> bool {
     }
 }
 
-/// Returns the parts of a value that are sent in headers. The protocol allows such parts only as properties
-/// of objects, at any depth.
+/// Returns a copy of the value with only the properties that are sent in headers, or `None` if there are none. The protocol allows
+/// `x-mcp-header` only in the schemas of properties of objects, at any depth.
 fn in_headers(schema: &Value, value: &Value) -> Option<Value> {
     if schema.get("x-mcp-header").is_some() {
         return Some(value.clone());
@@ -159,7 +160,7 @@ fn tool(definition: &ToolDefinition) -> Result<Tool, InvalidTool> {
     Ok(tool)
 }
 
-/// Returns the schema with `"type": "object"` at its root, as the protocol requires.
+/// Returns the schema with `"type": "object"` at its root, as the protocol requires. Returns `None` if the root has another type.
 fn root_object(schema: &Value) -> Option<JsonObject> {
     let map = schema.as_object()?;
     if let Some(kind) = map.get("type") {
@@ -175,25 +176,25 @@ fn invalid(definition: &ToolDefinition, reason: impl Into<String>) -> InvalidToo
     (definition.name().to_owned(), reason.into())
 }
 
-/// The tools of a set, with the options of the server, and the catalogue of these tools.
+/// A set of tools with the options of the server, and its catalogue.
 #[derive(Clone)]
 struct ServedTools {
-    /// The tools without their state, which is taken from the caller's set. `None` if the server has no
-    /// options to add.
+    /// The tools with the options of the server. They have no state, because sets with the same tools may have different states. `None` if
+    /// the server has no options to add.
     tools: Option<Registry>,
     catalogue: Arc<ToolCatalogue>,
 }
 
-/// A cache of the most recently used sets of tools, by the definitions of their tools.
+/// A cache of the most recently used sets of tools. Its key is the address of the list of definitions.
 #[derive(Default)]
 pub(super) struct CatalogueCache {
-    /// The options for arguments that are added to tools without such options.
+    /// The default options for the arguments of all tools.
     options: Option<PlanOptions>,
     kept: Mutex<Vec<(Arc<[ToolDefinition]>, ServedTools)>>,
 }
 
 impl CatalogueCache {
-    /// Creates a cache that adds these options to tools without options.
+    /// Creates a cache that adds these default options to all tools.
     pub(super) fn with_options(options: PlanOptions) -> Self {
         Self { options: Some(options), ..Self::default() }
     }
@@ -212,7 +213,7 @@ impl CatalogueCache {
             return Ok(kept[0].1.clone());
         }
         drop(kept);
-        // The lock is released while the catalogue is made, because a large set takes time.
+        // Making the catalogue of a large set takes time, so the lock is released meanwhile.
         let adapted = self.options.map(|options| tools.with_options(options)).transpose();
         let adapted =
             adapted.map_err(|error| (tools.names().collect::<Vec<_>>().join(", "), error.to_string()))?;

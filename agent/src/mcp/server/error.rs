@@ -42,7 +42,7 @@ pub enum McpServerError {
     #[error("{entry:?} allows nothing: write {expected}")]
     #[non_exhaustive]
     Allowed {
-        /// The entry as it was given.
+        /// The invalid entry.
         entry: String,
         /// The expected form.
         expected: &'static str,
@@ -63,7 +63,7 @@ pub enum McpServerError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The other side does not speak the protocol, or has disconnected.
+    /// The connection cannot be initialized, for example because the client does not speak the protocol.
     #[error("the connection cannot be served: {reason}")]
     #[non_exhaustive]
     Connection {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A handle that notifies a running server of changed tools, and ends it. Cheap to clone.
+/// A handle that notifies the clients of a running server of changed tools, and shuts down the server. Cloning is cheap.
 ///
 /// ```no_run
 /// use agent::{mcp::McpServer, tools};
@@ -33,7 +33,7 @@ impl ServerHandle {
         Self { lifecycle: Lifecycle::new(), changed: Arc::new(watch::Sender::new(0)) }
     }
 
-    /// Notifies listening clients that the list of tools changed.
+    /// Notifies the clients that listen for changes that the list of tools changed.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-client")]
@@ -84,8 +84,8 @@ impl ServerHandle {
         self.changed.send_modify(|times| *times = times.wrapping_add(1));
     }
 
-    /// Ends the server: no new calls are accepted, and running calls have the time `grace` to finish, after which they
-    /// are cancelled. Completes when the last call has ended, at the latest a few seconds after the grace period.
+    /// Shuts down the server. New calls are rejected, and running calls are cancelled if they do not finish within the time `grace`.
+    /// Completes when the last call has ended, at the latest a few seconds after the grace period.
     pub async fn shutdown(&self, grace: Duration) {
         self.lifecycle.shutdown(grace).await;
     }

@@ -15,7 +15,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler};
 use std::sync::Arc;
 
-/// Handles one request over HTTP, or all requests of a connection over standard input.
+/// A handler of one request over HTTP, or of all requests of a connection over standard input.
 #[derive(Clone)]
 pub(super) struct ProtocolHandler {
     pub(super) shared: Arc<BuiltServer>,
@@ -26,11 +26,12 @@ pub(super) struct ProtocolHandler {
 /// The supported methods. `rmcp` treats the method of a request that it cannot parse as unknown, even if the method is one of these.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
-/// The number of methods at the start of [`METHODS`] that exist only in the older versions.
+/// The number of methods that exist only in the older versions. They are the first ones in [`METHODS`].
 const OLDER: usize = 2;
 
 impl ProtocolHandler {
-    /// Returns the caller and its tools. Over HTTP they were determined before the body was read. Over standard input they are loaded here.
+    /// Returns the caller and its tools. Over HTTP, both were determined before the body was read. Over standard input, the tools are
+    /// loaded here.
     async fn admit(&self) -> Result<Arc<AdmittedRequest>, ErrorData> {
         if let Some(admitted) = &self.admitted {
             return Ok(admitted.clone());
@@ -43,7 +44,7 @@ impl ProtocolHandler {
         }
     }
 
-    /// Runs a call.
+    /// Runs a call. In the newer form of the protocol, the response also contains the information about the server.
     pub(super) async fn answer(
         &self,
         tool: &str,
@@ -53,7 +54,7 @@ impl ProtocolHandler {
         let _running = self.shared.handle.begin();
         let admitted = self.admit().await?;
         let is_modern = info.is_modern();
-        // Boxed, because `rmcp` moves this future, which is large while a tool runs.
+        // The future is boxed, because it is large and `rmcp` moves it.
         let mut response = Box::pin(call(&self.shared, &admitted, tool, info, connection)).await?;
         if is_modern {
             let meta = match &mut response {
@@ -66,14 +67,14 @@ impl ProtocolHandler {
         Ok(response)
     }
 
-    /// Returns a permit for a stream that listens for changes, if one is free.
+    /// Returns a permit for a stream that listens for changes of the tools, if one is free.
     fn listener_permit(&self) -> Option<QuotaPermit> {
         let caller = self.admitted.as_ref().map_or(&self.shared.local, |admitted| &admitted.caller);
         self.shared.listeners.try_enter(caller.quota_key())
     }
 }
 
-/// Returns whether the request is one of the newer form of the protocol, without sessions.
+/// Returns whether the request has the newer form of the protocol, which has no sessions.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
@@ -108,14 +109,14 @@ impl ServerHandler for ProtocolHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Over HTTP, no connection stays open.
+        // Over HTTP, no connection stays open over which the server could ask questions.
         let connection = self.admitted.is_none().then(|| context.peer.clone());
         let info = Arc::new(RequestInfo::of(RequestOrigin::Protocol(context)));
         self.answer(&request.name, info, connection).await
     }
 
-    /// Returns the tool with which `rmcp` compares the `Mcp-Param-…` headers of a request. The handler belongs to one request, so the tool
-    /// is looked up among the tools of the request's caller.
+    /// Returns the tool whose schema `rmcp` uses to compare the `Mcp-Param-…` headers of a request with the arguments. The handler belongs
+    /// to one request, so it looks up the tool among the tools of the request's caller.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalogue = &self.admitted.as_ref()?.catalogue;
         catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()
@@ -135,7 +136,7 @@ impl ServerHandler for ProtocolHandler {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 () = self.shared.handle.reached(ShutdownPhase::Draining) => return Ok(()),
-                // Changes that arrive faster than they are sent are combined.
+                // Changes that arrive faster than notifications are sent are combined into one notification.
                 received = changes.changed() => {
                     if received.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
                         return Ok(());
@@ -145,7 +146,7 @@ impl ServerHandler for ProtocolHandler {
         }
     }
 
-    /// Over standard input, clients of the older versions are notified of changes without a subscription.
+    /// Starts to notify a client of the older versions of changed tools, over standard input. Such clients do not subscribe.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let mut changes = self.shared.handle.changes();
         changes.mark_unchanged();
@@ -182,7 +183,7 @@ impl ServerHandler for ProtocolHandler {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
-    // The server does not declare these methods. Without these functions, `rmcp` would answer with empty lists.
+    // The server does not declare the following methods. Without these functions, `rmcp` would answer with empty lists.
 
     async fn complete(
         &self,

@@ -20,7 +20,7 @@ pub(super) struct ResourceMetadata {
 }
 
 impl ResourceMetadata {
-    /// Creates the metadata of a server. `resource` is the URL that clients use.
+    /// Creates the metadata of a server. `resource` is the URL at which clients reach the server.
     pub(super) fn new(resource: String, issuers: Vec<String>, scopes: Vec<String>) -> Self {
         Self {
             resource,
@@ -46,7 +46,7 @@ impl ResourceMetadata {
         format!("{WELL_KNOWN}{}", self.split().1)
     }
 
-    /// Splits the URL into origin and path; the path `/` counts as empty (RFC 9728, section 3.1).
+    /// Splits the URL into origin and path. The path `/` counts as empty (RFC 9728, section 3.1).
     fn split(&self) -> (&str, &str) {
         let start = self.resource.find("://").map_or(0, |at| at + 3);
         let path = self.resource[start..].find(['/', '?', '#']).map_or(self.resource.len(), |at| start + at);

@@ -99,7 +99,7 @@ pub struct McpServer {
     state_key: Option<Vec<u8>>,
 }
 
-/// Returns the options for tools without options. Some hosts always send lists and objects as text, so these options decode JSON in texts.
+/// Returns the default options for arguments. Some hosts send lists and objects as JSON text, so these options decode JSON text.
 fn default_options() -> PlanOptions {
     PlanOptions::default().coercion(CoercionPolicy::strict().allow(CoercionRule::JsonTextDecoded))
 }
@@ -115,12 +115,12 @@ impl McpServer {
         Self::of(ToolSource::Fixed(tools.into_tools()))
     }
 
-    /// Creates a server whose tools depend on the caller. The function is called for each request. If it fails, the client learns that the
-    /// server is unavailable, and the text of the error is logged.
+    /// Creates a server whose tools depend on the caller. `loader` is called for each request. If it fails, the client receives an error
+    /// without details, and the text of the error is logged.
     ///
-    /// The result must depend only on the caller and on stored data, never on earlier requests, because the protocol has no sessions. If
-    /// the tools depend on a part of the request, such as the path, an [authenticator](Self::authenticator) [adds](Caller::with) that part
-    /// to the caller. If possible, return clones of one [`Registry`] for equal sets, so that the list for clients is made only once.
+    /// The returned tools must depend only on the caller and on stored data, never on earlier requests, because the protocol has no
+    /// sessions. If the tools depend on the path of the request, for example, an [authenticator](Self::authenticator) [adds](Caller::with)
+    /// the path to the caller. If possible, return clones of one [`Registry`] for equal sets, so that the list for clients is made once.
     ///
     /// ```
     /// use agent::mcp::{Caller, McpServer};
@@ -187,7 +187,7 @@ impl McpServer {
         self
     }
 
-    /// Sets a human-readable name. Default: none.
+    /// Sets the title, a human-readable name. Default: none.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
@@ -199,12 +199,12 @@ impl McpServer {
         self
     }
 
-    /// Adds a value that tools receive as `&T`. A value of the same type that the caller [has](Caller::with) takes precedence.
+    /// Adds a value that tools receive as `&T`. If the [caller](Caller::with) has a value of this type, tools receive the caller's value.
     pub fn state<T: Send + Sync + 'static>(self, value: T) -> Self {
         self.shared_state(Arc::new(value))
     }
 
-    /// Adds a shared value, or one behind a trait: tools receive `Arc<dyn Clock>` as `&dyn Clock`.
+    /// Adds a shared value or a trait object. Tools receive an `Arc<dyn Clock>` as `&dyn Clock`.
     pub fn shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         if let Err(twice) = self.state.insert(value) {
             self.duplicate.get_or_insert(twice);
@@ -212,36 +212,36 @@ impl McpServer {
         self
     }
 
-    /// Sets the authenticator of callers. Without one, every caller is `anonymous`, and only hosts of this machine are accepted.
+    /// Sets the authenticator of callers. By default, every caller is `anonymous`, and only host names of this machine are accepted.
     pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
         self.authenticator = Some(Arc::new(authenticator));
         self
     }
 
-    /// Allows requests from any network without authentication. Use it for public tools, or behind a proxy that authenticates.
+    /// Allows other machines to reach the server without an authenticator. Use this for public tools, or behind a proxy that authenticates.
     pub fn allow_anonymous(mut self) -> Self {
         self.is_open = true;
         self
     }
 
-    /// Sets the web pages that may send requests, each with its port or `*`: `https://app.example:443`, `http://localhost:*`. A
-    /// page of the server's host is always accepted, and programs other than browsers send no origin.
+    /// Adds origins of web pages that may send requests, each with a port or `*`: `https://app.example:443`, `http://localhost:*`. Pages of
+    /// the server's own host are always accepted. Requests without an origin are accepted as well, because only browsers send origins.
     pub fn allowed_origins<O: Into<String>>(mut self, origins: impl IntoIterator<Item = O>) -> Self {
         self.origins.extend(origins.into_iter().map(Into::into));
         self
     }
 
-    /// Sets the accepted host names of the server, with or without a port: `tools.example`, `localhost:8080`. By default only the
-    /// names of this machine are accepted, which prevents DNS rebinding, that is, requests from web pages whose host name resolves to this
+    /// Adds host names under which clients may reach the server, with or without a port: `tools.example`, `localhost:8080`. By default,
+    /// only the names of this machine are accepted. This prevents DNS rebinding: requests of web pages whose host name resolves to this
     /// machine.
     pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.hosts.get_or_insert_default().extend(hosts.into_iter().map(Into::into));
         self
     }
 
-    /// Serves the protected-resource metadata of RFC 9728, which names the issuers of tokens for this server by their URLs, and the scopes that
-    /// tokens may have. `url` is the URL of this server that clients use. The document is served without authentication, below
-    /// `/.well-known/oauth-protected-resource`, and every challenge refers to it. The name in the document is the [title](Self::title).
+    /// Serves the protected-resource metadata of RFC 9728: the URLs of the issuers whose tokens the server accepts, and the scopes that
+    /// tokens may have. `url` is the URL at which clients reach this server. The document is served without authentication, below
+    /// `/.well-known/oauth-protected-resource`, and every challenge contains its URL. The name in the document is the [title](Self::title).
     ///
     /// ```
     /// use agent::mcp::{Bearer, Caller, McpServer};
@@ -264,10 +264,10 @@ impl McpServer {
         self
     }
 
-    /// Calls a function with the trace context that the client sends with a call: the values of W3C Trace Context and Baggage, under the
-    /// keys `traceparent` (always present and valid), `tracestate` and `baggage`. The current span is `mcp.call`, which surrounds the call.
-    /// With `tracing-opentelemetry`, a propagator extracts a context from the map, which is set as the parent of the current span. Without
-    /// this function, calls have no span `mcp.call`, and trace contexts of clients are ignored.
+    /// Sets a function that links a call with the trace of its client. The function is called for each call with a valid `traceparent`. Its
+    /// argument contains the valid values that the client sent: `traceparent`, `tracestate` and `baggage` of W3C Trace Context and Baggage.
+    /// The current span is `mcp.call`, which surrounds the call. With `tracing-opentelemetry`, the context that a propagator extracts from
+    /// the map is set as the parent of this span. Without this function, calls have no span, and trace contexts of clients are ignored.
     ///
     /// ```
     /// use agent::mcp::McpServer;
@@ -284,12 +284,12 @@ impl McpServer {
         self
     }
 
-    /// Sets the key, of at least 32 bytes, that seals the state of a call while a person answers a [question](crate::ToolContext::ask).
-    /// By default, each process has a random key, so set a key if several processes serve the same clients.
+    /// Sets the key, of at least 32 bytes, that seals the state of a call while a person answers a [question](crate::ToolContext::ask). By
+    /// default, each process has a random key, so set a key if several processes serve the same clients.
     ///
-    /// Clients that declare `elicitation` with forms are asked. In the version 2026-07-28, a call that asks ends with `input_required`; the
-    /// client repeats the call with the answers, within ten minutes, and the body starts again. In the older versions, only a client on
-    /// standard input is asked, while the body waits.
+    /// Only clients that declare `elicitation` with forms are asked. Since the version 2026-07-28, a call that asks ends with
+    /// `input_required`. Within ten minutes, the client repeats the call with the answers, and the body starts again. In the older
+    /// versions, questions are only asked over standard input, while the body waits.
     ///
     /// ```
     /// use agent::mcp::McpServer;
@@ -303,7 +303,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the time for which clients may cache the list of tools. By default they may not cache it.
+    /// Sets the time for which clients may cache the list of tools. By default, they may not cache the list.
     pub fn list_ttl(mut self, ttl: Duration) -> Self {
         self.list_ttl = ttl;
         self
@@ -325,14 +325,14 @@ impl McpServer {
         self
     }
 
-    /// Returns a handle that notifies the running server of changed tools, and ends it.
+    /// Returns a handle that notifies clients of changed tools, and shuts down the server.
     pub fn handle(&self) -> ServerHandle {
         self.handle.clone()
     }
 
     /// Builds a service to mount at a path of your application: with `Router::nest_service("/mcp", service)` of axum, or with
     /// any framework that accepts a `tower_service::Service<http::Request<_>>`. The service never fails: every request has a response.
-    /// Cloning it is cheap. Take the [handle](Self::handle) before you build the service.
+    /// Cloning the service is cheap. Take the [handle](Self::handle) before you build the service.
     ///
     /// The document of [`protected_resource`](Self::protected_resource) has another path on the same host. Mount a clone at that path as
     /// well, `Router::route_service("/.well-known/oauth-protected-resource/mcp", service.clone())`, or use
@@ -366,7 +366,7 @@ impl McpServer {
     }
 
     /// Builds a layer around an application. The layer answers requests to `path` and to the path of the
-    /// [metadata](Self::protected_resource), and passes all others to the application unchanged and without authentication.
+    /// [metadata](Self::protected_resource), and passes all other requests to the application unchanged and without authentication.
     ///
     /// ```
     /// # use bytes::Bytes;
@@ -397,7 +397,7 @@ impl McpServer {
     /// ```
     ///
     /// # Errors
-    /// Fails as [`into_service`](Self::into_service) does.
+    /// Fails in the same cases as [`into_service`](Self::into_service).
     pub fn into_layer<S, B, R>(
         self,
         path: &str,
@@ -428,23 +428,23 @@ impl McpServer {
         Ok(HttpLayer::new(self.http_service()?, path))
     }
 
-    /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) ends the server.
+    /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) shuts down the server.
     ///
     /// The address is logged (`tracing`, level `INFO`) when the server accepts connections. A program that needs the address itself calls
     /// [`bind`](Self::bind) instead, which returns the address with the assigned port.
     ///
     /// # Errors
-    /// Fails as [`into_service`](Self::into_service) does, and if the address cannot be bound. An address that other machines
-    /// can reach also needs an [authenticator](Self::authenticator) or [`allow_anonymous`](Self::allow_anonymous).
+    /// Fails in the same cases as [`into_service`](Self::into_service), and if the address cannot be bound. An address that other machines
+    /// can reach requires an [authenticator](Self::authenticator) or [`allow_anonymous`](Self::allow_anonymous).
     pub async fn serve(self, address: impl Into<SocketAddr>) -> Result<(), McpServerError> {
         let (_, serving) = self.bind(address).await?;
         serving.await;
         Ok(())
     }
 
-    /// Binds the address without serving yet, and returns the URL for clients, such as `http://127.0.0.1:8080/mcp`, and the future that
-    /// serves until the [handle](Self::handle) ends the server. Connections are accepted at once, but wait until the future runs. For port
-    /// 0, a free port is assigned.
+    /// Binds the address without serving yet. Returns the URL for clients, such as `http://127.0.0.1:8080/mcp`, and the future that serves
+    /// until the [handle](Self::handle) shuts down the server. Clients can connect at once, but their requests wait until the future is
+    /// polled. For port 0, a free port is assigned.
     ///
     /// ```
     /// use agent::mcp::McpServer;
@@ -469,7 +469,7 @@ impl McpServer {
     /// ```
     ///
     /// # Errors
-    /// Fails as [`serve`](Self::serve) does.
+    /// Fails in the same cases as [`serve`](Self::serve).
     pub async fn bind(
         self,
         address: impl Into<SocketAddr>,
@@ -482,13 +482,13 @@ impl McpServer {
         http::bind(layer, address).await.map_err(|source| McpServerError::Bind { address, source })
     }
 
-    /// Serves over standard input and output, until the input ends or the [handle](Self::handle) ends the server. Nothing else
-    /// may write to standard output. The only caller is the program that started this one. The authenticator is not called.
+    /// Serves over standard input and output, until the input ends or the [handle](Self::handle) shuts down the server. Nothing else may
+    /// write to standard output. The only caller is the program that started this process. The authenticator is not called.
     ///
     /// # Errors
     /// Fails if the tools, their state, an allowed origin or host, or the state key is invalid, or if the client does not speak MCP.
     pub async fn serve_stdio(mut self) -> Result<(), McpServerError> {
-        // Other machines cannot reach standard input.
+        // Only the program that started this process can write to its standard input, so no authenticator is required.
         self.is_open = true;
         stdio::serve(Arc::new(self.build()?), tokio::io::stdin(), tokio::io::stdout()).await
     }
@@ -511,7 +511,7 @@ impl McpServer {
         config.instructions = self.instructions;
         let mut meta = MetaObject::default();
         let info = config.server_info.clone();
-        // Serialization does not fail: the information consists of texts.
+        // Serialization does not fail, because the information consists of texts.
         meta.insert(
             "io.modelcontextprotocol/serverInfo".to_owned(),
             serde_json::to_value(info).unwrap_or_default(),
@@ -562,7 +562,7 @@ impl McpServer {
     }
 }
 
-/// Creates the codec that seals the state of calls that ask, with this key or a random one.
+/// Creates the codec that seals the state of calls with questions. Without a key, the codec has a random key.
 fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError> {
     let unusable = |reason: String| McpServerError::StateKey { reason };
     let mut random = vec![0; 32];
@@ -575,7 +575,7 @@ fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError
     RequestStateCodec::try_new(key).map_err(|error| unusable(error.to_string()))
 }
 
-/// Checks that the server, or each caller, has the state that the tools need.
+/// Checks that the server or each caller provides the state that the tools need. `provided` are the types that each caller provides.
 fn check_state(tools: &Registry, state: &StateMap, provided: &[StateKey]) -> Result<(), McpServerError> {
     let info = Arc::new(RequestInfo::none());
     let own = call::own_state(&Caller::anonymous(), info).over(state);

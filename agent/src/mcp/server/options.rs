@@ -38,32 +38,32 @@ impl McpServer {
         self
     }
 
-    /// Sets the time to receive a request. Default: 10 s.
+    /// Sets the maximum time to receive a request. Default: 10 s.
     pub fn receive_timeout(mut self, time: Duration) -> Self {
         self.limits.receive = time;
         self
     }
 
     /// Sets the maximum time for which a client may leave an answer unread before its connection is closed. Default: 30 s. Over standard
-    /// input the limit is ten times as long, because the program at the other end may be paused.
+    /// input and output, the limit is ten times as long, because the program at the other end may be paused.
     pub fn send_timeout(mut self, time: Duration) -> Self {
         self.limits.send = time;
         self
     }
 
-    /// Sets the time to authenticate the caller and to load its tools. Default: 5 s.
+    /// Sets the maximum time to authenticate the caller and to load its tools, together. Default: 5 s.
     pub fn load_timeout(mut self, time: Duration) -> Self {
         self.limits.load = time;
         self
     }
 
-    /// Sets the time for one call of a tool without a timeout. Default: 60 s.
+    /// Sets the timeout of calls whose tool has no timeout. Default: 60 s.
     pub fn call_timeout(mut self, time: Duration) -> Self {
         self.limits.call = time;
         self
     }
 
-    /// Sets the maximum time for one call, even if its tool has a longer timeout. Default: 10 minutes.
+    /// Sets the maximum time of a call, even if its tool has a longer timeout. Default: 10 minutes.
     pub fn longest_call(mut self, time: Duration) -> Self {
         self.limits.longest_call = time;
         self
@@ -81,7 +81,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum wait of a call before the server answers that it is busy. Default: 1 s.
+    /// Sets the maximum time for which a call waits while the server is busy. After that time, the call fails. Default: 1 s.
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.limits.wait = time;
         self
@@ -93,7 +93,7 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum size of a result as JSON, in bytes. A longer result becomes an error. Default: 4 MiB.
+    /// Sets the maximum size of a result as JSON, in bytes. A longer result is replaced by an error. Default: 4 MiB.
     pub fn max_result(mut self, bytes: usize) -> Self {
         self.limits.result = bytes;
         self
@@ -112,19 +112,19 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum number of streams that listen for changes. Default: 128.
+    /// Sets the maximum number of open streams that listen for changes of the tools. Default: 128.
     pub fn max_listeners(mut self, count: usize) -> Self {
         self.limits.listeners = count;
         self
     }
 
-    /// Sets the maximum number of streams of one authenticated caller that listen for changes. Default: 4.
+    /// Sets the maximum number of open streams of one authenticated caller that listen for changes of the tools. Default: 4.
     pub fn max_listeners_per_caller(mut self, count: usize) -> Self {
         self.limits.listeners_per_caller = count;
         self
     }
 
-    /// Sets the maximum number of open connections of [`serve`](Self::serve). Default: 1,024.
+    /// Sets the maximum number of open connections of [`serve`](Self::serve) and [`bind`](Self::bind). Default: 1,024.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.limits.connections = count;
         self

@@ -10,21 +10,21 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Maximum number of queued messages; the oldest is dropped first.
+/// Maximum number of queued messages. If the queue is full, the oldest message is dropped.
 const MAX_WAITING: usize = 16;
 /// Maximum time to send the queued messages at the end of a call.
 const LAST_MESSAGE: Duration = Duration::from_millis(500);
 
 /// The destination of the progress messages of a call.
 pub(super) enum ProgressTarget {
-    /// To the connection of a call that `rmcp` received.
+    /// The connection over which `rmcp` received the call.
     Peer(Peer<RoleServer>),
-    /// To the stream that answers a call over HTTP.
+    /// The stream that answers the call over HTTP.
     Stream(mpsc::Sender<ServerJsonRpcMessage>),
 }
 
 impl ProgressTarget {
-    /// Sends a message. Returns whether more can be sent.
+    /// Sends a message. Returns `false` if the client is gone, so that no further message can be sent.
     async fn send(&self, param: ProgressNotificationParam) -> bool {
         match self {
             Self::Peer(peer) => peer.notify_progress(param).await.is_ok(),
@@ -36,7 +36,7 @@ impl ProgressTarget {
     }
 }
 
-/// Sends the progress messages of a body, in order and at a limited rate.
+/// A task that sends the progress messages of a body, in order and at a limited rate. The task stops when this value is dropped.
 pub(super) struct ProgressSender {
     queue: Arc<ProgressQueue>,
     sender: JoinHandle<()>,
@@ -60,8 +60,8 @@ impl ProgressQueue {
         self.changed.notify_one();
     }
 
-    /// Puts a message back, unless there is a newer one. The sending task is not woken, because only that
-    /// task puts messages back.
+    /// Puts a message back into the queue, unless the queue contains newer messages. Only the sending task calls this function, so the task
+    /// is not woken.
     fn put_back(&self, progress: Progress) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_empty() {
@@ -97,7 +97,7 @@ impl ProgressSender {
         self.queue.clone()
     }
 
-    /// Sends the queued messages at the end of the call, and stops.
+    /// Sends the queued messages, for at most [`LAST_MESSAGE`], and stops the task. The call has ended.
     pub(super) async fn finish(mut self) {
         self.queue.is_over.store(true, std::sync::atomic::Ordering::Release);
         self.queue.changed.notify_one();
@@ -125,7 +125,7 @@ async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: Prog
             queue.changed.notified().await;
             continue;
         };
-        // The rate limit does not apply to the few messages that are left at the end of the call.
+        // At the end of the call, the few queued messages are sent without the rate limit.
         if !is_over && let Some(until) = rate.wait() {
             tokio::select! {
                 () = sleep_until(until) => {}
@@ -169,7 +169,7 @@ impl RateLimit {
         self.available < 1.0
     }
 
-    /// If the limit is reached, returns the time from which the next message may be sent.
+    /// Returns the time from which the next message may be sent, or `None` if it may be sent at once.
     fn wait(&mut self) -> Option<Instant> {
         self.is_spent()
             .then(|| self.updated_at + Duration::from_secs_f64((1.0 - self.available) / self.per_second))
@@ -180,14 +180,14 @@ impl RateLimit {
     }
 }
 
-/// Makes the parameters of progress messages. Their values grow with each message, as the protocol requires.
+/// The progress values of a call. Each value is larger than the value of the message before, as the protocol requires.
 #[derive(Default)]
 struct GrowingValues {
     last: Option<f64>,
 }
 
 impl GrowingValues {
-    /// Returns the parameters of a message, or `None` if its value is not larger than the last one.
+    /// Returns the parameters of a message, or `None` if its value is not larger than the value of the last message.
     #[expect(clippy::cast_precision_loss, reason = "the protocol's numbers are floating")]
     fn param(&mut self, token: &ProgressToken, progress: Progress) -> Option<ProgressNotificationParam> {
         let value = match progress.done {

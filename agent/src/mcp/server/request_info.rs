@@ -56,14 +56,14 @@ use tokio::sync::mpsc::Sender;
 /// ```
 pub struct RequestInfo {
     version: Option<ProtocolVersion>,
-    /// The request, from which the information is read on demand.
+    /// The request, whose metadata is parsed on demand.
     origin: RequestOrigin,
     client: OnceLock<Option<Implementation>>,
     capabilities: OnceLock<ClientCapabilities>,
     missing: Mutex<Option<String>>,
 }
 
-/// The source of the information: a request that `rmcp` or the server itself received.
+/// The request from which the information is read.
 pub(super) enum RequestOrigin {
     /// A request that `rmcp` received.
     Protocol(RequestContext<RoleServer>),
@@ -82,7 +82,7 @@ pub(super) struct DirectRequest {
     pub(super) progress: Option<Sender<ServerJsonRpcMessage>>,
 }
 
-/// Returns the text of the error for a missing capability.
+/// Returns the message of the error for a missing capability.
 fn missing_text(capability: &str) -> String {
     format!("the client lacks the capability `{capability}`")
 }
@@ -102,7 +102,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns empty information, for tools that run without a request.
+    /// Returns empty information, for checks that have no request.
     pub(super) fn none() -> Self {
         Self::of(RequestOrigin::Direct(DirectRequest {
             id: RequestId::Number(0),
@@ -113,7 +113,7 @@ impl RequestInfo {
         }))
     }
 
-    /// Completes when the client cancels the request.
+    /// Completes when the client cancels the request. Over HTTP, a client cancels a request by disconnecting.
     pub(super) async fn cancelled(&self) {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.ct.cancelled().await,
@@ -135,7 +135,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the destination of the call's progress.
+    /// Returns the destination of the call's progress, if the client can receive progress.
     pub(super) fn progress_target(&self) -> Option<ProgressTarget> {
         match &self.origin {
             RequestOrigin::Protocol(context) => Some(ProgressTarget::Peer(context.peer.clone())),
@@ -143,7 +143,7 @@ impl RequestInfo {
         }
     }
 
-    /// Returns the value of this type that the transport added to the request.
+    /// Returns the value of this type that the transport added to the request, if any.
     pub(super) fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.extensions.get(),
@@ -153,7 +153,8 @@ impl RequestInfo {
 
     fn client(&self) -> Option<&Implementation> {
         let read = || match &self.origin {
-            // Over HTTP, `rmcp` reports its own name if the client sends none, so the metadata is read instead.
+            // This arm is for standard input. Over HTTP, `rmcp` reports its own name if the client sends none, so the metadata is read
+            // instead.
             RequestOrigin::Protocol(context) if context.extensions.get::<Parts>().is_none() => {
                 context.client_info()
             }
@@ -197,17 +198,17 @@ impl RequestInfo {
         declared.is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
     }
 
-    /// Returns whether the request has the newer form of the protocol, in which a server sends no requests.
+    /// Returns whether the request has the newer form of the protocol, in which servers send no requests.
     pub(super) fn is_modern(&self) -> bool {
         self.version.as_ref().is_some_and(|version| *version >= ProtocolVersion::V_2026_07_28)
     }
 
-    /// Requires a capability, for a tool that cannot work without it. A tool that can also work without the capability calls
-    /// [`has`](Self::has) instead.
+    /// Requires a capability, for a tool that cannot work without it. A tool that can work without the capability calls [`has`](Self::has)
+    /// instead.
     ///
     /// # Errors
-    /// Fails with the code `missing_client_capability` if the client does not declare the capability. A tool that returns the error ends
-    /// the request with -32021.
+    /// Fails with the code `missing_client_capability` if the client does not declare the capability. If the tool returns this error, the
+    /// request fails with the code -32021 of the protocol.
     pub fn require(&self, capability: &str) -> Result<(), ToolError> {
         if self.has(capability) {
             return Ok(());
@@ -216,7 +217,7 @@ impl RequestInfo {
         Err(ToolError::new(missing_text(capability)).with_code(OutcomeCode::new("missing_client_capability")))
     }
 
-    /// Returns the missing capability, if `message` is the text of the error that [`require`](Self::require) returned.
+    /// Returns the missing capability if `message` is the message of an error that [`require`](Self::require) returned.
     pub(super) fn failed_for(&self, message: &str) -> Option<String> {
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         missing.filter(|capability| message == missing_text(capability))

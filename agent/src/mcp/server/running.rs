@@ -23,8 +23,8 @@ impl SessionId {
         Self(rmcp::transport::common::server_side_http::session_id())
     }
 
-    /// Returns the session of a request, if it names one in the form of [`random`](Self::random). Another process behind the same address
-    /// may have created the session.
+    /// Returns the session of a request. Returns `None` if the header is missing, repeated or not a UUID, as [`random`](Self::random)
+    /// creates it. Another process behind the same address may have created the session.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(SESSION).iter();
         let id = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;
@@ -90,7 +90,7 @@ fn key(caller: &Caller, session: &SessionId, request: &RequestId) -> RunningCall
     RunningCallKey { caller, session: session.clone(), request: request.clone() }
 }
 
-/// A guard that makes a call cancellable until it is dropped.
+/// A guard of a running call. The client can cancel the call until the guard is dropped.
 pub(super) struct RunningCall {
     calls: Arc<RunningCalls>,
     key: Option<RunningCallKey>,

@@ -21,18 +21,18 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
-/// Maximum length of a line, in bytes; a longer line is answered with an error.
+/// Maximum length of a line, in bytes. A longer line is answered with an error.
 const LONGEST_LINE: usize = 16 << 20;
-/// Maximum number of requests without an answer. At the maximum, the next request is read after an answer was written.
+/// Maximum number of unanswered requests. At this number, no further line is read until an answer was written.
 const MAX_OPEN: usize = 1_024;
 /// The time limit of a write, as a multiple of the limit for HTTP connections.
 const SEND_FACTOR: u32 = 10;
-/// Maximum size of the memory that is kept for further lines, in bytes.
+/// Maximum capacity that the buffer of written lines keeps between two writes, in bytes.
 const MAX_SPARE: usize = 64 << 10;
-/// Time for running calls to end after the end of the input.
+/// Maximum wait for the end of running calls, after the input ended or the server was stopped.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Serves one connection until it ends.
+/// Serves one connection until the input ends or the handle shuts down the server.
 pub(super) async fn serve(
     shared: Arc<BuiltServer>,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -47,7 +47,7 @@ pub(super) async fn serve(
     };
     let running = match started {
         Ok(running) => running,
-        // The client closed the input without a message.
+        // A client that closes the input without a message is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(McpServerError::Connection { reason: error.to_string() }),
     };
@@ -60,7 +60,7 @@ pub(super) async fn serve(
             let _ = tokio::time::timeout(GRACE, waiting).await;
         }
     }
-    // The client no longer reads answers, so running calls are cancelled at once.
+    // The connection has ended, so calls that still run are cancelled at once.
     handle.shutdown(Duration::ZERO).await;
     Ok(())
 }
@@ -73,17 +73,17 @@ struct LineTransport<I, O> {
     line: Vec<u8>,
     /// Whether the rest of a line is skipped because the line is too long.
     is_skipping: bool,
-    /// Number of requests without an answer.
+    /// Number of requests and invalid lines that are not answered yet.
     open: watch::Sender<usize>,
-    /// The time at which the connection ends even if requests have no answer.
+    /// The time at which the server stops waiting for answers; set when the input ends.
     end: Option<Instant>,
 }
 
-/// The output. It cannot be used any longer after a line that was cut off.
+/// The output stream. After a line was cut off, every further write fails.
 struct LineOutput<O> {
-    /// The stream, and the lines of the last write, whose memory the next lines use.
+    /// The stream, and a buffer with the lines of the last write, whose memory the next write uses.
     stream: Mutex<(O, Vec<u8>)>,
-    /// The lines that wait for the stream. The next write takes all of them.
+    /// The lines that no write contains yet. The next write takes all of them.
     waiting: SyncMutex<Vec<u8>>,
     /// Maximum time of one write.
     limit: Duration,
@@ -104,19 +104,19 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
         }
     }
 
-    /// Waits until fewer than [`MAX_OPEN`] requests have no answer, and reads the next line.
+    /// Waits until fewer than [`MAX_OPEN`] requests are unanswered, and reads the next line.
     async fn next_line_when_ready(&mut self) -> io::Result<Option<InputLine>> {
         let mut open = self.open.subscribe();
         let _ = open.wait_for(|open| *open < MAX_OPEN).await;
         self.next_line().await
     }
 
-    /// Reads to the end of a line; `None` at the end of the input.
+    /// Reads to the end of a line. Returns `None` at the end of the input.
     async fn next_line(&mut self) -> io::Result<Option<InputLine>> {
         loop {
             let read = self.input.fill_buf().await?;
             if read.is_empty() {
-                // The last line may lack its newline.
+                // The last line may lack its newline, so the bytes read so far are a line.
                 return Ok((!self.line.is_empty()).then_some(InputLine::Read));
             }
             let end = read.iter().position(|byte| *byte == b'\n');
@@ -136,7 +136,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
         }
     }
 
-    /// After the end of the input, waits a limited time for the answers to all requests.
+    /// Waits until all requests are answered, for at most [`GRACE`]. The caller has read the end of the input.
     async fn finish(&mut self) {
         let end = *self.end.get_or_insert_with(|| Instant::now() + GRACE);
         let mut open = self.open.subscribe();
@@ -167,7 +167,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     }
 }
 
-/// Ends the connection when a write fails, or is dropped before its end: a line may have been cut off.
+/// A guard that ends the connection if a write fails or its future is dropped, because a line may have been cut off.
 struct CutLine<'o>(Option<&'o CancelToken>);
 
 impl Drop for CutLine<'_> {
@@ -182,7 +182,7 @@ enum InputLine {
 }
 
 impl<O: AsyncWrite + Unpin> LineOutput<O> {
-    /// Writes a line, with all other lines that wait. Returns when the line is written.
+    /// Writes a line, together with all other lines that wait for a write. Returns when the line is written.
     async fn write_line(&self, line: &[u8]) -> io::Result<()> {
         {
             let mut waiting = self.waiting();
@@ -198,7 +198,7 @@ impl<O: AsyncWrite + Unpin> LineOutput<O> {
         lines.shrink_to(MAX_SPARE);
         std::mem::swap(&mut *self.waiting(), lines);
         if lines.is_empty() {
-            // Written with the line of another answer.
+            // Another call of this function has already written the line.
             return Ok(());
         }
         let mut cut = CutLine(Some(&self.failed));
@@ -281,7 +281,7 @@ where
                     let answer = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code.code(), "message": text}});
                     let open = self.open.clone();
                     open.send_modify(|open| *open += 1);
-                    // The line is written in a separate task, because this future may be dropped in the middle of a line.
+                    // The line is written in a separate task, because this future may be dropped in the middle of the write.
                     tokio::spawn(async move {
                         let _ = output.write_line(answer.to_string().as_bytes()).await;
                         open.send_modify(|open| *open = open.saturating_sub(1));

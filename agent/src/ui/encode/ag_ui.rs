@@ -19,17 +19,17 @@ pub(in crate::ui) const VERSION: &str = "1.0";
 pub(super) struct AgUiFormat {
     thread: String,
     run_id: String,
-    /// The id that the client gave to this part of the run. (AG-UI calls such a part a run.)
+    /// The run id that the client sent, or else the id of the run. A request that resumes a run has another id than the request that began
+    /// it.
     run: String,
     parent_run: Option<String>,
-    /// Whether the client declared version 1.0. Older clients fail at fields and events that they do not
-    /// know.
+    /// Whether the client declared version 1.0. Older clients fail at unknown fields and events.
     is_current: bool,
     step: Option<String>,
     /// The id of the current reply.
     message: String,
     is_message_open: bool,
-    /// Calls whose arguments are not complete.
+    /// The ids of the calls whose arguments are not complete.
     open_calls: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl AgUiFormat {
         }
     }
 
-    /// Adds the run id of the sub-agent to one of its events.
+    /// Adds the run id of a sub-agent to an event, if the client supports the field.
     fn tagged(&self, mut event: Value, child: Option<&str>) -> Value {
         if let Some(child) = child.filter(|_| self.is_current) {
             event["subagentRunId"] = json!(child);
@@ -318,7 +318,7 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // A client runs every call without a result itself, so this outcome is only for runs in which all such calls are the browser's.
+        // With this outcome, a client runs all calls that have no result, so the outcome requires that all these calls are for the browser.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

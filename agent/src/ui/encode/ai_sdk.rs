@@ -204,7 +204,7 @@ impl WireFormat for AiSdkFormat {
         }
     }
 
-    /// The protocol has one request for each call, which therefore contains all questions of the call.
+    /// Writes one approval request with all questions of the call, because the protocol has only one request for each call.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]) {
         let Some(first) = questions.first() else { return };
         let asked: Vec<Value> = questions.iter().map(|question| shown_question(question)).collect();
@@ -225,8 +225,8 @@ impl WireFormat for AiSdkFormat {
         if !is_first || self.is_old() {
             return;
         }
-        // The call is approved even if the question was not answered: the call continues, and a client rejects the result
-        // of a call that was not approved.
+        // The call is approved even if the question was not answered, because the call continues, and a client rejects the result of a call
+        // that was not approved.
         let mut chunk = json!({"type": "tool-approval-response", "approvalId": id, "approved": true});
         if !accepted {
             chunk["reason"] = json!("not answered");
@@ -299,8 +299,8 @@ impl WireFormat for AiSdkFormat {
         _by_model: Option<&Value>,
     ) {
         self.end_step(w);
-        // A page that sends results by itself would send them again if all calls of the last step have results. An empty
-        // step at the end prevents this.
+        // A page that sends results automatically would send the results again if all calls of the last step have results. An empty step at
+        // the end prevents this.
         if std::mem::take(&mut self.has_calls) {
             w.push(&json!({"type": "start-step"}));
             w.push(&json!({"type": "finish-step"}));
@@ -379,7 +379,7 @@ impl WireFormat for AiSdkFormat {
     ) {
         let facts = call_facts(child, &call.tool, &call.unique_id, input, Some(end));
         Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
-        // The page was asked about this call, so it has the call as a part of the message.
+        // The page was asked about this call, so the page has the call as a part of the message.
         if call.is_part {
             self.call_end(w, call, input, end);
         }

@@ -26,24 +26,23 @@ pub(super) struct UiCall {
     pub(super) streamed: usize,
     /// The id of the approval request that was sent.
     pub(super) request: Option<String>,
-    /// The id of the approval request that the run announced.
+    /// The id of the approval request that the run announced. The request may not have been sent yet.
     pub(super) wanted_request: Option<String>,
     /// The ids of the questions that the page was asked. The first id is also in `request`.
     pub(super) questions: Vec<String>,
     pub(super) was_denied: bool,
     pub(super) was_edited: bool,
-    /// The end of a call with edited arguments. It is held back until the result message, which contains
-    /// these arguments.
+    /// The end of a call with edited arguments. The end is held back until the result message arrives, which contains these arguments.
     pub(super) held_end: Option<Box<CallEnding>>,
     pub(super) is_provider: bool,
-    /// For a call of a sub-agent: the run's own call within which the sub-agent runs.
+    /// For a call of a sub-agent: the id of the root's call within which the sub-agent runs.
     pub(super) within: Option<String>,
     /// For a call of a sub-agent: the id of the sub-agent's run, if the run was announced.
     pub(super) child: Option<String>,
     /// Whether the page has the call as a call of the protocol. Calls of sub-agents may be sent as data
     /// instead.
     pub(super) is_part: bool,
-    /// The id of the reply with the call; empty if it is not known.
+    /// The id of the reply with the call, or an empty text if the reply is unknown.
     pub(super) message_id: String,
 }
 
@@ -59,7 +58,7 @@ pub(super) enum CallProgress {
     Ended,
 }
 
-/// How a call ended.
+/// The end of a call, as it is sent to the front end.
 #[derive(Clone, Debug)]
 pub(super) struct CallEnding {
     pub(super) shown: ShownEnd,
@@ -68,7 +67,7 @@ pub(super) struct CallEnding {
 }
 
 impl CallEnding {
-    /// Returns how a call ended, or `None` if it has not ended.
+    /// Creates the end of a call. Returns `None` if the call is deferred, because a deferred call has not ended.
     pub(super) fn new(shown: ShownEnd, result: &ToolResult) -> Option<Self> {
         let outcome = result.outcome.kind()?.as_str().to_owned();
         Some(Self { shown, outcome, code: result.outcome.code().map(|code| cut(code, 64)) })
@@ -79,9 +78,9 @@ impl CallEnding {
 #[derive(Clone, Debug, Default)]
 pub(super) struct UiCalls {
     list: Vec<UiCall>,
-    /// The number of uses of each id.
+    /// The number of calls with each id.
     used: HashMap<String, usize>,
-    /// All calls before this position have ended.
+    /// A position before which all calls have ended.
     settled: usize,
 }
 
@@ -113,19 +112,19 @@ impl UiCalls {
         self.list.len() - 1
     }
 
-    /// Returns the call with this id that has not ended.
+    /// Returns the position of the last call with this id that has not ended.
     pub(super) fn open(&self, id: &str) -> Option<usize> {
         let is_open = |call: &UiCall| call.id == id && call.progress < CallProgress::Ended;
         self.list.get(self.settled..)?.iter().rposition(is_open).map(|at| at + self.settled)
     }
 
-    /// Returns the call with this id that has not started.
+    /// Returns the position of the last call with this id that has not ended, if this call has not started.
     pub(super) fn unstarted(&self, id: &str) -> Option<usize> {
         self.open(id)
             .filter(|&at| self.list.get(at).is_some_and(|call| call.progress < CallProgress::Started))
     }
 
-    /// Returns the call with this id whose end is held back until its result message.
+    /// Returns the position of the last call with this id whose end is held back until its result message.
     pub(super) fn held(&self, id: &str) -> Option<usize> {
         self.list.iter().rposition(|call| call.id == id && call.held_end.is_some())
     }

@@ -17,20 +17,20 @@ pub(super) struct ChildRun {
     pub(super) tool: String,
     /// The unique id of the call that began the run.
     pub(super) call_id: String,
-    /// The id of the run that made this call, if that is the run of a sub-agent, too.
+    /// The id of the run that made this call, if that run is also the run of a sub-agent.
     pub(super) parent: Option<String>,
     /// The id of the sub-agent's current reply.
     pub(super) message_id: String,
-    /// The position of the outermost call that contains the run.
+    /// The position of the root's call that directly or indirectly contains this run.
     pub(super) outermost: usize,
-    /// Whether the run was reported as suspended, because the response ended.
+    /// Whether the run was reported as suspended when the response ended.
     pub(super) is_suspended: bool,
 }
 
-/// How the run of a sub-agent ended.
+/// The end of a sub-agent's run, or its suspension.
 pub(super) enum ChildEnd<'a> {
     Completed,
-    /// The run ended in another way, which this word names.
+    /// The run did not complete, for the reason that this word names.
     Stopped(&'a str),
     /// The run waits for the requests with these ids.
     Suspended(Vec<String>),

@@ -1,4 +1,4 @@
-//! Writes the runs of sub-agents within a run: their calls and texts, which are sent whole, and how the runs ended.
+//! Writes the runs of sub-agents within a run: their calls and texts, which are sent whole, and the ends of the runs.
 
 use serde_json::json;
 
@@ -27,13 +27,13 @@ pub(in crate::ui) fn is_shown_of_child(kind: &EventKind) -> bool {
     }
 }
 
-/// Returns the id of a call of a sub-agent for a front end.
+/// Returns the id of a sub-agent's call in chunks, which begins with the id of the sub-agent's run.
 pub(super) fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
     path.calls().last().map_or_else(|| call_id.to_owned(), |call| format!("{}/{call_id}", call.run_id))
 }
 
 impl UiEncoder {
-    /// Writes an event of a sub-agent's run. Its chunks have the number of the last event of the run itself.
+    /// Writes an event of a sub-agent's run. The ids of its chunks contain the number of the root's last event.
     pub(super) fn write_child(
         &mut self,
         event: &Event,
@@ -63,7 +63,8 @@ impl UiEncoder {
             EventKind::ApprovalResolved { call_id, allowed, .. } => {
                 let id = id_of(call_id);
                 if self.is_part(&id) {
-                    // Changed arguments are not reported, because they are only in a result message, which is not read for sub-agents.
+                    // Only the result message says whether arguments were changed, and result messages of sub-agents are not read, so no
+                    // change is written.
                     self.decided(&id, *allowed, false, w, format);
                 }
             }
@@ -109,7 +110,7 @@ impl UiEncoder {
         let outermost = parent.as_ref().and_then(|parent| self.child_at(parent));
         let outermost = outermost.and_then(|at| self.children.get(at)).map(|run| run.outermost);
         if let (false, Some(_), Some(call)) = (is_known, &parent, self.calls.get_mut(at)) {
-            // The events at the start of this call are no longer kept, so the page does not have it as a call of the protocol.
+            // The log no longer contains the start of this call, so the page does not have it as a call of the protocol.
             call.is_part = false;
         }
         let call_id = self.calls.get(at).map_or_else(String::new, |call| call.unique_id.clone());
@@ -121,8 +122,8 @@ impl UiEncoder {
         self.children.push(child);
     }
 
-    /// Writes a reply of a sub-agent. Its texts are part of the result of a call, so they are sent only if results are sent as the model
-    /// reads them.
+    /// Writes a reply of a sub-agent. Its texts are sent only if results are shown as the model reads them, because they become part of the
+    /// result of a call.
     fn child_reply(
         &mut self,
         at: usize,
@@ -200,7 +201,7 @@ impl UiEncoder {
         }
     }
 
-    /// When a call ends, ends the runs of sub-agents within it, the innermost first. `None` means all calls.
+    /// Ends the runs of sub-agents within the call `of`, the innermost first. If `of` is `None`, ends the runs within all calls.
     pub(super) fn end_children(
         &mut self,
         of: Option<&str>,
@@ -218,7 +219,7 @@ impl UiEncoder {
         }
     }
 
-    /// When the response ends, reports that the runs of sub-agents are suspended, the innermost first.
+    /// Writes that the runs of sub-agents are suspended, the innermost first, because the response ends.
     pub(super) fn suspend_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in self.children.iter_mut().rev().filter(|child| !child.is_suspended) {
             let prefix = format!("{}/", child.run_id);
@@ -231,8 +232,8 @@ impl UiEncoder {
         }
     }
 
-    /// Announces the suspended runs of sub-agents again. If the reader gets everything in one response, they are not announced again,
-    /// but the number of their chunk is skipped, so that chunks have the same numbers in both cases.
+    /// Announces the suspended runs of sub-agents again. For a run that was not reported as suspended in this response, only the number of
+    /// its chunk is skipped, so that later chunks have the same numbers in both cases.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

@@ -48,7 +48,7 @@ impl UiEncoder {
         call.progress = CallProgress::Ended;
     }
 
-    /// Writes the end of a call whose arguments a person changed, which was held back.
+    /// Writes the end of a call that was held back because a person changed the arguments of the call.
     pub(super) fn release_end(
         &mut self,
         at: usize,
@@ -66,8 +66,8 @@ impl UiEncoder {
         format.call_end(w, call, &input, &end);
     }
 
-    /// Ends the calls that the run will not end itself. `all` includes calls of the provider's tools, which could
-    /// still end in a later reply.
+    /// Ends the open calls, which the run itself will not end. Calls of the provider's tools are ended only if `all` is `true`, because
+    /// they could still end in a later reply.
     pub(super) fn end_open_calls(&mut self, all: bool, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for at in self.calls.held_calls() {
             self.release_end(at, None, w, format);
@@ -90,8 +90,8 @@ impl UiEncoder {
         }
     }
 
-    /// When a call ends, ends the calls of sub-agents within it, without their results, which only the sub-agents
-    /// get.
+    /// Ends the runs and calls of sub-agents within a call that has ended. Their ends are written without results, because
+    /// only the sub-agents receive the results.
     pub(super) fn end_calls_within(
         &mut self,
         call_id: &str,
@@ -102,7 +102,7 @@ impl UiEncoder {
         self.end_calls_of(w, format, |call| call.within.as_deref() == Some(call_id));
     }
 
-    /// Ends the open calls for which `is_ended` holds, without a result.
+    /// Ends the open calls for which `is_ended` returns `true`, without a result.
     pub(super) fn end_calls_of(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -188,8 +188,8 @@ impl UiEncoder {
                 format.questions(w, call, &questions);
             }
         }
-        // A started call that waits only for the decision on another call would stop the chat of the AI SDK, so
-        // it is marked as approved automatically.
+        // A started call that only waits for a decision on another call would block the chat of the AI SDK, so it is marked as approved
+        // automatically.
         let asks_page = |one: &WaitingCall| matches!(one.wants, Wants::Approval { .. } | Wants::Question(_));
         if self.waiting.iter().any(asks_page) {
             let tells_held = self.protocol_has_held_calls();
@@ -204,7 +204,7 @@ impl UiEncoder {
                 }
                 let id = format!("held/{}", call.unique_id);
                 format.approval(w, call, &id, true);
-                // For AG-UI, no decision is written: the page would show it, although no decision was made.
+                // For AG-UI, no decision is written, because the page would show a decision that no person made.
                 if tells_held {
                     format.decision(w, call, Some(&id), true);
                 }

@@ -29,10 +29,10 @@ use crate::message::{Message, StopReason, ToolArguments, ToolCall, Usage};
 use crate::tool::progress::Progress;
 use crate::tool::registry::Registry;
 
-/// Writes the events of a run as chunks of a protocol.
+/// An encoder of the events of a run as chunks of a protocol.
 ///
 /// The encoder is pure: the same events give the same chunks. One encoder serves one connection. A suspended run may continue with the
-/// encoder that wrote its beginning, which knows all calls, or with a new one.
+/// encoder that wrote its beginning, which knows all calls, or with a new encoder.
 ///
 /// A response ends with [`end`](Self::end). If the run resumes afterwards, the next event begins a new response.
 ///
@@ -57,7 +57,7 @@ pub struct UiEncoder {
     view: View,
     protocol: UiProtocol,
     request: UiRequest,
-    /// The format; `None` until the id of the run is known.
+    /// The format. `None` until the id of the run is known.
     format: Option<Box<dyn WireFormat>>,
     run_id: String,
     seq: u64,
@@ -67,17 +67,17 @@ pub struct UiEncoder {
     phase: ResponsePhase,
     turn: u32,
     calls: UiCalls,
-    /// The positions of the calls of the current reply, by the index of their part.
+    /// The positions of the current reply's calls in `calls`, by the index of their part.
     call_parts: BTreeMap<usize, usize>,
     texts: BTreeMap<usize, OpenText>,
-    /// The number of the reply in its turn.
+    /// The number of the current reply within its turn.
     reply: u32,
     message_id: String,
-    /// Whether the current reply had updates. If not, its parts are read from the complete message.
+    /// Whether the current reply had updates. Without updates, the parts of the reply are read from the complete message.
     has_updates: bool,
     last_stop: Option<StopReason>,
     usage: Usage,
-    /// The usage of this response by provider and model.
+    /// The token usage of this response, for each provider and model.
     by_model: Vec<(String, String, Usage)>,
     waiting: Vec<WaitingCall>,
     /// The runs of sub-agents that have not ended. A run comes after the run that contains it.
@@ -86,8 +86,8 @@ pub struct UiEncoder {
     error_code: Option<String>,
 }
 
-/// The number of the first chunk for events of sub-agents after an event. The number is fixed, because the number of chunks of the event
-/// itself differs between responses: a response that continues a run has more.
+/// The number of the first chunk for events of sub-agents that follow an event of the run. The number is fixed, because the number of
+/// chunks of the run's event differs between responses: a response that continues a run has more.
 const CHILD_CHUNKS: u32 = 1_000_000;
 
 /// The phase of a response.
@@ -98,14 +98,14 @@ enum ResponsePhase {
     Open,
     /// The run is suspended, and `end` will close the response.
     Suspended,
-    /// The response was closed while the run was suspended; the run may resume.
+    /// The response was closed while the run was suspended. The run may resume.
     Closed,
-    /// The run is over.
+    /// The run has ended.
     Over,
 }
 
 impl UiEncoder {
-    /// Creates an encoder. The registry knows which arguments are secret.
+    /// Creates an encoder. `registry` contains the tools of the run, whose definitions say which arguments are secret.
     pub fn new(protocol: UiProtocol, registry: &Registry, options: &UiOptions, request: &UiRequest) -> Self {
         Self {
             view: View::new(registry, options),
@@ -133,7 +133,7 @@ impl UiEncoder {
         }
     }
 
-    /// Adds the chunks of an event.
+    /// Appends the chunks of an event.
     pub fn encode(&mut self, event: &Event, chunks: &mut Vec<UiChunk>) {
         if self.phase == ResponsePhase::Over {
             return;
@@ -182,7 +182,7 @@ impl UiEncoder {
         });
     }
 
-    /// Sets the kind of error for the end of the run, because the event of the end does not contain it.
+    /// Sets the kind of the error that ends the run. The last event of the run does not contain this kind.
     #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "the server sets it"))]
     pub(super) fn set_error_code(&mut self, code: impl Into<String>) {
         self.error_code = Some(code.into());
@@ -197,7 +197,7 @@ impl UiEncoder {
         let run_id = std::mem::take(&mut self.run_id);
         let mut next = self.next_chunk;
         let mut writer = ChunkWriter { chunks, run_id: &run_id, seq: self.seq, next: &mut next };
-        // The encoder itself needs the run id while it writes, because other ids contain it.
+        // The encoder itself needs the run id while it writes, because ids of messages and calls contain the run id.
         self.run_id.clone_from(&run_id);
         write(self, &mut writer, &mut *format);
         self.next_chunk = next;
@@ -296,7 +296,7 @@ impl UiEncoder {
             EventKind::AgentEnd { stop, detail, usage, .. } => {
                 self.finish(*stop, detail.as_deref(), usage, w, format);
             }
-            // These events are not shown, unless the application sends data for them.
+            // These events have no chunks, unless the application adds data for them.
             EventKind::AgentStart
             | EventKind::QuestionAsked { .. }
             | EventKind::ContextNear { .. }
@@ -312,7 +312,7 @@ impl UiEncoder {
 
     /// Adds the parts with data of the application for an event.
     fn write_data(&self, event: &Event, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
-        // Updates are not repeated for a client that reconnects.
+        // Only an open response receives data. Updates of a reply have no data, because they are not repeated for a client that reconnects.
         if self.phase != ResponsePhase::Open || matches!(event.kind, EventKind::MessageUpdate { .. }) {
             return;
         }
@@ -323,7 +323,8 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the position of a call that has not ended. An unknown call was started in an earlier response, so it is added.
+    /// Returns the position of the open call with this id. A call that is missing began in an earlier response, so it is added as a started
+    /// call.
     fn known_call(&mut self, id: &str, tool: &str) -> usize {
         if let Some(at) = self.calls.open(id) {
             return at;
@@ -335,8 +336,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call, so the call is
-    /// written as a call of the protocol, unless it was written so before.
+    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call. The call is
+    /// therefore written as a call of the protocol, unless the page already has it in this form.
     fn child_call(
         &mut self,
         id: &str,
@@ -379,7 +380,7 @@ impl UiEncoder {
         format.input(w, known, &input);
     }
 
-    /// Records the arguments of a call, and writes that they are complete, unless that was written before.
+    /// Records the arguments of a call. Writes that they are complete, unless this was written before.
     fn complete_call(
         &mut self,
         at: usize,
@@ -405,9 +406,9 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         let known = self.calls.open(call_id);
-        // If the call was started in an earlier response, its tool is unknown here; the end of the call will name the tool.
+        // The name of the tool is unknown here if the call began in an earlier response. The end of the call adds the name.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
-        // If the page was not asked, the decision was made automatically, within the run.
+        // If the page was not asked, the decision was made automatically within the run. The request is then written as an automatic one.
         let automatic = self
             .calls
             .get(at)
@@ -418,7 +419,7 @@ impl UiEncoder {
         }
         let answered = self.request.answers.iter().find(|answer| answer.call_id() == Some(call_id));
         let Some(call) = self.calls.get_mut(at) else { return };
-        // Version 6 gets no automatic decisions, and refuses a denied call without a decision.
+        // Version 6 receives no automatic decisions, and refuses a denied call without a decision, so the denial is sent as an error.
         let is_told = automatic.is_none() || self.view.options.ai_sdk_version >= 7;
         (call.was_denied, call.was_edited) = (!is_allowed && is_told, is_edited);
         let request_id = call.request.take().or_else(|| answered.map(|answer| answer.id().to_owned()));
@@ -426,8 +427,8 @@ impl UiEncoder {
         format.decision(w, call, request_id.as_deref(), is_allowed);
     }
 
-    /// Reports to the page that a question was answered, if the page was asked. A question that a function of the application answered
-    /// is unknown to the page.
+    /// Writes that a question was answered, if the page was asked. The page does not know questions that a function of the application
+    /// answered.
     fn question_end(
         &mut self,
         id: &str,
@@ -465,7 +466,7 @@ impl UiEncoder {
     ) {
         let Some(call) = self.calls.get_mut(at) else { return };
         call.request = Some(request_id.to_owned());
-        // The arguments are shown even if arguments are hidden otherwise, because a person needs them for the decision.
+        // A person needs the arguments for the decision, so they are sent even if the options hide arguments.
         if let Some(args) = call.args.as_ref().filter(|_| !self.view.options.args) {
             let input = self.view.input_to_decide(&call.tool, args);
             format.input(w, call, &input);
@@ -484,7 +485,7 @@ impl fmt::Debug for UiEncoder {
     }
 }
 
-/// Returns progress without its content.
+/// Returns the message and the numbers of progress, without its content.
 fn progress_value(progress: &Progress) -> Value {
     let mut shown = json!({"message": progress.message});
     for (key, number) in [("done", progress.done), ("total", progress.total)] {

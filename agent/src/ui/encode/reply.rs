@@ -10,11 +10,11 @@ use super::wire::{TextKind, UiPart, WireFormat};
 use crate::message::{AssistantMessage, Content, Part, ProviderTool, ToolCall, Usage};
 use crate::model::ModelEvent;
 
-/// A part with text that grows.
+/// A part with text or thinking, which may still grow.
 pub(super) struct OpenText {
     id: String,
     kind: TextKind,
-    /// The number of bytes that were sent. The part is announced with its first bytes.
+    /// The number of bytes that were sent. The part is announced when its first bytes are sent.
     sent: usize,
     is_closed: bool,
 }
@@ -30,8 +30,8 @@ impl UiEncoder {
         format.reply_start(w, &self.message_id);
     }
 
-    /// Returns the name of the current reply: the number of the turn, with the number of the reply if the
-    /// turn has several.
+    /// Returns the name of the current reply: the number of the turn, followed by the number of the reply from the second reply of a turn
+    /// on.
     fn reply_name(&self) -> String {
         match self.reply {
             0 | 1 => self.turn.to_string(),
@@ -99,7 +99,7 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the usage of this response, an entry for each model.
+    /// Returns the usage of this response, with an entry for each model. Returns `None` if there is no entry to send.
     pub(super) fn usage_by_model(&self) -> Option<Value> {
         let entry = |(provider, model, usage): &(String, String, Usage)| {
             let mut entry = self.view.usage(usage)?;
@@ -161,7 +161,7 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) {
-        // A call without an id is not announced yet, because it gets an id only at the end of the reply.
+        // A call without an id is not announced yet, because the call receives its id only at the end of the reply.
         if id.is_empty() || self.call_parts.contains_key(&index) {
             return;
         }
@@ -192,7 +192,7 @@ impl UiEncoder {
         call.streamed += delta.len();
     }
 
-    /// Writes a complete part, or the rest of a part that was written in pieces.
+    /// Writes a complete part. Of a text that was written in pieces, writes only the missing end.
     fn part(&mut self, index: usize, part: &Part, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         let kind = match &part.content {
             Content::Thinking { redacted: true, .. } => return,
@@ -258,7 +258,7 @@ impl UiEncoder {
         self.complete_call(at, call, w, format);
     }
 
-    /// Writes a tool that the provider ran. Its input and its output may be one part or two.
+    /// Writes the call of a tool that the provider ran. The input and the output of the call may be in one part or in two parts.
     fn provider_tool(
         &mut self,
         index: usize,

@@ -45,7 +45,7 @@ pub(super) struct WaitingCall {
 }
 
 impl WaitingCall {
-    /// Returns the id that an answer to this interrupt has to contain.
+    /// Returns the id that an answer to this call has to contain.
     pub(super) fn interrupt_id(&self) -> String {
         match &self.wants {
             Wants::Approval { request_id, .. } => request_id.clone(),
@@ -55,7 +55,7 @@ impl WaitingCall {
     }
 }
 
-/// The reason why a call waits.
+/// The answer that a call waits for.
 pub(super) enum Wants {
     Approval {
         request_id: String,
@@ -70,17 +70,17 @@ pub(super) enum Wants {
     Result,
 }
 
-/// How a run ended.
+/// The end of a run.
 pub(super) struct RunEnding<'a> {
     pub(super) stop: RunStop,
     pub(super) reason: Option<&'a StopReason>,
-    /// The limit that was reached.
+    /// The limit that the run reached, if a limit ended the run.
     pub(super) limit: Option<&'a str>,
-    /// The kind of error, and a text without details.
+    /// The kind of the error and a text without details, if an error ended the run.
     pub(super) error: Option<(&'a str, String)>,
 }
 
-/// Writes the chunks of one protocol. The encoder calls the methods in an order that both protocols allow.
+/// A writer of the chunks of one protocol. The encoder calls the methods in an order that both protocols allow.
 pub(super) trait WireFormat: Send + Sync {
     /// Begins a response.
     fn begin(&mut self, w: &mut ChunkWriter<'_>);
@@ -96,7 +96,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn part(&mut self, w: &mut ChunkWriter<'_>, id: &str, part: &UiPart<'_>);
     fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall);
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
-    /// Writes that the arguments of a call are complete. `input` is the form in which they are shown.
+    /// Writes that the arguments of a call are complete. `input` is their shown form.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     /// Writes the input of a call that the run accepted, or whose arguments a person changed.
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
@@ -118,8 +118,7 @@ pub(super) trait WireFormat: Send + Sync {
     );
     /// Writes that a call waits for the inputs to these questions.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]);
-    /// Writes that a question that the page was asked has been answered. `is_first` says whether it is the first question
-    /// of its call.
+    /// Writes that a question of the page was answered or declined. `is_first` says whether the question is the first one of its call.
     fn question_end(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -129,7 +128,7 @@ pub(super) trait WireFormat: Send + Sync {
         accepted: bool,
     );
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding);
-    /// Writes that a call waits for a result of the application, or of the browser.
+    /// Writes that a call waits for a result of the browser if `is_browser` is `true`, and otherwise for a result of the application.
     fn waiting(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, is_browser: bool);
     /// Ends a turn. `usage` has the token counts of the run so far.
     fn turn_end(&mut self, w: &mut ChunkWriter<'_>, usage: Option<&Value>);
@@ -141,7 +140,8 @@ pub(super) trait WireFormat: Send + Sync {
         unanswered: usize,
         usage: Option<&Value>,
     );
-    /// Ends the run and the response. `usage` has the token counts of the run, and `by_model` those of this response for each model.
+    /// Ends the run and the response. `usage` has the token counts of the run, and `by_model` has the token counts of this response by
+    /// model.
     fn run_end(
         &mut self,
         w: &mut ChunkWriter<'_>,

@@ -59,7 +59,7 @@ fn context(list: &[Value]) -> Result<Option<UserMessage>, UiRequestError> {
     Ok((!text.is_empty()).then(|| UserMessage::from(text)))
 }
 
-/// Reads the last message: a prompt, or results of tools that the page ran.
+/// Reads the last message. If it is a result, reads all results after the last message of the assistant instead.
 fn last_messages(messages: &[Value], request: &mut UiRequest) -> Result<(), UiRequestError> {
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
     let last = messages.last().ok_or(UiRequestError::Empty)?;
@@ -168,7 +168,8 @@ fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError>
     Ok(UiAnswer::Output { call_id, output: output.into() })
 }
 
-/// Reads an answer. Only the suspended run shows whether the answer is an input to a question.
+/// Reads an answer to a suspended run. The answer is also recorded as a possible input, because only the run shows whether it asked a
+/// question.
 fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<UiAnswer, UiRequestError> {
     let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
     let is_cancelled = match entry.get("status").and_then(Value::as_str) {
@@ -189,7 +190,7 @@ fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<U
     Ok(decided.unwrap_or_else(|| UiAnswer::Input { id, call_id: None, input: payload.clone() }))
 }
 
-/// Returns the decision in a payload, if the payload is a decision.
+/// Returns the decision in a payload, or `None` if the payload does not have the form of a decision.
 fn decision(payload: &Value, id: &str) -> Option<UiAnswer> {
     let (id, call_id) = (id.to_owned(), None);
     let reason = payload.get("reason").filter(|reason| !reason.is_null());

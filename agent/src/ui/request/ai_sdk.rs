@@ -1,4 +1,4 @@
-//! Requests of `DefaultChatTransport`.
+//! Requests of the AI SDK's `DefaultChatTransport`.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
             return Err(UiRequestError::invalid(format!("{field}/role"), "a role of the protocol"));
         }
     }
-    // Tools are not part of the protocol. This is the form in which assistant-ui sends them.
+    // Tools are not part of the protocol. assistant-ui sends the declared tools as an object by name.
     if let Some(Value::Object(tools)) = body.shift_remove("tools") {
         let named: Vec<Value> = tools.keys().map(|name| Value::String(name.clone())).collect();
         let tools = tools.iter().zip(&named);
@@ -73,7 +73,7 @@ fn prompt(parts: &[Value], field: &str) -> Result<UserMessage, UiRequestError> {
                     &format!("{field}/url"),
                 )?);
             }
-            // Other parts are only for the page, and are ignored.
+            // Parts of other types are only for the page, so they are ignored.
             Some(_) => {}
             None => return Err(UiRequestError::invalid(format!("{field}/type"), "a text")),
         }
@@ -126,8 +126,7 @@ fn answers(
     Ok(answers)
 }
 
-/// Returns the inputs to questions in the request. All questions of a call share one approval request, which a person
-/// approves or declines.
+/// Returns the inputs to questions in the request. All questions of a call share one approval request, so a denial declines all of them.
 fn question_inputs(
     answers: &[UiAnswer],
     inputs: Option<&Map<String, Value>>,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::UiRequestError;
 use crate::message::{Content, Media, Part};
 
-/// Returns the part for a file at this address: bytes in the address itself, or an address that the provider reads.
+/// Returns the part for a file: the bytes in a `data:` address, or an `https:` address that the provider reads.
 pub(super) fn file(
     url: &str,
     media_type: Option<&str>,
@@ -33,13 +33,13 @@ pub(super) fn file(
     Ok(part(media, name))
 }
 
-/// Returns the bytes of base64 as media.
+/// Decodes base64 to media. An empty media type is replaced by `application/octet-stream`.
 pub(super) fn bytes(data: &str, media_type: &str, field: &str) -> Result<Media, UiRequestError> {
     let media_type = if media_type.is_empty() { "application/octet-stream" } else { media_type };
     Media::from_base64(data, media_type).map_err(|_| UiRequestError::invalid(field, "base64"))
 }
 
-/// Returns the part for media, by its type.
+/// Returns the part for media. The media type decides whether the part is an image, audio or, in all other cases, a document.
 pub(super) fn part(media: Media, name: Option<&str>) -> Part {
     let media = match name {
         Some(name) => media.with_name(name),

@@ -11,7 +11,7 @@ use crate::tool::question::{Question, QuestionInput};
 
 impl UiRequest {
     /// Returns the decisions, inputs and results in this request that the suspended run waits for. Allowed calls run with the arguments of
-    /// the suspended run; arguments in the request are ignored unless they are an explicit change.
+    /// the suspended run, unless the request explicitly changes the arguments.
     ///
     /// Results count only for tools that the front end runs: see [`with_browser_tools`](Self::with_browser_tools).
     ///
@@ -41,8 +41,9 @@ impl UiRequest {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if a call that waits for a decision or an input gets none, if a call is answered twice, if an input does not fit
-    /// its question ([`InputRefused`](UiRequestError::InputRefused)), or if the run waits for nothing that is in the request.
+    /// Returns an error if a call that waits for a decision or an input has no valid answer, or if a call is answered twice. Also returns
+    /// an error if an input does not fit its question ([`InputRefused`](UiRequestError::InputRefused)), or if the request contains no
+    /// answer that the run waits for.
     pub fn decisions(&self, suspended: &SuspendedRun) -> Result<Decisions, UiRequestError> {
         let mut decisions = Decisions::new();
         let mut unanswered = Vec::new();
@@ -102,7 +103,7 @@ impl UiRequest {
         }
     }
 
-    /// Returns the answer to the approval request or the question with this id.
+    /// Returns the answer to the approval request or the question with this id. Fails if there are two answers.
     fn answer_to(&self, request_id: &str) -> Result<Option<&UiAnswer>, UiRequestError> {
         let mut answers = self.answers.iter().filter(|answer| {
             let is_result = matches!(
@@ -118,8 +119,8 @@ impl UiRequest {
         }
     }
 
-    /// Returns the input to a question that the request contains. The AI SDK has one approval request for each call, with the id of the
-    /// call's first question: declining that request declines all questions of the call. AG-UI has an answer for each question.
+    /// Returns the input to a question in the request. The AI SDK has one approval request for each call, with the id of the call's first
+    /// question. A person who declines that request declines all questions of the call. AG-UI has an answer for each question.
     fn input_to(
         &self,
         question: &Question,
@@ -148,7 +149,8 @@ fn is_call(sent: &str, run_id: &str, call_id: &str) -> bool {
     }
 }
 
-/// Returns the outcome of a call that an answer delivers.
+/// Returns the outcome that an answer delivers, if any. Results count only for tools of the browser, but a call of any tool can be
+/// abandoned.
 fn outcome(answer: &UiAnswer, is_browser: bool) -> Option<ToolOutcome> {
     match answer {
         UiAnswer::Output { output, .. } if is_browser => Some(match output {

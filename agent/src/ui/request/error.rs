@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 #[cfg(feature = "runtime")]
 use crate::tool::question::AskError;
 
-/// The reason why a request of a front end is rejected. Nothing was run, and a suspended run is still suspended.
+/// The reason why a request of a front end is rejected. No run has begun, and a suspended run is still suspended.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiRequest};
@@ -50,10 +50,10 @@ pub enum UiRequestError {
         /// The path of the field.
         field: String,
     },
-    /// The request neither begins a run nor answers a suspended one.
+    /// The request neither begins a run nor answers a suspended run.
     #[error("the request has no message, decision or result")]
     Empty,
-    /// Calls wait for answers, and the request contains none for them.
+    /// The request does not answer all calls that wait for a decision or an input.
     #[error("these calls have no answer: {}", ids.join(", "))]
     #[non_exhaustive]
     Unanswered {
@@ -69,7 +69,7 @@ pub enum UiRequestError {
         /// The issues, without secrets.
         report: String,
     },
-    /// No call waits for the answers in the request: the decision was made before, or its id is unknown.
+    /// No call waits for the answers in the request. The decision was made before, or its id is unknown.
     #[error("nothing waits for this answer")]
     NotPending,
     /// The request contains two answers to the same call or request.
@@ -86,10 +86,10 @@ pub enum UiRequestError {
         /// The id of the run.
         run_id: String,
     },
-    /// The last reply cannot be replaced.
+    /// The last reply cannot be replaced by another one.
     #[error("a reply of this thread cannot be made again")]
     Regenerate,
-    /// Too many runs are active.
+    /// Too many runs of the scope are active.
     #[error("{max} runs are active, which is the limit")]
     #[non_exhaustive]
     TooManyRuns {
@@ -103,10 +103,10 @@ pub enum UiRequestError {
         /// The limit.
         max: usize,
     },
-    /// The server has no scope, so it does not know the caller.
+    /// The server has no scope, so the caller is unknown.
     #[error("the server has no scope: call `scoped`, or allow a single user")]
     NotScoped,
-    /// The conversation cannot be read or continued. The log has the reason.
+    /// The conversation cannot be read or continued. The log contains the reason.
     #[error("the thread cannot be used now")]
     Unavailable,
 }
@@ -148,8 +148,8 @@ impl UiRequestError {
         }
     }
 
-    /// Returns the body of the HTTP response: `{"error": {"code", "message"}}`. If an input is refused, the error also has its `id`
-    /// and `report`.
+    /// Returns the body of the HTTP response: `{"error": {"code", "message"}}`. For a refused input, the error also has the `id` of the
+    /// question and the `report`.
     pub fn to_json(&self) -> Value {
         let mut error = json!({"code": self.code(), "message": self.to_string()});
         if let Self::InputRefused { id, report } = self {

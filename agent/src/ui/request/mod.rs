@@ -21,7 +21,7 @@ use super::UiProtocol;
 use crate::message::UserMessage;
 use crate::tool::question::QuestionInput;
 
-/// The default limit of a body, in bytes.
+/// Maximum size of a body, in bytes.
 pub(super) const MAX_BODY: usize = 4 << 20;
 /// Maximum length of an id that a front end chooses, in bytes.
 const MAX_ID: usize = 512;
@@ -30,7 +30,8 @@ const MAX_PARTS: usize = 256;
 
 /// A request of a front end.
 ///
-/// Only the last message of the conversation in the request is read, because the server has the conversation itself.
+/// Of the conversation in the request, only the last message or the last results are read, because the server stores the conversation
+/// itself.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiRequest};
@@ -62,24 +63,24 @@ pub struct UiRequest {
     pub(super) answers: Vec<UiAnswer>,
     /// Tools that the front end declares.
     pub(super) tools: Vec<BrowserTool>,
-    /// Whether the front end wants the last reply to be replaced by another one.
+    /// Whether the front end requests another reply in place of the last one.
     pub regenerates: bool,
-    /// Everything else in the request, for the application only.
+    /// All other fields of the request, which only the application uses.
     pub extra: Map<String, Value>,
-    /// The id that AG-UI gives to this part of a run.
+    /// The run id of AG-UI. A request that resumes a run has another id than the request that began it.
     pub(super) run: Option<String>,
     pub(super) parent_run: Option<String>,
     /// Whether the client of AG-UI declared version 1.0.
     pub(super) is_current: bool,
     /// Tools whose results the front end may deliver.
     pub(super) browser: BTreeSet<String>,
-    /// Inputs by the id of their question. Only the suspended run shows whether an id is really that of a question.
+    /// Possible inputs, by the id that they answer. Only the suspended run shows whether this id belongs to a question.
     inputs: BTreeMap<String, QuestionInput>,
 }
 
 /// A decision on a call, an input to a question, or the result of a call, as a front end sends it.
 ///
-/// Its `Debug` text has no arguments, inputs and results.
+/// The `Debug` text omits arguments, inputs and results.
 #[derive(Clone, PartialEq)]
 #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs read what is in them"))]
 pub(super) enum UiAnswer {
@@ -108,7 +109,7 @@ pub(super) enum UiAnswer {
         /// The reason, which the model reads.
         reason: String,
     },
-    /// An input to a question of a tool. The question itself is only known in [`decisions`](UiRequest::decisions).
+    /// An input to a question of a tool. Only [`decisions`](UiRequest::decisions) finds out whether the question exists.
     Input {
         /// The id of the question.
         id: String,
@@ -119,14 +120,14 @@ pub(super) enum UiAnswer {
     },
     /// The result of a tool that the front end ran.
     Output {
-        /// The id of the call, as the front end knows it.
+        /// The id of the call, in the form in which the front end received it.
         call_id: String,
         /// The result.
         output: Value,
     },
     /// A tool failed in the front end.
     Failed {
-        /// The id of the call, as the front end knows it.
+        /// The id of the call, in the form in which the front end received it.
         call_id: String,
         /// The error.
         message: String,
@@ -155,7 +156,7 @@ impl UiAnswer {
         }
     }
 
-    /// Returns the id of the call, if it is known.
+    /// Returns the id of the call, if the protocol sent it.
     pub(super) fn call_id(&self) -> Option<&str> {
         match self {
             Self::Allow { call_id, .. }
@@ -204,7 +205,7 @@ impl UiRequest {
     /// Reads the body of a request of at most 4 MiB.
     ///
     /// # Errors
-    /// Returns an error if the body does not have the form of the protocol, or has something that front ends may not send.
+    /// Returns an error if the body does not have the form of the protocol, or contains something that front ends may not send.
     pub fn decode(protocol: UiProtocol, body: &[u8]) -> Result<Self, UiRequestError> {
         if body.len() > MAX_BODY {
             return Err(UiRequestError::TooLarge { max: MAX_BODY });
@@ -224,14 +225,14 @@ impl UiRequest {
         !self.answers.is_empty()
     }
 
-    /// Sets the tools whose results the front end may deliver; by default none. Results of other calls are ignored.
+    /// Sets the tools whose results the front end may deliver; by default, there are none. Results of other calls are ignored.
     pub fn with_browser_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.browser = tools.into_iter().map(Into::into).collect();
         self
     }
 }
 
-/// Returns an id that a front end chose.
+/// Returns an id that a front end chose. Fails if it is not a text of 1 to [`MAX_ID`] bytes without control characters.
 fn id(value: Option<&Value>, field: &str) -> Result<String, UiRequestError> {
     match value {
         Some(Value::String(id))
@@ -243,7 +244,7 @@ fn id(value: Option<&Value>, field: &str) -> Result<String, UiRequestError> {
     }
 }
 
-/// Returns a field that may be missing.
+/// Reads a field with `read`. Returns `None` if the field is missing or `null`.
 fn optional<'v, T>(
     value: Option<&'v Value>,
     field: &str,
@@ -265,7 +266,7 @@ fn list<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], UiRequ
     Ok(list)
 }
 
-/// Returns the arguments that a person changed.
+/// Returns the arguments that a person changed. Fails if they are not an object.
 #[cfg(feature = "ui-ai-sdk")]
 fn edited_args(value: &Value, field: &str) -> Result<Value, UiRequestError> {
     if value.is_object() { Ok(value.clone()) } else { Err(UiRequestError::invalid(field, "an object")) }

@@ -12,12 +12,12 @@ use crate::tool::policy::Effect;
 use crate::tool::registry::Registry;
 use crate::tool::set::ToolSet;
 
-/// Limits on the declared tools of a request: their number, and their bytes.
+/// Limits on the declared tools of a request: their number, and their total size in bytes.
 const MAX_TOOLS: usize = 64;
 const MAX_TOOL_BYTES: usize = 32 << 10;
 
 impl UiRequest {
-    /// Returns the tools that the front end declares, to be added to the application's tools in a run. Their calls are deferred until the
+    /// Returns the tools that the front end declares. Add them to the application's tools for a run. Their calls are deferred until the
     /// front end [delivers](Self::with_browser_tools) the results.
     ///
     /// ```
@@ -43,7 +43,7 @@ impl UiRequest {
                     "a name that no tool of the application has",
                 ));
             }
-            // The tool is idempotent, because after a restart its call only waits for the front end again.
+            // The tool is idempotent: after a restart, its call only waits again for the front end.
             let tool = ToolBuilder::new(&**name)
                 .description(&**description)
                 .schema(parameters.clone())
@@ -59,7 +59,7 @@ impl UiRequest {
     }
 }
 
-/// Reads the declared tools. Each item has the tool's key in the request, its name, and the whole declaration.
+/// Reads the declared tools. Each item consists of the tool's key in the request, its name, and its whole declaration.
 pub(super) fn declared<'v>(
     tools: impl Iterator<Item = (String, Option<&'v Value>, &'v Value)>,
 ) -> Result<Vec<BrowserTool>, UiRequestError> {

@@ -75,8 +75,8 @@ impl UiServer {
     }
 }
 
-/// Encodes the events that arrived while earlier ones were encoded, until the reader is up to date and follows the run. Returns `false` if
-/// the response was ended meanwhile.
+/// Encodes the events that arrived while earlier events were encoded, until the reader is up to date. Returns `true` if the reader then
+/// follows the run, and `false` if the response was ended meanwhile.
 fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec<UiChunk>) -> bool {
     loop {
         match thread.go_live(id, encoder) {
@@ -102,7 +102,8 @@ fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec
     }
 }
 
-/// Returns the chunks of the run so far, and the position among them at which the current reply begins.
+/// Encodes the run so far. Returns the chunks, and the position of the first chunk of the current reply. Without a current reply, the
+/// position is the number of chunks.
 fn replay(
     events: &[Arc<Event>],
     reply_at: Option<usize>,
@@ -127,7 +128,7 @@ fn replay(
 /// The number of an event, and the number of a chunk of this event.
 type ChunkPosition = (u64, u32);
 
-/// Returns the position after which a client asks for chunks, or `None` if the client has to get the whole run.
+/// Returns the position after which a client requests chunks, or `None` if the client must receive the whole run.
 fn position(state: &ThreadState, after: &str) -> Option<ChunkPosition> {
     let (run_id, position) = after.rsplit_once(':')?;
     let (seq, chunk) = position_of(position)?;
@@ -160,22 +161,22 @@ fn rest(events: &[Arc<Event>], encoder: &mut UiEncoder, after: ChunkPosition, is
 /// Returns the run id of the sub-agent that the chunk belongs to, if any.
 #[cfg(feature = "ui-ag-ui")]
 fn child_of(json: &str) -> Option<String> {
-    // Most chunks belong to no sub-agent, which is found without parsing.
+    // This check is faster than parsing, and most chunks belong to no sub-agent.
     if !json.contains("\"subagentRunId\":") {
         return None;
     }
     serde_json::from_str::<serde_json::Value>(json).ok()?["subagentRunId"].as_str().map(str::to_owned)
 }
 
-/// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. The chunks before `from` are
-/// left out, because a client would append them to the messages that it has.
+/// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. A client would append the chunks
+/// before `from` to the messages that it has, so only chunks that the history lacks are repeated.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;
 
     let (before, rest) = chunks.split_at(from.min(chunks.len()));
     let is = |chunk: &UiChunk, kind: &str| chunk.json.starts_with(&format!("{{\"type\":\"{kind}\""));
-    // The end of a finished run is among the chunks before `from`, but must be sent, too.
+    // The end of a finished run is among the chunks before `from`. It is sent after all other chunks.
     let end = before.last().filter(|chunk| is(chunk, "RUN_FINISHED") || is(chunk, "RUN_ERROR"));
     let mut step: Option<&UiChunk> = None;
     for chunk in before {
@@ -190,7 +191,7 @@ fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec
     all.extend(step.filter(|_| end.is_none()).cloned());
     let messages = json!({"type": "MESSAGES_SNAPSHOT", "messages": history});
     all.push(UiChunk { id: start.id.clone(), json: messages.to_string() });
-    // Results become messages only when all calls of a reply have ended, so some results are not yet in the history.
+    // Results become messages only when all calls of a reply have ended. Results that are not yet in the history are repeated.
     let known = |chunk: &UiChunk| {
         let result: serde_json::Value = serde_json::from_str(&chunk.json).unwrap_or_default();
         history.as_array().is_some_and(|list| list.iter().any(|message| message["id"] == result["messageId"]))

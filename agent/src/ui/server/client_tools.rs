@@ -14,10 +14,11 @@ pub(super) struct ClientTools {
 }
 
 impl ClientTools {
-    /// Returns the tools that a page declares, or `None` if it declares none.
+    /// Returns the tools that a request declares, or `None` if it declares none.
     ///
     /// # Errors
-    /// Returns an error if a tool of the application has the same name, or if a schema is not supported.
+    /// Returns an error if a tool of the application has the same name, if a schema is not supported, or if the tools cannot be used
+    /// together.
     pub(super) fn of(request: &UiRequest, application: &Registry) -> Result<Option<Self>, UiRequestError> {
         let tools = request.declared_tools(application)?;
         if tools.is_empty() {

@@ -16,7 +16,7 @@ use super::thread::{KEPT, Reservation, UiThread};
 use crate::loop_core::{Event, EventKind};
 use crate::runtime::{ResumeError, Run, RunError, SuspendedRun};
 
-/// Maximum number of pieces of a response that wait for a reader.
+/// Maximum number of pieces of a response that are queued for a reader.
 pub(super) const QUEUE: usize = 256;
 /// The wait of a run for a slow reader: at most [`YIELDS`] yields to the scheduler, and after them at most [`PAUSES`] pauses.
 const YIELDS: usize = 64;
@@ -24,7 +24,7 @@ const PAUSES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl UiServer {
-    /// Begins a run, with the tools that its page declared, and returns a response that follows it.
+    /// Begins a run, with the tools that its page declared, and returns the response that streams the run.
     pub(super) async fn begin(
         &self,
         reserved: Reservation,
@@ -41,8 +41,8 @@ impl UiServer {
         let (sender, live) = mpsc::channel(QUEUE);
         let is_cut = Arc::new(AtomicBool::new(false));
         if is_resumed {
-            // The encoder reads the earlier part of the run, to know its calls; the client already has these chunks. No event is added to
-            // the log meanwhile, because the thread is reserved.
+            // The encoder reads the earlier events of the run to learn its calls. The chunks are dropped, because the client already has
+            // them. No event is added to the log meanwhile, because the thread is reserved.
             let ((events, _), mut known) = (thread.lock().log.events(), Vec::new());
             for event in &events {
                 encoder.encode(event, &mut known);
@@ -173,7 +173,7 @@ impl Drop for SettleOnDrop {
     }
 }
 
-/// Drives a run to its end. `begun` receives whether the run began.
+/// Drives a run to its end. `begun` receives whether the run has begun, or the error why it has not.
 async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Result<(), RunError>>) {
     let mut unsettled = SettleOnDrop(Some(thread.clone()));
     let Some(first) = run.next().await else {
@@ -189,7 +189,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     let mut last = None;
     while let Some(event) = next {
         if event.is_own() && matches!(event.kind, EventKind::AgentEnd { .. }) {
-            // The last event is sent later, because the kind of an error is only known when the run has returned.
+            // The last event is sent later, because the kind of an error is known only when the run has returned.
             last = Some(event);
         } else {
             publish(&thread, &event).await;
@@ -213,7 +213,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     if let Some(event) = last {
         publish(&thread, &event).await;
     }
-    // The guard is no longer needed. Another run may begin as soon as the thread is settled.
+    // The thread is settled below. The guard must not settle it a second time, because another run may have begun by then.
     unsettled.0 = None;
     thread.settle(suspended);
     let thread = Arc::downgrade(&thread);
@@ -223,8 +223,8 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     }
 }
 
-/// Sends an event to the readers. If the queue of a reader is more than half full, waits for the reader, but only for [`YIELDS`] yields and
-/// [`PAUSES`] pauses.
+/// Sends an event to the readers. If the queue of a reader is more than half full, waits until the reader catches up, for at most
+/// [`YIELDS`] yields and [`PAUSES`] pauses.
 async fn publish(thread: &UiThread, event: &Arc<Event>) {
     if !thread.publish(event) {
         return;

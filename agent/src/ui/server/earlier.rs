@@ -1,5 +1,5 @@
-//! Makes events of a run from its messages, for parts of a run whose events are not kept: the earlier part of a long run, and a part that
-//! another process drove.
+//! Makes events from the messages of a run, for events that are not kept: those of the earlier part of a long run, and those of a run that
+//! another process began.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::message::{AssistantMessage, Message, StopReason, ToolCall, ToolResult
 use crate::tool::outcome::{OutcomeCode, ToolResult};
 use crate::tool::output::Control;
 
-/// A message of a run, with its turn.
+/// A message of a run with its turn, and with its id if it was queued.
 #[derive(Clone)]
 pub(super) struct EarlierMessage {
     pub(super) turn: u32,
@@ -26,7 +26,7 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
                 (replies, None)
             }
             Message::ToolResult(_) => (replies, None),
-            // Every message of the user except the prompt was queued, and has an id.
+            // Every message of the user except the prompt was queued, so its id is the id of the queued message.
             Message::User(user) => (replies + 1, user.id.clone().filter(|_| at > 0)),
             _ => (replies + 1, None),
         };
@@ -35,7 +35,7 @@ pub(super) fn with_turns(messages: &[Arc<Message>]) -> Vec<EarlierMessage> {
     with_turn.collect()
 }
 
-/// Returns the events of these messages. All of them have the number 0, which no sent event has.
+/// Returns the events of these messages. Each event has the number 0, which no sent event has.
 pub(super) fn events_of(run_id: &Arc<str>, messages: &[EarlierMessage]) -> Vec<Arc<Event>> {
     let (calls, usage, list) = (Vec::new(), Usage::default(), Vec::new());
     let mut events = EarlierEvents { run_id, turn: 0, reply: None, calls, usage, list };
@@ -51,7 +51,7 @@ struct EarlierEvents<'a> {
     turn: u32,
     /// The stop reason of the turn's reply.
     reply: Option<StopReason>,
-    /// The calls of the reply that have no result yet. They may not have started.
+    /// The calls of the reply that have no result yet. Some of them may not have started.
     calls: Vec<ToolCall>,
     usage: Usage,
     list: Vec<Arc<Event>>,
@@ -97,7 +97,7 @@ impl EarlierEvents<'_> {
         let code = message.code.as_deref().unwrap_or_default();
         let was_denied = code == OutcomeCode::DENIED.as_str();
         if was_denied || message.edited_args.is_some() {
-            // The original id of the approval request is not stored. Another id is used, because the request is already decided.
+            // The id of the approval request is not stored. A made-up id is enough, because the request is already decided.
             let args = message.edited_args.clone().unwrap_or_default();
             let request_id = format!("decided/{call_id}");
             self.push(EventKind::ApprovalRequired {

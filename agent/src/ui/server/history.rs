@@ -17,17 +17,15 @@ use crate::loop_core::outcome_of;
 use crate::message::{Content, Message, Part, ToolArguments, ToolCall, ToolResultMessage};
 use crate::tool::outcome::ToolResult;
 
-/// A message, and the run and turn that it comes from, if they are known.
+/// A message with its run and turn, if they are known.
 pub(super) type LabelledMessage = (Arc<Message>, Option<MessageLabel>);
 
-/// Returns the messages of the conversation whose events have been sent. A message whose event has not been sent
-/// yet is left out.
+/// Returns the messages of the conversation, without messages whose events have not been sent yet.
 pub(super) fn labelled(thread: &UiThread, state: &ThreadState) -> Vec<LabelledMessage> {
     let messages = thread.assistant.messages();
     let mut list: Vec<LabelledMessage> =
         messages.shared().iter().map(|message| (message.clone(), state.label(message))).collect();
-    // An unfinished run has open calls. When the session was opened, results without events were added for these
-    // calls.
+    // When the session of an unfinished run was opened, results without events were added for its open calls. These results are left out.
     if (state.is_active() || thread.assistant.unfinished_run().is_some())
         && let Some(last) = list.iter().rposition(|(_, label)| label.is_some())
     {
@@ -82,8 +80,8 @@ fn add_message(runs: &mut Vec<HistoryRun>, at: usize, message: &Arc<Message>, la
         return;
     }
     if let Some(run) = runs.last_mut().filter(|run| !run.is_user) {
-        // Without a label, the run of the message is unknown. A message of the user is assumed to begin another
-        // run.
+        // Without a label, the run of the message is unknown. The message is assumed to belong to the last run, unless it is a message of
+        // the user, which begins another run.
         let is_same = run_id.as_ref().map_or(!is_user, |id| *id == run.id);
         if is_same {
             return run.messages.push((turn, message.clone()));
@@ -105,8 +103,8 @@ struct HistoryCall<'m> {
 }
 
 impl HistoryRun {
-    /// Returns the calls of each message of the assistant. A result answers the nearest earlier call with its
-    /// id.
+    /// Returns the calls of each message. Only messages of the assistant have calls. A result answers the nearest earlier open call with
+    /// its id.
     fn calls(&self, view: &View) -> Vec<Vec<HistoryCall<'_>>> {
         let mut used: HashMap<&str, usize> = HashMap::new();
         let mut all: Vec<Vec<HistoryCall<'_>>> = Vec::new();
@@ -273,7 +271,7 @@ fn tool_part(view: &View, call: &HistoryCall<'_>) -> Value {
     part
 }
 
-/// Returns how a call ended, in the form that was shown during the run.
+/// Returns the end of a call, in the form in which it was shown during the run.
 fn shown_end(view: &View, message: &ToolResultMessage, sent: &ToolArguments) -> ShownEnd {
     let result = ToolResult::new(&*message.call_id, &*message.tool, outcome_of(message));
     view.end(&result, true, Some(sent), true)

@@ -8,25 +8,26 @@ use crate::loop_core::{Event, EventKind};
 use crate::message::{Content, MediaSource, Message, Part};
 use crate::model::ModelEvent;
 
-/// If the updates of a reply, or the progress of calls, have more bytes than this, they are merged.
+/// Maximum size of the updates of a reply, or of the progress of calls, in bytes. Above this size, updates are merged.
 const MAX_UPDATES: usize = 1 << 20;
 /// The estimated size of an event without its texts, in bytes.
 const PER_EVENT: usize = 128;
 
-/// The events of a run. The updates of a complete reply are left out, because its message has everything. If the log is too large, the
-/// oldest events are dropped: their messages stay, as part of the conversation, and events are made from these messages on demand.
+/// The events of a run. The updates of a complete reply are left out, because the message of the reply contains their content. If the log
+/// is larger than `max_bytes`, the oldest events are dropped. Their messages stay, because the conversation holds them, and events are made
+/// from these messages on demand.
 pub(super) struct ReplayLog {
     max_bytes: usize,
     run_id: Option<Arc<str>>,
-    /// The messages of the oldest part, whose events are not kept.
+    /// The messages of the dropped events.
     earlier: Vec<EarlierMessage>,
-    /// The number of the last event that was dropped with the oldest part.
+    /// The number of the last dropped event. It is `u64::MAX` if another process began the run.
     earlier_until: u64,
     events: Vec<Arc<Event>>,
     /// The position in `events` at which the current reply begins.
     reply_from: Option<usize>,
     bytes: usize,
-    /// The bytes of updates and progress since they were last merged.
+    /// The bytes of updates and progress since the last merge.
     update_bytes: usize,
     /// The bytes of events of sub-agents.
     child_bytes: usize,
@@ -50,7 +51,8 @@ impl ReplayLog {
         }
     }
 
-    /// Creates the log of a run that another process began. Its events had other numbers, so no client can continue from them.
+    /// Creates the log of a run that another process began. The events of that process had other numbers, so no client can continue after
+    /// them.
     pub(super) fn of_messages(max_bytes: usize, run_id: Arc<str>, earlier: Vec<EarlierMessage>) -> Self {
         Self { run_id: Some(run_id), earlier, earlier_until: u64::MAX, ..Self::new(max_bytes) }
     }
@@ -91,7 +93,7 @@ impl ReplayLog {
                 self.update_bytes += bytes;
             }
             EventKind::MessageEnd { message, .. } => {
-                // The updates of a reply that broke off are kept, because they may have begun parts that the message lacks.
+                // The updates of a reply that broke off are kept, because they may contain parts that the message lacks.
                 let is_whole = message.as_assistant().is_some_and(|reply| !reply.stop_reason.is_failure());
                 if let Some(from) = self.reply_from.take()
                     && is_whole
@@ -129,7 +131,7 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Joins adjacent deltas of the same part.
+    /// Joins adjacent deltas of the same part in the current reply, whose first event has the position `from`.
     fn merge_updates(&mut self, from: usize) {
         let updates = self.events.split_off((from + 1).min(self.events.len()));
         let mut last_seq = 0;
@@ -151,8 +153,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Drops the older half of the events of sub-agents. A sub-agent may run for long, and its messages are in no conversation of this
-    /// thread that could replace the events.
+    /// Drops the older half of the events of sub-agents. Unlike the run's own events, they cannot be made from messages, because the
+    /// messages of sub-agents are in no conversation of this thread.
     fn forget_children(&mut self) {
         let mut surplus = self.child_bytes / 2;
         let (mut last_own, mut until) = (0, 0);
@@ -167,14 +169,14 @@ impl ReplayLog {
             until = last_own + 1;
             false
         });
-        // A reader that has only events before this point has to get the whole run.
+        // A reader that has not received the events up to this number must receive the whole run.
         self.compacted.push((0, until));
         self.count();
     }
 
     /// Keeps only the last progress of each call, because each progress replaces the earlier one.
     fn keep_last_progress(&mut self) {
-        // Only numbers of the run's own events count: the chunks of sub-agents have the number of the run's event before them.
+        // The log contains no progress of sub-agents, so these numbers belong to the run's own events.
         let numbers = |event: &Arc<Event>| {
             matches!(event.kind, EventKind::ToolExecutionUpdate { .. }).then_some(event.seq)
         };
@@ -197,8 +199,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Drops the events before the last moment at which no call was open, and keeps their messages. Events from then on stay, because
-    /// calls are open: their size is bounded only by the results of the application's tools.
+    /// Drops the events up to the last position at which no call was open, and keeps their messages. The later events belong to open calls,
+    /// so they are kept. Their size is bounded only by the results of the application's tools.
     fn shorten(&mut self) {
         let (mut open, mut waiting, mut end) = (0_usize, 0_usize, None);
         for (at, event) in self.events.iter().enumerate().filter(|(_, event)| event.is_own()) {
@@ -240,16 +242,15 @@ impl ReplayLog {
         self.update_bytes = 0;
     }
 
-    /// Returns whether all events after the event with this number are kept, so that a client that saw this event can continue after
-    /// it.
+    /// Returns whether all events after the event with this number are kept, so that a client that has received this event can continue.
     pub(super) fn has_all_after(&self, seq: u64) -> bool {
         let is_kept = self.earlier.is_empty() || seq >= self.earlier_until;
         is_kept && !self.compacted.iter().any(|(from, to)| (*from..*to).contains(&seq))
     }
 }
 
-/// Returns how many bytes of an event only the log holds. Messages of the run are not counted, because the conversation holds
-/// them, too. Messages of sub-agents are counted.
+/// Returns the size of an event in the log, in bytes. Messages of the run are not counted, because the conversation holds them, too.
+/// Messages of sub-agents are counted.
 fn event_bytes(event: &Event) -> usize {
     let message = match &event.kind {
         EventKind::MessageEnd { message, .. } if !event.is_own() => {

@@ -39,8 +39,8 @@ type OpenThread = Arc<
 
 /// A server for front ends. It runs an assistant for each thread, keeps the events of active runs, and lets several readers follow a run.
 ///
-/// The server opens no port: an application passes the bodies of requests to it, and sends its responses. The application authenticates
-/// the caller, checks that the content type is JSON (a form of another site could send anything else), and calls
+/// The server opens no port: the application passes the bodies of requests to the server, and sends the server's responses. The application
+/// authenticates the caller, checks that the content type is JSON (a form of another site can only send other types), and calls
 /// [`scoped`](Self::scoped).
 ///
 /// ```
@@ -79,7 +79,7 @@ pub struct UiServer {
     scope: Option<Arc<str>>,
 }
 
-/// The time in which a continued run of an earlier process has to ask its question again, before the answer to the question is rejected.
+/// Maximum wait for a continued run of an earlier process to ask its question again. After that, the answer to the question is rejected.
 const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 
 /// The prefix of named callers, so that an empty name differs from the single user of a server.
@@ -120,7 +120,7 @@ impl ServerShared {
                 if threads.contains_key(&key) { None } else { self.make_room(scope, &mut threads) };
             (threads.entry(key).or_default().clone(), forgotten)
         };
-        // Dropped without the lock, because dropping the assistant of a thread may run code of the application.
+        // The forgotten thread is dropped without the lock, because dropping its assistant may run code of the application.
         drop(forgotten);
         let open = || async {
             let assistant = match &self.open {
@@ -139,8 +139,8 @@ impl ServerShared {
         cell.get_or_try_init(open).await.cloned()
     }
 
-    /// Forgets the least recently used idle thread, if there are too many threads. If this scope has more than a tenth of the allowed
-    /// threads, one of its threads is forgotten.
+    /// Removes the least recently used idle thread if there are too many threads, and returns it. If this scope has more than a tenth of
+    /// the allowed threads, only its own threads are candidates.
     fn make_room(&self, scope: &Arc<str>, threads: &mut Threads) -> Option<Arc<OnceCell<Arc<UiThread>>>> {
         let max = self.limits.threads.max(1);
         if threads.len() < max {
@@ -154,7 +154,7 @@ impl ServerShared {
         threads.remove(&key)
     }
 
-    /// Returns an error if the scope has too many runs. The thread of the new run is already reserved, so it counts.
+    /// Returns an error if the scope has too many runs. The thread of the new run must be reserved, so that it counts.
     fn check_runs(&self, scope: &Arc<str>) -> Result<(), UiRequestError> {
         let max = self.limits.runs;
         if self.active_runs(scope) > max { Err(UiRequestError::TooManyRuns { max }) } else { Ok(()) }
@@ -185,13 +185,13 @@ impl UiServer {
         Self { shared: Arc::new(shared), scope: None }
     }
 
-    /// Returns the server for one caller, who reads and continues only threads of the same scope. `caller` identifies an account of the
-    /// application; it must not be a name that the front end sends.
+    /// Returns the server for one caller, who can read and continue only threads of the same scope. `caller` must identify an account of
+    /// the application, and must not be a name that the front end sends.
     pub fn scoped(&self, caller: &str) -> UiServer {
         Self { shared: self.shared.clone(), scope: Some(format!("{CALLER}{caller}").into()) }
     }
 
-    /// Answers a request: begins a run, resumes a suspended run, or adds a message to an active run.
+    /// Responds to a request: begins a run, resumes a suspended run, or adds a message to an active run.
     pub async fn post(&self, protocol: UiProtocol, body: &[u8]) -> Response<UiBody> {
         match self.try_post(protocol, body).await {
             Ok(response) => response,
@@ -219,14 +219,14 @@ impl UiServer {
             None
         };
         if request.prompt.is_none() && thread.assistant.unfinished_run().is_some() {
-            // The request may answer a run of an earlier process, which first has to continue until it asks again.
+            // The request may answer a run that an earlier process left. That run first has to continue until it asks its question again.
             self.continue_unfinished(scope, &thread, declared.clone()).await?;
             thread.until_settled(CONTINUE_WAIT).await;
         }
         if let Some(response) = self.queue(&thread, protocol, &request)? {
             return Ok(response);
         }
-        // A page that only asks whether a result has been delivered gets the suspended run again.
+        // A page that only asks whether a result has been delivered receives the suspended run again.
         let asks = |answer: &UiAnswer| matches!(answer, UiAnswer::Waiting { is_abandoned: false, .. });
         if request.prompt.is_none() && thread.suspended().is_some() && request.answers.iter().all(asks) {
             return self.attach_to(&thread, protocol, &request, None);
@@ -234,7 +234,7 @@ impl UiServer {
         let reserved = thread.reserve()?;
         self.shared.check_runs(scope)?;
         let assistant = &thread.assistant;
-        // A run resumes with the declared tools with which it began.
+        // A run resumes with the declared tools of the request that began it.
         let tools = if request.prompt.is_some() { declared } else { thread.client_tools().or(declared) };
         let names = tools.iter().flat_map(|tools| &tools.names);
         let names: Vec<String> = self.shared.options.browser.iter().chain(names).cloned().collect();
@@ -258,7 +258,7 @@ impl UiServer {
         self.begin(reserved, protocol, &request, run, is_resumed, tools).await
     }
 
-    /// Returns the tools and the options that decide how a thread's run is shown.
+    /// Returns the tools and the options with which a thread's run is shown.
     fn shown_by(&self, thread: &UiThread) -> (Registry, UiOptions) {
         let options = self.shared.options.clone();
         match thread.client_tools() {
@@ -267,7 +267,7 @@ impl UiServer {
         }
     }
 
-    /// If a run is active, adds the message to it, or rejects the request, as the options say. Returns `None` if no run is active.
+    /// If a run is active, adds the message to the run, or rejects the request, as the options say. Returns `None` if no run is active.
     fn queue(
         &self,
         thread: &Arc<UiThread>,
@@ -288,8 +288,8 @@ impl UiServer {
     /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the
     /// thread has no run that is active, is suspended, or ended less than a minute ago.
     ///
-    /// `after` is the id of the last chunk that the client saw: the client gets only later chunks, without a start. If events after this
-    /// chunk are no longer kept, the client gets the whole run, with a start.
+    /// `after` is the id of the last chunk that the client received. The client then receives only later chunks, without a start. If some
+    /// events after this chunk are no longer kept, the client receives the whole run, with a start.
     pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> Response<UiBody> {
         self.try_attach(protocol, thread, after).await.unwrap_or_else(UiRequestError::into_response)
     }
@@ -314,12 +314,12 @@ impl UiServer {
             known
         };
         let mut request = UiRequest::new(thread);
-        // The page that reconnects is most likely the one that began the run, so it speaks the same version.
+        // The page that reconnects is most likely the page that began the run, so it supports the same version.
         request.is_current = known.is_current();
         self.attach_to(&known, protocol, &request, after)
     }
 
-    /// Returns the conversation of a thread, for a page that loads: the list of messages of the protocol.
+    /// Returns the conversation of a thread as a list of messages of the protocol, for a page that loads.
     ///
     /// # Errors
     /// Returns an error if the server has no scope, or if the thread cannot be opened.
@@ -333,7 +333,7 @@ impl UiServer {
         Ok(self.history(protocol, &thread))
     }
 
-    /// Returns the active run of a thread, to steer or cancel it.
+    /// Returns the active run of a thread, if there is one, to steer or cancel it.
     pub fn run(&self, thread: &str) -> Option<RunHandle> {
         self.shared.known(self.scope.as_ref()?, thread)?.active_run()
     }

@@ -55,7 +55,7 @@ impl UiRequestError {
     }
 }
 
-/// The body of a response: a stream of bytes that never fails. Dropping it disconnects the reader.
+/// The body of a response: a stream of bytes that never fails. Dropping the body disconnects the reader.
 ///
 /// ```
 /// use agent::ui::{UiProtocol, UiServer};
@@ -73,10 +73,10 @@ impl UiRequestError {
 pub struct UiBody {
     ready: VecDeque<Bytes>,
     live: Option<Receiver<Bytes>>,
-    /// Set if the reader was too slow.
+    /// Whether the reader was cut off because it was too slow.
     is_cut: Arc<AtomicBool>,
     protocol: Option<UiProtocol>,
-    /// The time after which an idle stream gets a comment, and the timer of the next comment.
+    /// The time after which an idle stream receives a comment, and the timer of the next comment.
     keep_alive: Option<(Duration, KeepAliveWait)>,
     on_drop: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
@@ -103,7 +103,7 @@ impl UiBody {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns a comment if the stream was idle for the time of `keep_alive`.
+    /// Returns a comment once the stream was idle for the time in `keep_alive`.
     fn poll_keep_alive(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
         let Some((after, wait)) = &mut self.keep_alive else { return Poll::Pending };
         let wait = wait.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,7 @@ impl UiBody {
             *wait = crate::default_executor().sleep(*after);
         }
         match wait {
-            // Comments need a clock: without one, an idle stream stays silent.
+            // Without a clock, an idle stream receives no comments.
             None => Poll::Pending,
             Some(waiting) => waiting.as_mut().poll(cx).map(|()| {
                 *wait = None;

@@ -21,7 +21,7 @@ pub(super) struct UiLimits {
     pub(super) threads: usize,
     /// Maximum size of the kept events of a thread, in bytes.
     pub(super) log: usize,
-    /// The time after which an idle stream gets a comment.
+    /// The time after which an idle stream receives a comment. `None` if there are no comments.
     pub(super) keep_alive: Option<Duration>,
 }
 
@@ -32,7 +32,7 @@ impl Default for UiLimits {
     }
 }
 
-/// Settings. A setter changes this value and clones that are made of it later, but not earlier clones. All clones share their threads.
+/// Settings of the server. A setter changes this value and its later clones, but not its earlier clones. All clones share their threads.
 ///
 /// ```
 /// use agent::ui::{UiOptions, UiServer};
@@ -59,24 +59,23 @@ impl UiServer {
         self
     }
 
-    /// Sets which parts of runs front ends receive.
+    /// Sets the options: which data of runs front ends receive, and what front ends may do.
     pub fn options(self, options: UiOptions) -> Self {
         self.set(|shared| shared.options = options)
     }
 
-    /// Sets how long a run continues without a reader, before it is cancelled, so that a reader can reconnect. By default a run is
-    /// cancelled at once, because the server cannot tell a page that loses its connection from one that is closed or whose user stops the
-    /// reply.
+    /// Sets the time for which a run continues without a reader before it is cancelled, so that a reader can reconnect. By default, a run
+    /// is cancelled at once: the server cannot distinguish a lost connection from a closed page or from a user who stops the reply.
     pub fn reconnect_time(self, time: Duration) -> Self {
         self.set(|shared| shared.reconnect_time = time)
     }
 
-    /// Sets the function that creates the assistant of a thread from the scope and the id of the thread. By default the assistant is a
-    /// [fork](Assistant::fork), whose conversation is lost when the process ends; to keep conversations, open a
-    /// [session](crate::AssistantBuilder::session) in this function. The assistant should have the tools of the assistant that the server
-    /// was created with.
+    /// Sets the function that creates the assistant of a thread from the scope and the id of the thread. By default, the assistant is a
+    /// [fork](Assistant::fork), whose conversation is lost when the process ends. To keep conversations, open a
+    /// [session](crate::AssistantBuilder::session) in this function. The assistant should have the same tools as the assistant of
+    /// [`UiServer::new`].
     ///
-    /// An error is logged, and the request is rejected.
+    /// If the function fails, the error is logged, and the request is rejected.
     ///
     /// ```
     /// use agent::ui::UiServer;
@@ -104,11 +103,12 @@ impl UiServer {
         })
     }
 
-    /// Continues runs of sessions that an earlier process of this server left: when a page comes back ([`attach`](Self::attach)), or
-    /// sends a decision or result. The assistants of [`threads`](Self::threads) need a [session](crate::AssistantBuilder::session). A
-    /// suspended run asks again, under the same ids; a run that was killed [continues](crate::store#after-a-crash).
+    /// Continues runs of sessions that an earlier process of this server left. A run continues when a page comes back
+    /// ([`attach`](Self::attach)), or sends a decision or result. The assistants of [`threads`](Self::threads) need a
+    /// [session](crate::AssistantBuilder::session). A suspended run asks again, under the same ids. A run that was killed
+    /// [continues](crate::store#after-a-crash).
     ///
-    /// Use this only if all requests of a thread are sent to one process: another process would take over an active run.
+    /// Call this method only if all requests of a thread are sent to one process: another process would take over an active run.
     ///
     /// ```
     /// use agent::store::MemoryStore;
@@ -130,41 +130,42 @@ impl UiServer {
         self.set(|shared| shared.continues_runs = true)
     }
 
-    /// Answers without a [scope](Self::scoped): every caller is the same user, and reads every thread.
+    /// Responds without a [scope](Self::scoped): every caller is the same user, and can read every thread.
     pub fn single_user(mut self) -> Self {
         self.scope = Some("".into());
         self
     }
 
-    /// Sets the maximum size of a body, 4 MiB by default and at most.
+    /// Sets the maximum size of a body, in bytes. Default and upper limit: 4 MiB.
     pub fn max_body(self, bytes: usize) -> Self {
         self.set(|shared| shared.limits.body = bytes)
     }
 
-    /// Sets how many runs of one scope may be active, 4 by default.
+    /// Sets the maximum number of active runs of one scope. Default: 4.
     pub fn max_runs(self, runs: usize) -> Self {
         self.set(|shared| shared.limits.runs = runs)
     }
 
-    /// Sets how many readers one run may have, 8 by default.
+    /// Sets the maximum number of readers of one run. Default: 8.
     pub fn max_readers(self, readers: usize) -> Self {
         self.set(|shared| shared.limits.readers = readers)
     }
 
-    /// Sets how many threads are kept in memory, 1000 by default. Beyond this number, the least recently used thread without an active run
-    /// and without readers is forgotten.
+    /// Sets the maximum number of threads in memory. Default: 1000. Beyond this number, the least recently used thread without an active
+    /// run and without readers is forgotten.
     pub fn max_threads(self, threads: usize) -> Self {
         self.set(|shared| shared.limits.threads = threads)
     }
 
-    /// Sets how many bytes of the events of a thread's run are kept for readers that reconnect, 4 MiB by default. Of older parts of the
-    /// run, only the messages are kept, so these parts are shown without the progress, coercions and times of calls. The events of active
-    /// calls count towards this limit, but are always kept.
+    /// Sets the maximum size of the events of a thread's run that are kept for readers that reconnect, in bytes. Default: 4 MiB. Of older
+    /// events, only the messages are kept, so the progress, coercions and times of their calls are not shown. The events of active calls
+    /// count towards this limit, but are always kept.
     pub fn max_log(self, bytes: usize) -> Self {
         self.set(|shared| shared.limits.log = bytes)
     }
 
-    /// Sets the time after which a stream without chunks gets a comment, so that no proxy closes it: 15 s by default. `None` sends none.
+    /// Sets the time after which an idle stream receives a comment, so that no proxy closes the stream. Default: 15 s. `None` turns
+    /// comments off.
     pub fn keep_alive(self, after: impl Into<Option<Duration>>) -> Self {
         self.set(|shared| shared.limits.keep_alive = after.into())
     }

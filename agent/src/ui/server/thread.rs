@@ -42,10 +42,10 @@ pub(super) struct ThreadState {
     /// The tools that the page declared for the run.
     pub(super) client_tools: Option<ClientTools>,
     pub(super) suspended: Option<SuspendedRun>,
-    /// The kind of the error that ended the run, which the last event does not contain.
+    /// The kind of the error that ended the run. The last event does not contain this kind.
     pub(super) error_code: Option<String>,
     readers: Vec<LiveReader>,
-    /// Readers that were disconnected while the events so far were encoded for them.
+    /// Readers whose responses were ended while their encoders were still reading the events so far.
     ended: Vec<LiveReader>,
     /// The ids of all connected readers, including those that are not in `readers` because an event is being
     /// sent to them.
@@ -57,8 +57,7 @@ pub(super) struct ThreadState {
     labels: HashMap<usize, MessageLabel>,
     /// Readers that disconnected while an event was being sent to them.
     left: Vec<u64>,
-    /// Set if readers were to be disconnected while an event was being sent to them: the reason to disconnect
-    /// them afterwards.
+    /// The reason to disconnect readers to whom an event is being sent. These readers are disconnected after the event was sent.
     closing: Option<String>,
     last_used: Instant,
 }
@@ -118,14 +117,14 @@ impl LiveReader {
 /// The next step for a reader whose encoder has read the log to its end.
 pub(super) enum AttachStep {
     Live,
-    /// More events arrived.
+    /// More events arrived meanwhile, which the encoder has to read.
     More(UiEncoder, Vec<Arc<Event>>),
-    /// The response was ended meanwhile, after these events.
+    /// The response was ended meanwhile. The encoder has to read these last events.
     Over(UiEncoder, Vec<Arc<Event>>),
 }
 
 impl UiThread {
-    /// Creates a thread. Messages from other processes keep the ids that they had there.
+    /// Creates a thread. Stored messages keep the runs and turns of the processes that made them, so their ids stay the same.
     pub(super) fn new(assistant: Assistant, max_log: usize) -> Self {
         let (mut log, mut labels, mut run_id) = (ReplayLog::new(max_log), HashMap::new(), None);
         for (message, run_id, turn) in assistant.stored_messages() {
@@ -165,7 +164,7 @@ impl UiThread {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, ThreadState> {
-        // Poisoning is ignored: the encoder catches panics of the application's functions.
+        // Poisoning is ignored, because the encoder catches panics of the application's functions.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -182,13 +181,14 @@ impl UiThread {
         state.handle.clone().filter(|_| state.is_busy)
     }
 
-    /// Returns the time since which the thread is idle; `None` while it has a run or a reader.
+    /// Returns the time since which the thread is idle. Returns `None` while the thread has a run or a reader.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
-    /// Returns whether the run that another process left has calls of tools that the page declared.
+    /// Returns whether the run that another process left has calls of tools that its page must have declared: the application has no such
+    /// tools.
     pub(super) fn needs_client_tools(&self) -> bool {
         let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
         let was_unknown = |call_id: &str| {
@@ -213,7 +213,7 @@ impl UiThread {
         self.lock().suspended.clone()
     }
 
-    /// Marks the thread as busy, until the reservation is dropped or handed to a run.
+    /// Marks the thread as busy until the reservation is dropped or handed to a run. Fails if the thread is already busy.
     pub(super) fn reserve(self: &Arc<Self>) -> Result<Reservation, UiRequestError> {
         let mut state = self.lock();
         if std::mem::replace(&mut state.is_busy, true) {
@@ -224,7 +224,7 @@ impl UiThread {
         Ok(Reservation { thread: self.clone(), is_kept: false })
     }
 
-    /// Records an event, and sends it to all readers. Returns whether a reader is close to its limit.
+    /// Records an event, and sends it to all readers. Returns whether the queue of any reader is more than half full.
     pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
         if !event.is_own() && !is_shown_of_child(&event.kind) {
             return false;
@@ -286,7 +286,7 @@ impl UiThread {
         is_close
     }
 
-    /// Returns whether the queue of a reader is more than half full.
+    /// Returns whether the queue of any reader is more than half full.
     pub(super) fn has_late_reader(&self) -> bool {
         let state = self.lock();
         state.readers.iter().any(|reader| reader.sender.capacity() * 2 < reader.sender.max_capacity())
@@ -300,7 +300,7 @@ impl UiThread {
             return;
         }
         let log = std::mem::replace(&mut state.log, ReplayLog::new(self.max_log));
-        // Labels of messages that are no longer in the conversation are removed, too.
+        // Labels of messages that the conversation no longer contains are removed, too.
         let labels = &mut state.labels;
         let gone: HashMap<_, _> =
             labels.extract_if(|_, label| Arc::strong_count(&label.message) == 1).collect();
@@ -315,7 +315,7 @@ impl UiThread {
         let readers = std::mem::take(&mut state.readers);
         let (attaching, live): (Vec<_>, Vec<_>) =
             readers.into_iter().partition(|reader| reader.encoder.is_none());
-        // Readers whose encoder is still reading earlier events notice the end when the encoder has read these events.
+        // Readers whose encoder is still reading earlier events are disconnected when the encoder has read these events.
         state.ended.extend(attaching);
         drop(state);
         for reader in live {
@@ -323,8 +323,8 @@ impl UiThread {
         }
     }
 
-    /// Lets a reader follow the run, if its encoder has read all events. Otherwise, returns the encoder with
-    /// the events that arrived meanwhile.
+    /// Lets a reader follow the run if its encoder has read all events. Otherwise, returns the encoder with the events that it has not
+    /// read.
     pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {
@@ -413,7 +413,7 @@ impl ThreadState {
         self.is_busy
     }
 
-    /// Returns whether the run can still be read.
+    /// Returns whether the run can still be read: it is active, is suspended, or ended less than [`KEPT`] ago.
     pub(super) fn is_readable(&self) -> bool {
         let is_recent = self.last_used.elapsed() < KEPT;
         !self.log.is_empty() && (self.is_busy || self.suspended.is_some() || is_recent)

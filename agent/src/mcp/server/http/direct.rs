@@ -1,5 +1,5 @@
-//! Answers calls in the usual form without `rmcp`, which reads each message several times and runs each request as a
-//! connection of its own. `rmcp` answers every other message, and reports the faults of malformed messages.
+//! Answers calls in the usual form without `rmcp`, which reads each message several times and serves each request as a separate connection.
+//! `rmcp` answers every other message, and reports the faults of malformed messages.
 
 use super::super::catalogue::ToolCatalogue;
 use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};
@@ -40,7 +40,7 @@ pub(super) struct DirectCall {
     version: ProtocolVersion,
 }
 
-/// Returns the call, if its message and its headers have the usual form.
+/// Returns the call if the server can answer it without `rmcp`: its message and its headers have the usual form.
 pub(super) fn call(
     envelope: &Envelope<'_>,
     headers: &HeaderMap,
@@ -49,7 +49,7 @@ pub(super) fn call(
     let call = envelope.call().filter(|_| takes_and_sends_json(headers))?;
     let version = version(headers)?;
     let is_usual = if version == ProtocolVersion::V_2026_07_28 {
-        // `=?` begins a name that is sent in Base64.
+        // A name that starts with `=?` is sent in Base64, which only `rmcp` decodes.
         let is_plain = call.tool.is_ascii() && !call.tool.starts_with("=?");
         is_plain
             && is_only(headers, "mcp-method", "tools/call")
@@ -63,8 +63,8 @@ pub(super) fn call(
     is_usual.then_some(DirectCall { call, version })
 }
 
-/// Returns the protocol version in the header, or `None` if the version is unknown. A request without the header has the
-/// version 2025-03-26, the first one with this transport.
+/// Returns the protocol version in the header, or `None` if the version is unknown or the header is repeated. A request without the header
+/// has the version 2025-03-26, the first version with this transport.
 fn version(headers: &HeaderMap) -> Option<ProtocolVersion> {
     if !headers.contains_key(VERSION_HEADER) {
         return Some(ProtocolVersion::V_2025_03_26);
@@ -75,7 +75,7 @@ fn version(headers: &HeaderMap) -> Option<ProtocolVersion> {
         .cloned()
 }
 
-/// Returns whether the header is sent once, with this value.
+/// Returns whether the header is sent exactly once and has this value.
 fn is_only(headers: &HeaderMap, name: impl AsHeaderName, value: &str) -> bool {
     only(headers, name).is_some_and(|sent| sent.as_bytes() == value.as_bytes())
 }
@@ -85,8 +85,8 @@ fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
     values.next().filter(|_| values.next().is_none())
 }
 
-/// Returns whether the client sends JSON and accepts both forms of an answer, JSON and an event stream, without
-/// parameters such as `q`.
+/// Returns whether the client sends JSON, and accepts both forms of an answer: JSON and an event stream. Parameters of `Accept`, such as
+/// `q`, are not supported here.
 fn takes_and_sends_json(headers: &HeaderMap) -> bool {
     let text = |name| only(headers, name).and_then(|value| value.to_str().ok());
     let (Some(sent), Some(accepted)) = (text(CONTENT_TYPE), text(ACCEPT)) else { return false };
@@ -97,7 +97,7 @@ fn takes_and_sends_json(headers: &HeaderMap) -> bool {
         && accepts("text/event-stream")
 }
 
-/// A guard of a request: dropping it cancels the token, because a request is dropped when its client disconnects.
+/// A guard that cancels its token when it is dropped. When the client disconnects, the guard is dropped with the request or its response.
 struct GoneClient(CancelToken);
 
 impl Drop for GoneClient {
@@ -107,7 +107,7 @@ impl Drop for GoneClient {
 }
 
 impl HttpService {
-    /// Answers a call: with one message, or, if progress is reported before the call ends, with a stream of events.
+    /// Answers a call with one message. If the call reports progress before it ends, the answer is a stream of events instead.
     pub(super) async fn answer_directly(
         &self,
         call: DirectCall,
@@ -145,7 +145,7 @@ impl HttpService {
     }
 }
 
-/// Returns the HTTP status and the answer, in the form of the protocol version.
+/// Returns the HTTP status and the answer to a call, in the form of the protocol version.
 fn answer_to(
     id: RequestId,
     version: &ProtocolVersion,
@@ -191,7 +191,7 @@ fn event(message: &ServerJsonRpcMessage) -> Bytes {
     format!("data: {}\n\n", serde_json::to_string(message).unwrap_or_default()).into()
 }
 
-/// The events of a call: its progress, and at the end its answer.
+/// The body of an event stream: the progress of a call, followed by its answer.
 struct CallEvents {
     /// The next event that does not come from `events`: the first progress, or the answer at the end.
     next: Option<Bytes>,
@@ -220,7 +220,7 @@ impl Body for CallEvents {
             && let Poll::Ready(ended) = Pin::new(answer).poll(task)
         {
             self.answer = None;
-            // A call that panicked has no answer.
+            // A call that panicked has no answer, so its stream ends without one.
             self.next = ended.ok().map(|(_, message)| event(&message));
         }
         if let Poll::Ready(Some(progress)) = self.events.poll_recv(task) {

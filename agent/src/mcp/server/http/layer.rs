@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that answers requests to one path and to the path of the metadata, and forwards all others.
+/// A layer that answers requests to one path and to the path of the metadata. It forwards all other requests to the application.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpLayer {
     service: HttpService,

@@ -15,10 +15,10 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tower_layer::Layer;
 
-/// Maximum time to send the last responses when a server ends.
+/// Maximum time to send the last responses after the server was stopped.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// Binds the address. Returns the URL for clients, and the future that serves them.
+/// Binds the address. Returns the URL for clients, and the future that serves the connections.
 pub(crate) async fn bind(
     layer: HttpLayer,
     address: SocketAddr,
@@ -29,20 +29,19 @@ pub(crate) async fn bind(
     Ok((url, serving))
 }
 
-/// Serves until the handle ends the server. Errors of single connections are logged.
+/// Serves until the handle shuts down the server. Errors of single connections are logged.
 async fn run(listener: TcpListener, layer: HttpLayer, url: String) {
     tracing::info!(url, "the MCP server accepts connections");
     let (handle, connections) = (layer.handle(), layer.connections());
     let serving = |stream| serve(stream, layer.clone(), handle.clone());
     let open = accept(listener, connections, handle.reached(ShutdownPhase::Draining), serving).await;
     handle.reached(ShutdownPhase::Stopped).await;
-    // The wait is limited, because a client that does not read its last response would keep the connection
-    // open.
+    // The wait is limited, because a client that does not read its last response would keep the connection open.
     open.finish(LAST_RESPONSES).await;
 }
 
 async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
-    // Responses are small, and must not be delayed to collect more data.
+    // Responses are small, and must not wait for more data.
     let _ = stream.set_nodelay(true);
     let (receive, stream) = (layer.receive(), StallLimit::new(stream, layer.send()));
     let service = TowerToHyperService::new(layer.layer(NotFoundService));

@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 120;
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of a response of this server, or of the application around which it is a layer.
+/// The body of a response: of this server, or of the application that the server wraps as a layer.
 pub(crate) struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
 
 impl ResponseBody {
@@ -81,7 +81,7 @@ pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> Ser
     response(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }
 
-/// Returns a response with a JSON-RPC error. `id` is the JSON of the request's id.
+/// Returns a response with a JSON-RPC error. `id` is the JSON of the request's id. Without an id, the id of the error is `null`.
 pub(super) fn rpc_error(
     status: StatusCode,
     id: Option<&RawValue>,
@@ -104,7 +104,7 @@ fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> S
     response
 }
 
-/// The parts of a message that are read before `rmcp` receives it.
+/// The members of a message that this server reads before `rmcp` receives the message.
 #[derive(Deserialize)]
 pub(crate) struct Envelope<'a> {
     #[serde(borrow)]
@@ -119,7 +119,7 @@ pub(crate) struct Envelope<'a> {
     error: Option<IgnoredAny>,
 }
 
-/// The parameters that are read before `rmcp` receives the message.
+/// The parameters that this server reads before `rmcp` receives the message.
 #[derive(Deserialize)]
 struct EnvelopeParams<'a> {
     #[serde(borrow)]
@@ -136,7 +136,7 @@ struct EnvelopeParams<'a> {
     state: Option<&'a RawValue>,
 }
 
-/// A call in the usual form of the protocol.
+/// A call in the usual form of the protocol, without its arguments.
 pub(crate) struct UsualCall {
     pub(crate) id: RequestId,
     pub(crate) tool: String,
@@ -156,7 +156,7 @@ impl From<UsualCall> for ClientJsonRpcMessage {
 pub(crate) struct MalformedMessage(pub(crate) ErrorCode, pub(crate) &'static str);
 
 impl<'a> Envelope<'a> {
-    /// Parses a message.
+    /// Parses a message. Fails if the JSON is invalid, deeper than [`MAX_DEPTH`] or not a message of JSON-RPC.
     pub(crate) fn read(body: &'a [u8]) -> Result<Self, MalformedMessage> {
         if is_deeper(body, MAX_DEPTH) {
             return Err(MalformedMessage(ErrorCode::ParseError, "Parse error: nested too deep"));
@@ -175,12 +175,12 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns the text of the arguments, if the message is a call.
+    /// Returns the text of the arguments, if the message is a call with arguments.
     pub(crate) fn arguments(&self) -> Option<&'a str> {
         self.params.as_ref().filter(|_| self.is_call())?.arguments.map(RawValue::get)
     }
 
-    /// Returns the answers and the state that a client sends when it repeats a call whose tool asked.
+    /// Returns the answers and the state that a client sends when it repeats a call that asked questions, if the message contains any.
     ///
     /// # Errors
     /// Fails if the answers are not an object, or the state is not a text.
@@ -223,7 +223,7 @@ impl<'a> Envelope<'a> {
         self.method.as_deref() == Some("initialize") && self.id.is_some()
     }
 
-    /// Returns the id of the request that the message cancels, if it cancels one.
+    /// Returns the id of the request that the message cancels, if the message is a cancellation.
     pub(super) fn cancelled_request(&self) -> Option<RequestId> {
         let is_notification = self.method.as_deref() == Some("notifications/cancelled") && self.id.is_none();
         let params = self.params.as_ref().filter(|_| is_notification)?;
@@ -231,8 +231,8 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the message without the arguments of a call, because `rmcp` writes whole messages to its log. Returns `None` if the message
-    /// cannot contain arguments. A message with an unknown method may be a misspelled call, so its arguments are removed too. `kept`
-    /// receives the name of the tool and the arguments, and returns the arguments that `rmcp` has to compare with headers.
+    /// cannot contain arguments. A message with an unknown method may be a misspelled call, so only `_meta` is kept of its parameters.
+    /// `kept` receives the name of the tool and the arguments, and returns those arguments that `rmcp` compares with headers.
     pub(crate) fn without_arguments(&self, kept: impl FnOnce(&str, &str) -> Option<Value>) -> Option<String> {
         let method = self.method.as_deref()?;
         let is_known = |known: &&str| {
@@ -251,7 +251,7 @@ impl<'a> Envelope<'a> {
             push_member(&mut out, "_meta", sent.meta.map(RawValue::get));
             let name = sent.name.map(RawValue::get).filter(|name| self.is_call() && name.starts_with('"'));
             if let (Some(name), Some(arguments)) = (name, self.arguments()) {
-                // Arguments that are not an object are replaced by a list, so that `rmcp` still reports them.
+                // Arguments that are neither an object nor `null` are replaced by an empty list, which `rmcp` reports as invalid.
                 let shown = match arguments.as_bytes().first() {
                     Some(b'{') => {
                         let name = serde_json::from_str::<Cow<'_, str>>(name).unwrap_or_default();
@@ -269,7 +269,7 @@ impl<'a> Envelope<'a> {
         Some(out)
     }
 
-    /// Returns the protocol version that the body of the request names.
+    /// Returns the protocol version in the body of the request, if any.
     pub(super) fn version(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct RequestMeta<'a> {
@@ -282,7 +282,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Appends a member to the object that the text ends in, if there is a value.
+/// Appends a member to the object at the end of `out`. Appends nothing if there is no value.
 fn push_member(out: &mut String, key: &str, json: Option<&str>) {
     let Some(json) = json else { return };
     let separator = if out.ends_with('{') { "\"" } else { ",\"" };

@@ -49,7 +49,8 @@ pub(super) struct HttpService {
 
 impl HttpService {
     pub(super) fn new(shared: Arc<BuiltServer>) -> Self {
-        // This service checks hosts, origins and the length of bodies before `rmcp` receives a request.
+        // This service checks hosts, origins and the length of bodies before `rmcp` receives a request, so `rmcp` does not check them
+        // again.
         let transport = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .disable_allowed_origins()
@@ -58,7 +59,7 @@ impl HttpService {
             .with_json_response(true);
         let own = shared.clone();
         let handler = move || {
-            // `rmcp` receives only requests that passed the checks of this service.
+            // `ADMITTED` is set, because `rmcp` receives only requests that passed the checks of this service.
             let admitted = ADMITTED.try_with(Arc::clone).map_err(std::io::Error::other)?;
             Ok(ProtocolHandler { shared: own.clone(), admitted: Some(admitted) })
         };
@@ -66,7 +67,7 @@ impl HttpService {
         Self { shared, protocol: Arc::new(protocol) }
     }
 
-    /// Responds to a request, even if code that handles it panics.
+    /// Responds to a request, even if the code that handles the request panics.
     async fn respond<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
@@ -80,7 +81,7 @@ impl HttpService {
         })
     }
 
-    /// Checks a request, and passes it to `rmcp`.
+    /// Checks a request and dispatches it. Rejected requests and requests for the metadata are answered here.
     async fn check_and_dispatch<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
@@ -98,7 +99,8 @@ impl HttpService {
         match admitted {
             Ok((admitted, head, body)) => Box::pin(self.dispatch(admitted, head, body)).await,
             Err(mut refusal) => {
-                // A rejected client cannot send more on this connection. HTTP/2 and later have no such header.
+                // The response closes the connection, so that a rejected client cannot send more on it. HTTP/2 and later have no such
+                // header.
                 if version <= Version::HTTP_11 {
                     refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -158,7 +160,7 @@ impl HttpService {
         self.shared.load(caller).await.map_err(|failure| Box::new(self.failure_response(&failure)))
     }
 
-    /// Returns the response to a request that the authenticator refused, with a challenge.
+    /// Returns the response to a request that the authenticator refused. It contains a challenge, unless the authenticator was unavailable.
     fn rejection(&self, refusal: &AuthRefusal) -> ServerResponse {
         let (mut response, mut challenge) = match refusal {
             AuthRefusal::Unauthorized { scope, error } => (
@@ -193,7 +195,8 @@ impl HttpService {
         rpc_error(status, None, ErrorCode::InternalError, &text, None)
     }
 
-    /// Returns the metadata document for clients without a token, if the request is for its path.
+    /// Returns the response to a GET request below [`WELL_KNOWN`]: the metadata document, or 404 for the path of another document. Returns
+    /// `None` for all other requests, and if the server has no metadata.
     fn metadata(&self, head: &Parts) -> Option<ServerResponse> {
         let metadata = self.shared.metadata.as_ref()?;
         if head.method != Method::GET || !head.uri.path().starts_with(WELL_KNOWN) {
@@ -207,7 +210,7 @@ impl HttpService {
         Some(response)
     }
 
-    /// Answers a call in the usual form directly. Passes any other message to `rmcp`, with the tools of the caller.
+    /// Answers a call in the usual form directly, and passes any other message to `rmcp`.
     async fn dispatch(&self, mut admitted: AdmittedRequest, head: Parts, body: Bytes) -> ServerResponse {
         let session = SessionId::of(&head.headers);
         let (rest, id, is_initialize) = match Envelope::read(&body) {
@@ -252,7 +255,7 @@ impl HttpService {
             response.headers_mut().insert(SESSION, session);
         }
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            // `rmcp` responds to JSON that is not a message of the protocol with a text of its deserializer.
+            // `rmcp` rejects JSON that is not a message of the protocol with a text of its deserializer, which is replaced here.
             let text = "Invalid request: not a message of the protocol";
             return rpc_error(StatusCode::BAD_REQUEST, id, ErrorCode::InvalidRequest, text, None);
         }
@@ -261,7 +264,7 @@ impl HttpService {
 }
 
 tokio::task_local! {
-    /// The current request, from which the handler of `rmcp` is created.
+    /// The current request. `rmcp` creates a handler without arguments, so the handler is created from this value.
     static ADMITTED: Arc<AdmittedRequest>;
 }
 
@@ -269,14 +272,14 @@ fn forbidden(text: &str) -> ServerResponse {
     rpc_error(StatusCode::FORBIDDEN, None, ErrorCode::Forbidden, text, None)
 }
 
-/// Returns the error for a request that names an older version in its body. Only requests of 2026-07-28 and later have a version in
-/// the body, so `rmcp` would mistake such a request for one of the older form.
+/// Returns the error for a request that names the same older version in its header and in its body. Only requests of 2026-07-28 and later
+/// may name a version in the body. `rmcp` accepts such a request as one of the older form, so this function reports the error.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {
         return None;
     }
-    // If the versions in the header and the body differ, `rmcp` reports that error.
+    // If the versions in the header and the body differ, `rmcp` reports the difference.
     let version = envelope.version().filter(|version| *in_header == **version)?;
     let supported: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let data = json!({"supported": supported, "requested": version});
@@ -285,7 +288,7 @@ fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> 
     Some(rpc_error(StatusCode::BAD_REQUEST, envelope.id, code, text, Some(data)))
 }
 
-/// Returns a challenge of RFC 6750.
+/// Returns the value of the header `WWW-Authenticate`, a challenge of RFC 6750.
 fn challenge(error: Option<&str>, scope: Option<&str>) -> String {
     let mut challenge = "Bearer".to_owned();
     for (name, value) in [("error", error), ("scope", scope)] {
