@@ -115,10 +115,10 @@ fn cache_mark(value: &Value) -> Option<CacheMark> {
 
 struct Reader<'a> {
     provider: &'a str,
-    /// The tool of each call, by the call's id.
+    /// The name of each call's tool, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
-    /// Whether the previous message has results. A user message after it is marked as separate, because encoding would join the two.
+    /// Whether the previous message has results. If so, a user message after it is marked as separate, because encoding would join the two.
     after_results: bool,
 }
 
