@@ -96,7 +96,7 @@ impl Conversation {
         self.messages.iter().map(Arc::as_ref)
     }
 
-    /// Returns the message at this position, counted from 0.
+    /// Returns the message at this index, counted from 0.
     pub fn get(&self, index: usize) -> Option<&Message> {
         self.messages.get(index).map(Arc::as_ref)
     }
@@ -117,8 +117,8 @@ impl Conversation {
         self.view = Arc::default();
     }
 
-    /// Records a change of the [view](Self::view) that was stored separately from the messages. The messages stay as they are.
-    /// [`ViewChange`] has an example.
+    /// Records a change of the [view](Self::view) that was stored separately from the messages. The messages do not change. [`ViewChange`]
+    /// has an example.
     pub fn record_view_change(&mut self, change: ViewChange) {
         Arc::make_mut(&mut self.view).push(change);
     }
@@ -189,7 +189,7 @@ impl<'de> Deserialize<'de> for Conversation {
                 return Err(D::Error::custom(format_args!("a conversation is an object, found {other}")));
             }
         };
-        // The version is checked first: data of a higher version may be unreadable, and the error about the data would hide the reason.
+        // The version is checked first: data of a higher version may be unreadable, and an error about this data would hide the reason.
         let version = extra.shift_remove("version").unwrap_or_else(|| Self::VERSION.into());
         if version.as_u64().is_none_or(|version| version > Self::VERSION.into()) {
             return Err(D::Error::custom(format_args!(

@@ -28,7 +28,7 @@ impl UserMessage {
         self
     }
 
-    /// Whether the message is [pinned](Self::pinned).
+    /// Returns whether the message is [pinned](Self::pinned).
     ///
     /// ```
     /// assert!(!agent::message::UserMessage::from("Hi").is_pinned());

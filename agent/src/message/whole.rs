@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserializer, Serializer};
 
-/// For `#[serde(with = "whole")]`.
+/// Serializes a number as text, for `#[serde(with = "whole")]`.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
 pub(crate) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)

@@ -53,7 +53,7 @@ impl StopReason {
         }
     }
 
-    /// Returns whether the reply ended in a way that its model did not choose, so that its calls may be incomplete.
+    /// Returns whether the reply was cut by a limit, so that its calls may be incomplete.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, Self::MaxTokens | Self::ContextFull)
     }
