@@ -9,8 +9,8 @@ use super::{CustomMessage, Message};
 
 /// The kind of the message that asks for the rest of an answer.
 const KIND: &str = "continue";
-/// The text of the message that asks for the rest of an answer. The message is one of the application, so that it is not shown as a message
-/// of the user.
+/// The text of the message that asks for the rest of an answer. The message comes from the application, so that it is not shown as a
+/// message of the user.
 const TEXT: &str = "Your last message was cut because of its length. Continue it exactly where it ends: repeat nothing, and add no introduction.";
 
 /// Returns the message that asks for the rest of an answer.

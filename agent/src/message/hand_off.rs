@@ -47,8 +47,8 @@ impl Recipient {
         }
     }
 
-    /// Returns whether data with this origin belong to another protocol of the same provider. Data of other providers do no harm, because
-    /// encoders ignore them.
+    /// Returns whether data with this origin belong to another protocol of the same provider. Data of other providers need no check,
+    /// because encoders ignore them.
     fn is_of_other_protocol(&self, provider: &str, api: Option<&str>) -> bool {
         provider == &*self.provider && api.is_some_and(|api| api != &*self.api)
     }
@@ -129,7 +129,7 @@ impl Recipient {
 /// * Provider data of messages that were read from a request is sent back only over the protocol of that request.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
 ///
-/// A message that needs no change is shared, not copied. The conversation must be sound.
+/// A message that needs no change is shared, not copied. The conversation must be [sound](Conversation::is_sound).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HandOff {
     recipient: Recipient,

@@ -1,7 +1,7 @@
 //! Stores foreign JSON values inside messages and records.
 //!
 //! `serde_json` reads at most 128 levels. A value within this limit can exceed it once it is nested in a message, a conversation and a
-//! session record, and the whole record could not be read. Deep values are therefore stored as text: `{"$json": "…"}`.
+//! session record, so that the whole record could not be read. Deep values are therefore stored as text: `{"$json": "…"}`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -39,7 +39,7 @@ pub(crate) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    // A text under the key that is not JSON was not written by `serialize`, so the object is kept unchanged.
+    // If the text under `$json` is not JSON, `serialize` did not write it, so the object is kept unchanged.
     Ok(match escaped(&value).map(serde_json::from_str) {
         Some(Ok(inner)) => inner,
         _ => value,

@@ -50,7 +50,7 @@ impl UserMessage {
         Self { content: content.into_iter().collect(), ..Self::default() }
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text of the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
@@ -124,7 +124,7 @@ impl AssistantMessage {
         Self { content, stop_reason, ..Self::default() }
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text of the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
@@ -256,7 +256,7 @@ impl ToolResultMessage {
         self
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text of the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }

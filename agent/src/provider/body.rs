@@ -57,7 +57,7 @@ impl PartialEq for RequestBody {
     }
 }
 
-/// The fields of a body while it is encoded. Long lists are text in segments, all other fields are values.
+/// The fields of a body while it is encoded. Long lists are text in segments; all other fields are values.
 #[derive(Default)]
 pub(super) struct BodyFields {
     fields: JsonObject,

@@ -51,7 +51,7 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
 }
 
 /// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error, so the status takes
-/// precedence over `Server` below 500, and over `InvalidRequest` if it indicates a bad key or a rate limit.
+/// precedence over `Server` below 500, and over `InvalidRequest` if the status indicates a bad key or a rate limit.
 fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
@@ -129,7 +129,7 @@ pub(super) fn find_error(value: &Value) -> Option<&Value> {
     })
 }
 
-/// Finds the first message in the fields of an error's body that servers use for it, at most 6 levels deep.
+/// Finds the message in the body of an error: the first text in the fields that servers use for messages, at most 6 levels deep.
 pub(super) fn find_message(body: &Value) -> Option<String> {
     fn find(value: &Value, depth: usize) -> Option<String> {
         match value {

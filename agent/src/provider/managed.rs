@@ -99,8 +99,8 @@ impl<'a> ManagedCall<'a> {
     }
 }
 
-/// Returns whether a part is the result of a call: it has no input, and if the call has no id, their names are equal. The caller has
-/// checked that their ids are equal.
+/// Returns whether a part is the result of a call: the part has no input, and if the call has no id, both have the same name. The caller
+/// has checked that both have the same id.
 fn is_result_of(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }

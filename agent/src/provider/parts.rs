@@ -76,8 +76,8 @@ pub(super) enum JsonSource {
     Request,
 }
 
-/// Adds the remaining fields of the object from which a part was read to the part, as provider data. If no field remains, a part of a
-/// request gets empty provider data, and a part of a reply gets none.
+/// Adds `rest` to a part as provider data: the fields of an object that remain after the part was read from it. If no field remains, a part
+/// of a request gets empty provider data, and a part of a reply gets none.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part
@@ -99,7 +99,7 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
-/// The key that marks the first message of a request in its provider data, if it is the assistant's.
+/// The key in the provider data of a reply that is the first message of a request.
 const FIRST: &str = "first";
 
 /// Records that a request begins with the assistant, so that the encoder puts no message of the user before it.

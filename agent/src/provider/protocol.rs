@@ -13,8 +13,7 @@ use crate::schema::Dialect;
 
 /// A provider's protocol: encodes requests and decodes responses, without a network.
 ///
-/// Fields, events, kinds of content and values that the protocol does not define are skipped or kept; a provider that sends them causes no
-/// error.
+/// Fields, events, kinds of content and values that the protocol does not define are skipped or kept. They never cause an error.
 ///
 #[doc = include_str!("../docs/protocol.md")]
 pub trait Protocol: Send + Sync + fmt::Debug {
@@ -364,8 +363,8 @@ impl HttpRequest {
         self
     }
 
-    /// Returns the whole URL. If the base URL ends with a text with which the path begins, this text is written only once. The base URL may
-    /// therefore end in the version, or be the endpoint itself.
+    /// Returns the whole URL. Segments with which the base URL ends and the path begins are written only once. The base URL may therefore
+    /// end in the version, or be the endpoint itself.
     ///
     /// ```
     /// use agent::provider::HttpRequest;

@@ -184,8 +184,8 @@ impl ReplyReader {
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
-            // An event at the end of the stream that cannot be parsed was cut. If the reply is incomplete, a retry may receive the whole
-            // event.
+            // If the last event of the stream cannot be parsed, it was cut. If the reply is incomplete without it, a retry may receive the
+            // whole event.
             (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
@@ -227,7 +227,7 @@ impl ReplyReader {
         if !is_success(self.status) {
             return self.finish(protocol, out).map_err(|error| error.with_source(reason));
         }
-        // An event at the end that cannot be parsed was cut, so its error is ignored. An error that the provider reported takes precedence
+        // If the last event cannot be parsed, it was cut, so its error is ignored. An error that the provider reported takes precedence
         // over `reason`.
         let reported =
             self.decode_last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);

@@ -191,7 +191,7 @@ impl<'a> TurnShaper<'a> {
     }
 
     /// Returns whether a turn is added to the previous message. The caller has checked that the previous message is not a reply. If the
-    /// message was read from a request, its provider data decides.
+    /// turn was read from a request, its provider data decides.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
@@ -238,8 +238,8 @@ impl<'a> TurnShaper<'a> {
         Ok(result)
     }
 
-    /// Adds the media of a reply that have no data of this provider. A text before each medium says that the assistant made it. If a medium
-    /// cannot be sent, only the text is added.
+    /// Adds the images, documents and recordings of a reply that have no data of this provider. A text before each says that the assistant
+    /// made it. If one of them cannot be sent, only its text is added.
     fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
         let takes = self.model.capabilities;
         let foreign =
@@ -278,8 +278,8 @@ pub(super) fn write_parts(
     written.map(|part| part.map_err(|unsupported| unsupported.to_error(rules.protocol))).collect()
 }
 
-/// Returns the texts of a message, or `None` unless all its parts are texts without data of this provider and without cache marks. This is
-/// the frequent case, which is written without JSON values.
+/// Returns the texts of a message whose parts are all texts, without data of this provider and without cache marks. This is the frequent
+/// case, which is written without JSON values. Returns `None` for all other messages.
 pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&'p str>> {
     let plain = |part: &'p Part| {
         part.as_text().filter(|_| part.provider_data_of(provider).is_none() && part.cache.is_none())

@@ -58,8 +58,8 @@ struct Key<K> {
 }
 
 impl<'a> WireList<'a> {
-    /// Creates the list of these messages. It continues the text of the conversation's last request, if that request had the same `key`.
-    /// `stable` is the number of messages whose text does not depend on later messages.
+    /// Creates the list of these messages. The list continues the text of the conversation's last request, if that request had the same
+    /// `key`. `stable` is the number of messages whose text does not depend on later messages.
     pub(super) fn new<K: PartialEq + Send + Sync + 'static>(
         messages: &'a MessageList,
         content: &'static str,

@@ -40,7 +40,7 @@ pub(crate) struct ConversationView {
     /// The indices of pinned messages.
     pins: Vec<usize>,
     hashes: PrefixHashes,
-    /// The number of changes that were recorded in the conversation when the view last read it.
+    /// The number of changes that were recorded when the view last read the conversation.
     #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs continue a view"))]
     recorded: usize,
     sent: MessageList,
@@ -276,8 +276,8 @@ impl ConversationView {
         usage: Usage,
         check: impl FnOnce(&Self) -> Result<(), String>,
     ) -> Result<ViewChange, String> {
-        // Only these two fields are copied to undo the change, because their size depends on the messages that are sent. A copy of the view
-        // would grow with the conversation.
+        // Only these two fields are copied to undo the change: their size depends only on the messages that are sent. A copy of the whole
+        // view would grow with the conversation.
         let (replaced, summary) = (self.replaced.clone(), self.summary.clone());
         let kind = ViewChangeKind::Summary { text, usage: Box::new(usage) };
         let change = self.change(at, kind).map_err(|error| error.to_string())?;

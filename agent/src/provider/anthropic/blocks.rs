@@ -36,7 +36,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
     }
 }
 
-/// Takes the neutral content of a block out of its fields. A block without neutral content keeps all its fields and returns `None`.
+/// Takes the neutral content of a block out of its fields. Returns `None`, and changes no field, if the block has no neutral content.
 fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option<Content> {
     Some(match kind {
         "text" => Content::Text(take_text(fields, "text")?),

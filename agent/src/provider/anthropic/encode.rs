@@ -21,7 +21,7 @@ use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::written_tools;
 
-/// The default maximum length of a reply's answer, in tokens. Anthropic requires a limit in every request.
+/// The default maximum length of a reply without its thinking, in tokens. Anthropic requires a limit in every request.
 const MAX_TOKENS: u64 = 4096;
 
 /// Maximum number of cache marks in a request.
@@ -159,7 +159,7 @@ impl Encoder<'_> {
         MAX_CACHE_MARKS - [request.cached_conversation, system, tools].iter().flatten().count()
     }
 
-    /// Returns the id of the container in which the last reply that ran code did so. The next reply runs its code in the same container.
+    /// Returns the id of the container in which code ran last, so that the next reply runs its code in the same container.
     fn container(&self) -> Option<&Value> {
         if self.request.managed_tools.is_empty() {
             return None;

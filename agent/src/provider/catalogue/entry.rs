@@ -33,8 +33,8 @@ pub struct ProviderEntry {
 }
 
 impl ProviderEntry {
-    /// Creates a provider with this protocol. By default, its key is in the environment variable `NAME_API_KEY`, with its name in upper
-    /// case.
+    /// Creates a provider with this protocol. By default, the key is in the environment variable `NAME_API_KEY`, where `NAME` is the
+    /// provider's name in upper case.
     pub fn new(name: impl Into<String>, protocol: impl Protocol + 'static) -> Self {
         Self::shared(name, Arc::new(protocol))
     }

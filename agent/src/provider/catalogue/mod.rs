@@ -89,7 +89,7 @@ impl Catalogue {
     }
 
     /// Sets the facts about a model, `provider/model`: its window, limits and prices. They replace the built-in facts about this model.
-    /// [`max_output`](ModelFacts::max_output) is sent as the limit of each request that sets no `max_tokens` or a larger number.
+    /// [`max_output`](ModelFacts::max_output) is sent as the `max_tokens` of each request that sets a larger `max_tokens` or none.
     ///
     /// ```
     /// use agent::provider::{Catalogue, ModelFacts, Prices};

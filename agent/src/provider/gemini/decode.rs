@@ -192,7 +192,7 @@ impl GeminiDecoder {
     }
 
     fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
-        // Some servers send empty parts, which are skipped: `null`, `{}`, `{"text": null}`.
+        // Some servers send empty parts (`null`, `{}` or `{"text": null}`), which are skipped.
         if part.is_null() || part.as_object().is_some_and(|fields| fields.values().all(Value::is_null)) {
             return;
         }

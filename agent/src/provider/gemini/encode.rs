@@ -360,8 +360,8 @@ impl Encoder<'_> {
                         out.push_str(if at == 0 { "{" } else { ",{" });
                         if let Some(call) = part.as_tool_call() {
                             parts::write_call(out, call);
-                            // The first call of a turn needs a signature. A call without provider data has none, so it gets the
-                            // placeholder.
+                            // From Gemini 3 on, the first call of a turn needs a signature. A call without provider data has none, so it
+                            // gets the placeholder.
                             if std::mem::take(&mut needs_signature) {
                                 out.push_str(r#","thoughtSignature":"#);
                                 write_text(out, NO_SIGNATURE);
@@ -413,8 +413,8 @@ impl Encoder<'_> {
 
     fn assistant(&self, message: &AssistantMessage) -> Result<Vec<Value>, ModelError> {
         let mut written = self.parts(&message.content)?;
-        // From Gemini 3 on, the first call of a turn needs a signature. Calls of other models have none, so the first call gets the
-        // placeholder.
+        // From Gemini 3 on, the first call of a turn needs a signature. If no call has one, because another model made the calls, the first
+        // call gets the placeholder.
         let is_signed =
             |part: &Value| part.get("functionCall").is_some() && part.get("thoughtSignature").is_some();
         if models::is_gemini_3(&self.model.model) && !written.iter().any(is_signed) {

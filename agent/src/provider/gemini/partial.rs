@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::provider::parts::text;
 
 /// The incomplete arguments of a call, from the pieces in `partialArgs` of Vertex AI. Each piece has a `jsonPath` and one value. A text
-/// with `willContinue` continues in the next piece, which has the same path.
+/// with `willContinue` continues in the next piece, if that piece has the same path.
 #[derive(Debug, Default)]
 pub(super) struct PartialArguments {
     root: Value,

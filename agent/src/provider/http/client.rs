@@ -25,7 +25,7 @@ pub(in crate::provider) struct HttpClient {
     options: HttpOptions,
 }
 
-/// The data with which a request is logged, reported to a listener, and kept out of errors that quote its secrets.
+/// The data with which a request is logged and reported to a listener, and with which its secrets are removed from errors.
 #[derive(Default)]
 pub(in crate::provider) struct LoggableRequest {
     /// The body for the log, without secret arguments; `None` if it is not logged or cannot be encoded.

@@ -200,8 +200,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the limits and prices, instead of those of the catalogue. [`max_output`](ModelFacts::max_output) is sent as the limit of each
-    /// request that sets no `max_tokens` or a larger number.
+    /// Sets the limits and prices, instead of those of the catalogue. [`max_output`](ModelFacts::max_output) is sent as the `max_tokens` of
+    /// each request that sets a larger `max_tokens` or none.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -260,8 +260,8 @@ impl HttpModelBuilder {
         let client = HttpClient::new(options.unwrap_or_default()).map_err(BuildModelError::Client)?;
         let by_name = protocol.capabilities(&model);
         let capabilities = settings.capabilities.unwrap_or(Capabilities {
-            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow it. The provider's own
-            // address is therefore required.
+            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow it, so the capability is
+            // assumed only at the provider's own address.
             native_output: by_name.native_output && settings.base_url.is_none(),
             ..by_name
         });
@@ -342,7 +342,7 @@ impl ModelEndpoint {
         }))
     }
 
-    /// Returns the request, with its `max_tokens` lowered to the configured maximum output, if there is one.
+    /// Returns the request with at most the configured maximum output as its `max_tokens`. A request without `max_tokens` gets the maximum.
     fn limited<'a>(&self, request: Cow<'a, ModelRequest>) -> Cow<'a, ModelRequest> {
         match self.max_output {
             Some(limit) if request.max_tokens.is_none_or(|tokens| tokens > limit) => {

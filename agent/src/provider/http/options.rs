@@ -246,8 +246,8 @@ impl HttpOptions {
         self
     }
 
-    /// Calls `listener` after each reply for which the provider reported usage. For a reply that broke off, it gets the usage that was
-    /// reported so far. The function must not block. If it panics, it is not called again.
+    /// Calls `listener` after each reply for which the provider reported usage. For a reply that broke off, `listener` gets the usage that
+    /// was reported so far. The function must not block. If it panics, it is not called again.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

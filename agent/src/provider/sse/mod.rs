@@ -77,7 +77,7 @@ pub struct SseParser {
     stray: Option<StrayJson>,
 }
 
-/// JSON without `data:`, with the depth of its brackets and the state of its strings. They show where the JSON ends, so that it is parsed
+/// JSON without `data:`, with the depth of its brackets and the state of its strings. Both show where the JSON ends, so that it is parsed
 /// only once.
 #[derive(Debug, Default)]
 struct StrayJson {

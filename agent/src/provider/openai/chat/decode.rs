@@ -428,7 +428,8 @@ impl Decoder for ChatDecoder {
             return Ok(());
         }
         let chunk = match failure::parse_event(event) {
-            // After the finish reason, only usage may follow. Keep-alive events have other names and may contain any data.
+            // After the finish reason, only usage may follow. Keep-alive events have other names and may contain any data. Malformed events
+            // of both kinds are ignored.
             Err(_) if self.finish.is_some() || !matches!(event.event, "message" | "error") => return Ok(()),
             chunk => chunk?,
         };
@@ -554,7 +555,7 @@ fn stop_reason(word: Option<&str>) -> StopReason {
 }
 
 /// Converts token counts. In the result, cached input is part of the input, and reasoning is part of the output. Some servers (xAI) count
-/// reasoning separately, so that their input, output and reasoning add up to the total. Then reasoning is added to the output.
+/// reasoning separately, so that their input, output and reasoning add up to the total. In this case, reasoning is added to the output.
 fn usage(raw: Value) -> Usage {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count_at(&raw, path)).unwrap_or_default();
     let input = first(&[&["prompt_tokens"], &["input_tokens"]]);

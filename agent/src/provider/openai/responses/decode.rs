@@ -174,7 +174,7 @@ impl ResponsesDecoder {
         content_index
     }
 
-    /// Returns the index in the parts of an item of the part at this position, and starts the part if it does not exist.
+    /// Returns the number of the part at this position in item `at`, and starts the part if it does not exist.
     fn find_or_start_part(
         &mut self,
         at: usize,

@@ -1,6 +1,7 @@
 //! Converts between the items of the Responses API and parts.
 //!
-//! A part keeps the fields of its item that have no neutral form as provider data. The item is written back from the part and this data:
+//! A part keeps the fields of its item that have no neutral form as provider data. The item is written back from the part and this data.
+//! The data of each kind of item is:
 //!
 //! * `reasoning`, and tools that the provider runs: the whole item, on the first of several parts;
 //! * `message`: on the first part, the item's own fields as `item`; on each further part, the mark `more`; on every part, the
