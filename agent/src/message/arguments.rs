@@ -102,7 +102,7 @@ impl ToolArguments {
     /// Returns the value to store, or `None` if the text itself must be stored.
     fn lossless_value(&self) -> Option<Value> {
         let value = self.value()?;
-        // A stored string means raw text, and a stored null means no arguments.
+        // A stored string means raw text, a stored null means no arguments, and a deep value could not be read again within a record.
         if value.is_string() || value.is_null() || json::is_deep(&value) {
             return None;
         }

@@ -11,8 +11,8 @@ use super::by_role::Message;
 use super::list::MessageList;
 use super::view::ViewChange;
 
-/// The messages of a conversation, oldest first. A conversation outlives runs. It holds the arguments of all calls, secret ones included,
-/// in memory and in its serde form, because they are sent to models again.
+/// The messages of a conversation, oldest first. A conversation outlives runs. It contains the arguments of all calls, secret ones
+/// included, in memory and in its serde form, because the arguments are sent to models again.
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///
@@ -199,7 +199,7 @@ impl<'de> Deserialize<'de> for Conversation {
         }
         let messages = extra.shift_remove("messages").ok_or_else(|| D::Error::missing_field("messages"))?;
         let messages = Vec::<Message>::deserialize(messages).map_err(D::Error::custom)?;
-        // Changes that only a later version can read stay among the unknown fields.
+        // If a change cannot be read, for example because a later version wrote it, all changes stay among the unknown fields.
         let changes = extra.get("view").map(Vec::<ViewChange>::deserialize);
         let view = match changes {
             Some(Ok(changes)) => {

@@ -470,7 +470,7 @@ fn is_plain(part: &Part) -> bool {
 
 const MAX_ID: usize = 64;
 
-/// The characters that every provider accepts in an id.
+/// For each byte, whether every provider accepts it in an id.
 const IS_ID_BYTE: [bool; 256] = {
     let (mut table, mut byte) = ([false; 256], 0_u8);
     while byte < 128 {

@@ -29,7 +29,7 @@ use super::kept::KeptSlot;
 #[derive(Clone)]
 pub struct MessageList {
     messages: Arc<NumberedMessages>,
-    /// The text that encoders keep of the conversation.
+    /// The slot for the encoded text of the conversation.
     kept: KeptSlot,
 }
 

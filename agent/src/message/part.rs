@@ -73,7 +73,7 @@ pub struct Part {
     pub content: Content,
     /// The data that the provider needs back with this part.
     pub provider_data: Option<Box<ProviderData>>,
-    /// Set if the provider's prompt cache should keep the request up to the end of this part.
+    /// The cache mark, if the provider's prompt cache should keep the request up to the end of this part.
     pub cache: Option<CacheMark>,
     /// Fields that this version does not know. They are preserved.
     pub extra: Map<String, Value>,

@@ -63,7 +63,7 @@ impl Conversation {
 
     /// Returns whether every provider accepts the conversation. See [`repair`](Self::repair).
     pub fn is_sound(&self) -> bool {
-        // The calls of the last reply that have no result yet.
+        // `owed` has the calls of the last reply that have no result yet.
         let none = AssistantMessage::default();
         let mut owed = none.tool_calls();
         for message in self.iter() {
@@ -120,7 +120,7 @@ impl Ledger {
             }
         }
         let mut ledger = Self { calls, kept: HashSet::new(), repairs: Vec::new() };
-        // A result belongs to the nearest earlier call with its id. If there is no earlier call, it belongs to the nearest later call.
+        // A result belongs to the nearest earlier call with the same id. If there is no earlier call, it belongs to the nearest later call.
         let orphans = ledger.assign(messages, 0..messages.len(), None);
         let orphans = ledger.assign(messages, (0..messages.len()).rev(), Some(&orphans));
         let ids = messages.iter().enumerate().filter(|(at, _)| orphans.contains(at));

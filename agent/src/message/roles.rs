@@ -33,7 +33,7 @@ pub struct UserMessage {
     /// The content of the message.
     #[serde(deserialize_with = "read_parts")]
     pub content: Vec<Part>,
-    /// The id of a message that came through a queue. Messages with the same id are queued only once.
+    /// The id of a message that came through a queue. A queue accepts only the first of several messages with the same id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Data of one provider about the message. It is sent only to that provider.
@@ -181,7 +181,7 @@ pub struct ToolResultMessage {
     pub code: Option<String>,
     /// Whether the result is marked as an error for the model.
     pub is_error: bool,
-    /// The arguments that the call ran with, if a person changed them. Adapters show them to the model with
+    /// The changed arguments, if a person changed the arguments of the call. Adapters show them to the model with
     /// [`content_for_model`](Self::content_for_model). The adapters of this library leave out arguments that the tool marks as secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
@@ -351,7 +351,8 @@ pub struct CustomMessage {
     /// The application's data. It is never sent to a model.
     #[serde(default, with = "json", skip_serializing_if = "Value::is_null")]
     pub data: Value,
-    /// The content for the model. It is sent as a message of the user, or as an instruction if `kind` is `system`. `None` sends nothing.
+    /// The content for the model. It is sent with the role `kind` if the provider has this role for instructions, for example `system`, and
+    /// else as a message of the user. `None` sends nothing.
     #[serde(default, deserialize_with = "read_some_parts", skip_serializing_if = "Option::is_none")]
     pub for_model: Option<Vec<Part>>,
     /// The data that the provider needs back with the whole message.

@@ -78,7 +78,8 @@ impl Usage {
 }
 
 impl AddAssign<&Usage> for Usage {
-    /// Adds counts and cost. The reports of single replies (`raw`, `extra`) cannot be added and are dropped, unless one side is empty.
+    /// Adds counts and cost. The reports of single replies (`raw`, `last_request` and `extra`) cannot be added and are dropped, unless one
+    /// side is empty.
     fn add_assign(&mut self, other: &Usage) {
         if other.is_empty() {
             return;

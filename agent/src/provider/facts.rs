@@ -64,13 +64,13 @@ impl ModelFacts {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Prices {
-    /// Tokens of the request, except those read from or written to the cache.
+    /// Price of the request's tokens, except tokens read from or written to the cache.
     pub input: f64,
-    /// Tokens of the reply, including reasoning.
+    /// Price of the reply's tokens, including reasoning.
     pub output: f64,
-    /// Tokens read from the cache.
+    /// Price of tokens read from the cache.
     pub cache_read: f64,
-    /// Tokens written to the cache.
+    /// Price of tokens written to the cache.
     pub cache_write: f64,
     /// The surcharge for long requests, if there is one. Set by [`above`](Self::above).
     long: Option<LongRequest>,

@@ -123,7 +123,7 @@ impl Encoder<'_> {
         if let Some(container) = self.container() {
             body.set("container", container.clone());
         }
-        // Source: Anthropic's error for a blank stop sequence, `stop_sequences: each stop sequence must contain non-whitespace`.
+        // Anthropic refuses blank stop sequences. Source: the error `stop_sequences: each stop sequence must contain non-whitespace`.
         if request.stop.iter().any(|stop| stop.trim().is_empty()) {
             let text = "Anthropic does not take a stop sequence of white space";
             return Err(invalid(text.to_owned()).with_code("blank_stop_sequence"));

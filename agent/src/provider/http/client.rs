@@ -229,7 +229,7 @@ impl StreamingResponse {
         &self.headers
     }
 
-    /// Returns the next piece of the body; `None` at its end.
+    /// Returns the next piece of the body, or `None` at its end.
     ///
     /// # Errors
     /// Fails when the connection broke, nothing arrived in time, or the total time is over.

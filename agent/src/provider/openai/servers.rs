@@ -10,7 +10,7 @@ pub(in crate::provider) struct ChatServer {
     pub(in crate::provider) key_variable: &'static str,
     /// Whether the server runs on this machine, and may not need a key.
     pub(in crate::provider) is_local: bool,
-    /// The differences from OpenAI.
+    /// The server's differences from OpenAI.
     pub(in crate::provider) compat: fn() -> Compat,
 }
 

@@ -95,7 +95,7 @@ pub struct Compat {
     pub web_search: Option<Cow<'static, str>>,
     /// Whether the server has OpenAI's limits: images as JPEG, PNG, GIF or WebP, documents as PDF, audio as WAV or MP3, four stop
     /// sequences, metadata only for stored replies. A request beyond these limits is refused before it is sent. The limits of other servers
-    /// are unknown, so they get every request.
+    /// are unknown, so these servers get every request.
     pub openai_limits: bool,
 }
 
