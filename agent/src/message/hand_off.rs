@@ -427,8 +427,8 @@ impl HandOff {
     }
 }
 
-/// Returns a copy of a message with the new id of its call and the new content, if they are set. If `is_foreign` is true, the copy has no
-/// provider data of the message.
+/// Returns a copy of a message with the new id of its call and the new content, if they are set. If `is_foreign` is true, the provider data
+/// of the message is left out.
 fn changed(
     message: &Message,
     new_id: Option<String>,

@@ -27,7 +27,7 @@ impl TextSegment {
         self.text.get(..self.length).unwrap_or_default()
     }
 
-    /// Cuts the text to this length, which must be the end of an item.
+    /// Cuts the text to at most this length. A cut must be at the end of an item.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }

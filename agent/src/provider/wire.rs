@@ -174,7 +174,7 @@ impl<'a> WireList<'a> {
         self.items == 0
     }
 
-    /// Returns whether the last item is in the kept text, so that it cannot be changed.
+    /// Returns whether the last item is in the kept text and therefore cannot be changed.
     pub(super) fn ends_kept(&self) -> bool {
         matches!(self.last, LastItem::Kept) && self.resumed.messages > 0
     }

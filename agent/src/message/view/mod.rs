@@ -72,8 +72,8 @@ impl Conversation {
     ///
     /// Each change is recorded as a [`ViewChange`], which is part of the JSON of the conversation. Every view can be sent, because a change
     /// that would split a call from its result is refused. The conversation must be [sound](Self::is_sound), except that the calls of its
-    /// last reply may be open. A recorded change of other messages, or of a kind that this version does not know, is left out, with a
-    /// warning in the log.
+    /// last reply may be open. A recorded change of other messages, or one that is not possible in this view, is left out, with a warning
+    /// in the log. If a stored conversation has a change of a kind that this version does not know, all its changes are left out.
     pub fn view(&self) -> MessageList {
         ConversationView::of(self).sent
     }
@@ -163,8 +163,8 @@ impl ConversationView {
         Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
-    /// Creates the view with these changes, oldest first. A change of other messages, of a kind that this version does not know or out of
-    /// order is left out, with a warning in the log; [`changes`](Self::changes) returns the changes that apply.
+    /// Creates the view with these changes, oldest first. A change of other messages, a change out of order, and a change that is not
+    /// possible in this view are left out, with a warning in the log. [`changes`](Self::changes) returns the changes that apply.
     pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
         view.extend(conversation.shared());

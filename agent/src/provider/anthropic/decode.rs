@@ -359,7 +359,7 @@ impl Decoder for AnthropicDecoder {
             return Ok(());
         }
         let value = match failure::parse_event(event) {
-            // The data of keep-alive events and of events after the end need not be JSON, so these events are skipped.
+            // The data of keep-alive events and of events after the end need not be JSON, so malformed data of these events is ignored.
             Err(_) if self.has_stopped || !EVENTS.contains(&event.event) => return Ok(()),
             value => value?,
         };

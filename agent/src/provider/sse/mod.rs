@@ -171,7 +171,7 @@ impl SseParser {
         }
     }
 
-    /// Also passes on JSON outside of events, in one line or several lines, because some servers report errors in this form.
+    /// Makes the parser pass on JSON outside of events, too, in one line or several lines. Some servers report errors in this form.
     #[cfg(feature = "http")]
     pub(super) fn with_stray_json(mut self) -> Self {
         self.stray = Some(StrayJson::default());

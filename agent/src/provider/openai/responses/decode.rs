@@ -317,7 +317,7 @@ impl ResponsesDecoder {
             out.extend(items::missing_delta(&mut part, &emitted, content_index));
             out.push(ModelEvent::Part { content_index, part: Box::new(part) });
         }
-        // Emitted parts that are missing in the completed item are not revoked.
+        // Emitted parts that are missing in the completed item stay as they were emitted.
         let refused = |value: &Value| some_text(value, "refusal").is_some();
         let content = value.get("content").and_then(Value::as_array);
         self.is_refused |= content.is_some_and(|content| content.iter().any(refused));
@@ -450,7 +450,7 @@ impl Decoder for ResponsesDecoder {
             return Ok(());
         }
         let value = match failure::parse_event(event) {
-            // Keep-alive events have other names and may contain any data, so they are skipped.
+            // Keep-alive events have other names and may contain any data, so malformed data of these events is ignored.
             Err(_)
                 if !event.event.starts_with("response.") && !matches!(event.event, "message" | "error") =>
             {
