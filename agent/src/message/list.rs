@@ -77,7 +77,7 @@ impl MessageList {
         self.list_mut().push(message.into());
     }
 
-    /// Returns the messages, to append to them and nothing else: see [`number`](Self::number).
+    /// Returns the messages. The caller must only append to them: see [`number`](Self::number).
     pub(super) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
         &mut Arc::make_mut(&mut self.messages).messages
     }

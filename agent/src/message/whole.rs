@@ -1,5 +1,5 @@
 //! Stores integers of 64 bits as text, because programs that pass JSON on (JavaScript, some databases) keep only 53 bits of a number. Older
-//! stored forms have a number, which can be read, too.
+//! stored forms contain a number, which can be read, too.
 
 use std::fmt;
 

@@ -58,7 +58,7 @@ impl StopReason {
         matches!(self, Self::MaxTokens | Self::ContextFull)
     }
 
-    /// Returns whether the reply was broken off: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a message stays in the
+    /// Returns whether the reply was broken off: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a reply stays in the
     /// conversation and is left out of later requests.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Error | Self::Aborted)

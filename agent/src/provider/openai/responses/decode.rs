@@ -100,9 +100,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Finds the item of an event: by `output_index`, because ids may differ between events. If a server leaves the index out,
-    /// the item is found by its id, or as the last announced and unfinished item of this kind. Without index and id, it is the last
-    /// unfinished item.
+    /// Returns the position of an event's item in `items`. The item is found by `output_index`, because ids may differ between events. If a
+    /// server leaves the index out, the item is found by its id, or as the last announced and unfinished item of this kind. Without an
+    /// index and an id, the last unfinished item is returned.
     fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
