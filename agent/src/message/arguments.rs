@@ -41,11 +41,11 @@ impl ToolCall {
 
 /// The arguments of a call, as the raw text of the model.
 ///
-/// They are kept as text because validation needs what parsing loses: repeated keys, `42` as opposed to `42.0`, and the place where JSON is
-/// broken. Empty text means no arguments and reads as `{}`.
+/// They are kept as text because validation needs what parsing loses: repeated keys, `42` as opposed to `42.0`, and the position at which
+/// JSON is broken. Empty text means no arguments and reads as `{}`.
 ///
-/// The serde form is the JSON value if it has the same content as the text, which is nearly always the case. Otherwise it is the text as a
-/// JSON string, so a string always means raw text:
+/// The serde form is the JSON value if it has the same content as the text, which is nearly always the case. If not, the serde form is the
+/// text as a JSON string, so a string always means raw text:
 ///
 /// ```
 /// use agent::message::ToolArguments;
@@ -63,7 +63,7 @@ impl ToolCall {
 #[derive(Clone, Default)]
 pub struct ToolArguments {
     text: String,
-    /// Whether the text is JSON; empty until this is checked.
+    /// Whether the text is JSON. Empty until the text is checked.
     is_json: OnceLock<bool>,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Debug for ToolArguments {
 }
 
 impl ToolArguments {
-    /// Returns the text, or `{}` if the model sent none.
+    /// Returns the text, or `{}` if the text is blank.
     pub fn text(&self) -> &str {
         if self.text.bytes().all(is_space) { "{}" } else { &self.text }
     }
@@ -88,21 +88,21 @@ impl ToolArguments {
         serde_json::from_str(self.text()).ok()
     }
 
-    /// Returns whether the text is JSON. A text is checked once.
+    /// Returns whether the text is JSON. The text is checked only once.
     pub(super) fn is_json(&self) -> bool {
         *self.is_json.get_or_init(|| serde_json::from_str::<IgnoredAny>(self.text()).is_ok())
     }
 
-    /// Appends a streamed piece.
+    /// Appends a piece of streamed text.
     pub(crate) fn push_str(&mut self, delta: &str) {
         self.text.push_str(delta);
         self.is_json = OnceLock::new();
     }
 
-    /// Returns the value if it has the same content as the text.
+    /// Returns the value to store, or `None` if the text itself must be stored.
     fn lossless_value(&self) -> Option<Value> {
         let value = self.value()?;
-        // A stored string means raw text, and a stored null means no arguments.
+        // A stored string means raw text, a stored null means no arguments, and a deep value could not be read again within a record.
         if value.is_string() || value.is_null() || json::is_deep(&value) {
             return None;
         }

@@ -8,8 +8,8 @@ use super::roles::{AssistantMessage, CustomMessage, ToolResultMessage, UserMessa
 
 /// A message of a conversation.
 ///
-/// In JSON it is an object with a `role`. The system prompt and the list of tools are not messages; they are configuration that is added to
-/// each request.
+/// In JSON, a message is an object with a `role`. The system prompt and the list of tools are not messages, but configuration that is added
+/// to each request.
 ///
 /// ```
 /// use agent::message::{Message, Part};
@@ -50,7 +50,7 @@ impl Message {
         Self::Assistant(content.into())
     }
 
-    /// Returns the role in the stored form: `user`, `assistant`, `tool_result`, `custom`, or the word of an unknown message.
+    /// Returns the role in the stored form: `user`, `assistant`, `tool_result`, `custom`, or the role of an unknown message.
     pub fn role(&self) -> &str {
         match self {
             Self::User(_) => "user",
@@ -61,7 +61,7 @@ impl Message {
         }
     }
 
-    /// Returns the parts; for a custom message, the parts for the model.
+    /// Returns the parts of the message. The parts of a custom message are those for the model.
     pub fn content(&self) -> &[Part] {
         match self {
             Self::User(message) => &message.content,
@@ -72,12 +72,12 @@ impl Message {
         }
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text of the text parts, joined.
     pub fn text(&self) -> String {
         join_text(self.content())
     }
 
-    /// Returns the message of the model, if this is one.
+    /// Returns the message of the model, or `None` if this message has another role.
     pub fn as_assistant(&self) -> Option<&AssistantMessage> {
         match self {
             Self::Assistant(message) => Some(message),
@@ -85,7 +85,7 @@ impl Message {
         }
     }
 
-    /// Returns the result of a call, if this is one.
+    /// Returns the result of a call, or `None` if this message has another role.
     pub fn as_tool_result(&self) -> Option<&ToolResultMessage> {
         match self {
             Self::ToolResult(message) => Some(message),

@@ -116,7 +116,7 @@ impl ProviderTool {
 /// The maximum length of a shortened value, in bytes. The results of searches are long.
 const MAX_VALUE: usize = 4000;
 
-/// The maximum length of a readable string without spaces, in bytes.
+/// The maximum length of a string without spaces that counts as readable, in bytes.
 const MAX_WORD: usize = 500;
 
 /// Returns a value as shortened text, without the keys that only its provider can read.
@@ -129,7 +129,7 @@ fn shorten(value: &Value) -> String {
                 kept.map(|(key, value)| (key.clone(), readable(value))).collect()
             }
             Value::Array(list) => list.iter().map(readable).collect(),
-            // Probably an image, or encoded state whose key does not tell so.
+            // A longer string without spaces is probably an image or encoded state, so only its length is shown.
             Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
                 format!("({} characters)", text.len()).into()
             }

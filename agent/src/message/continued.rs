@@ -9,8 +9,8 @@ use super::{CustomMessage, Message};
 
 /// The kind of the message that asks for the rest of an answer.
 const KIND: &str = "continue";
-/// The text of the message that asks for the rest of an answer. It is a message of the application, so it is not shown as words of the
-/// user.
+/// The text of the message that asks for the rest of an answer. The message comes from the application, so that it is not shown as a
+/// message of the user.
 const TEXT: &str = "Your last message was cut because of its length. Continue it exactly where it ends: repeat nothing, and add no introduction.";
 
 /// Returns the message that asks for the rest of an answer.
@@ -18,13 +18,13 @@ pub(crate) fn continuation() -> Message {
     CustomMessage::new(KIND, serde_json::Value::Null).with_for_model(TEXT).into()
 }
 
-/// Whether a message asks for the rest of an answer.
+/// Returns whether a message asks for the rest of an answer.
 #[cfg(feature = "runtime")]
 pub(crate) fn is_continuation(message: &CustomMessage) -> bool {
     message.kind == KIND && message.data.is_null()
 }
 
-/// Returns the text of the last reply, after the texts of the replies that it continues.
+/// Returns the text of the last reply, after the texts of the replies that it continues. Failed replies are left out.
 #[cfg(feature = "runtime")]
 pub(crate) fn answer_text(messages: &[Arc<Message>]) -> String {
     let Some(last) = messages.iter().rposition(|message| message.as_assistant().is_some()) else {
@@ -39,11 +39,11 @@ pub(crate) fn answer_text(messages: &[Arc<Message>]) -> String {
     replies.filter(|reply| !reply.stop_reason.is_failure()).map(AssistantMessage::text).collect()
 }
 
-/// Returns the index of the reply that the reply at index `at` continues.
+/// Returns the index of the reply that the reply at index `at` continues, or `None` if it continues none.
 #[cfg(feature = "runtime")]
 fn continued_by(messages: &[Arc<Message>], at: usize) -> Option<usize> {
     let mut before = at.checked_sub(1)?;
-    // Failed replies of requests that were repeated stay in the conversation.
+    // Failed replies of requests that were repeated stay in the conversation, so they are skipped.
     while messages.get(before)?.as_assistant().is_some_and(|reply| reply.stop_reason.is_failure()) {
         before = before.checked_sub(1)?;
     }
@@ -57,7 +57,7 @@ fn continued_by(messages: &[Arc<Message>], at: usize) -> Option<usize> {
     }
 }
 
-/// Whether a reply was paused within its text. After other pauses, the provider continues the work of its own tools.
+/// Returns whether a reply was paused within its text. After other pauses, the provider continues the work of its own tools.
 #[cfg(any(feature = "gemini", feature = "runtime"))]
 pub(crate) fn is_piece(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Pause && reply.provider_stop_reason.as_deref() == Some("CONTINUATION")

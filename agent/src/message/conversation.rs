@@ -11,8 +11,8 @@ use super::by_role::Message;
 use super::list::MessageList;
 use super::view::ViewChange;
 
-/// The messages of a conversation, oldest first. A conversation outlives runs. It holds the arguments of all calls, secret ones included,
-/// in memory and in its serde form, because they are sent to models again.
+/// The messages of a conversation, oldest first. A conversation outlives runs. It contains the arguments of all calls, secret ones
+/// included, in memory and in its serde form, because the arguments are sent to models again.
 ///
 /// Messages are shared: clones of a conversation, requests and events hold the same messages.
 ///
@@ -96,7 +96,7 @@ impl Conversation {
         self.messages.iter().map(Arc::as_ref)
     }
 
-    /// Returns the message at this position, counted from 0.
+    /// Returns the message at this index, counted from 0.
     pub fn get(&self, index: usize) -> Option<&Message> {
         self.messages.get(index).map(Arc::as_ref)
     }
@@ -117,8 +117,8 @@ impl Conversation {
         self.view = Arc::default();
     }
 
-    /// Records a change of the [view](Self::view) that was stored separately from the messages. The messages stay as they are.
-    /// [`ViewChange`] has an example.
+    /// Records a change of the [view](Self::view) that was stored separately from the messages. The messages do not change. [`ViewChange`]
+    /// has an example.
     pub fn record_view_change(&mut self, change: ViewChange) {
         Arc::make_mut(&mut self.view).push(change);
     }
@@ -189,7 +189,7 @@ impl<'de> Deserialize<'de> for Conversation {
                 return Err(D::Error::custom(format_args!("a conversation is an object, found {other}")));
             }
         };
-        // The version is checked first: data of a higher version may be unreadable, and the error about the data would hide the reason.
+        // The version is checked first: data of a higher version may be unreadable, and an error about this data would hide the reason.
         let version = extra.shift_remove("version").unwrap_or_else(|| Self::VERSION.into());
         if version.as_u64().is_none_or(|version| version > Self::VERSION.into()) {
             return Err(D::Error::custom(format_args!(
@@ -199,7 +199,7 @@ impl<'de> Deserialize<'de> for Conversation {
         }
         let messages = extra.shift_remove("messages").ok_or_else(|| D::Error::missing_field("messages"))?;
         let messages = Vec::<Message>::deserialize(messages).map_err(D::Error::custom)?;
-        // Changes that only a later version can read stay among the unknown fields.
+        // If a change cannot be read, for example because a later version wrote it, all changes stay among the unknown fields.
         let changes = extra.get("view").map(Vec::<ViewChange>::deserialize);
         let view = match changes {
             Some(Ok(changes)) => {

@@ -19,7 +19,7 @@ use super::part::Part;
 use super::roles::AssistantMessage;
 use super::words::StopReason;
 
-/// The provider, protocol and model that a request goes to.
+/// The provider, protocol and model that get a request, and the media that the model accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recipient {
     pub(crate) provider: Arc<str>,
@@ -47,7 +47,8 @@ impl Recipient {
         }
     }
 
-    /// Returns whether data with this origin belong to another protocol of the same provider. Encoders ignore data of other providers.
+    /// Returns whether data with this origin belong to another protocol of the same provider. Data of other providers need no check,
+    /// because encoders ignore them.
     fn is_of_other_protocol(&self, provider: &str, api: Option<&str>) -> bool {
         provider == &*self.provider && api.is_some_and(|api| api != &*self.api)
     }
@@ -88,7 +89,7 @@ impl Recipient {
             && is_own()
     }
 
-    /// Returns the parts with unsupported content replaced by a description, and without the state of other protocols; `None` if
+    /// Returns the parts with unsupported content replaced by a description, and without the state of other protocols. Returns `None` if
     /// nothing has to be changed.
     pub(crate) fn fitting(&self, parts: &[Part]) -> Option<Vec<Part>> {
         if parts.iter().all(is_plain) { None } else { self.fit(parts) }
@@ -119,15 +120,16 @@ impl Recipient {
 /// The messages of a conversation as one model may get them, updated message by message.
 ///
 /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
-/// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that becomes
-///   empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools
-///   that a provider ran are described in words for other models.
-/// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow it.
+/// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that is then
+///   empty is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools that a
+///   provider ran are described in words for other models.
+/// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
+///   summary.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
-/// * Provider data of messages that were read from a request is sent back only over the protocol that they were read from.
+/// * Provider data of messages that were read from a request is sent back only over the protocol of that request.
 /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
 ///
-/// A message that needs no change is shared, not copied. The conversation must be sound.
+/// A message that needs no change is shared, not copied. The conversation must be [sound](Conversation::is_sound).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HandOff {
     recipient: Recipient,
@@ -139,11 +141,11 @@ pub(crate) struct HandOff {
     /// Hashes of the ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64, BuildHasherDefault<IdHash>>,
     hash: NameHash,
-    /// The old and the new ids of calls whose id was changed and whose results come next, in call order.
+    /// The old and the new ids of the last reply's renamed calls whose results are still to come, in call order.
     renamed: VecDeque<(String, String)>,
-    /// Pinned messages from before the provider's summary that were not sent again yet.
+    /// The pinned messages from before the provider's summary, until they are sent again.
     pins: Vec<Arc<Message>>,
-    /// The number of results that come next.
+    /// The number of results of the last reply that are still to come.
     due: usize,
 }
 
@@ -189,8 +191,8 @@ impl HandOff {
         }
     }
 
-    /// Updates the messages to the end of this conversation. Reads only the messages added since the last update; of another conversation,
-    /// reads all messages.
+    /// Updates the messages to the end of this conversation. Reads only the messages added since the last update. If this is another
+    /// conversation than before, reads all messages.
     pub(crate) fn update(&mut self, conversation: &[Arc<Message>]) {
         let same = match (&self.last, self.read.checked_sub(1).and_then(|at| conversation.get(at))) {
             (Some(last), Some(now)) => Arc::ptr_eq(last, now),
@@ -215,7 +217,7 @@ impl HandOff {
         let new = conversation.len() - self.read;
         let mut sent = list.list_mut();
         sent.reserve(new);
-        // Reserves room for the ids of calls: if every turn has one call, one message in four is a reply with a call.
+        // The ids of calls need room: if every turn has one call, one message in four is a reply with a call.
         self.taken.reserve(new / 4);
         for (at, message) in conversation.iter().enumerate().skip(self.read) {
             if self.passes(message) {
@@ -228,7 +230,7 @@ impl HandOff {
             if let Message::Assistant(reply) = &**message
                 && self.recipient.has_summary(reply)
             {
-                // The provider ignores everything before its own summary.
+                // The provider ignores everything before its own summary, so the earlier messages are not sent.
                 list.clear();
                 sent = list.list_mut();
                 // Ids of messages that are not sent are free again, so that new ids do not depend on these messages.
@@ -243,7 +245,7 @@ impl HandOff {
         }
     }
 
-    /// Adds the pinned messages, unless a result or the continuation of a paused reply comes next.
+    /// Adds the pinned messages, unless a result or the continuation of a paused reply must come next.
     fn send_pins(&mut self, last: &Message, sent: &mut Vec<Arc<Message>>) {
         if self.due == 0 && !is_paused(last) {
             for pin in std::mem::take(&mut self.pins) {
@@ -252,8 +254,8 @@ impl HandOff {
         }
     }
 
-    /// Returns whether the next message of the conversation has only texts, which every recipient gets unchanged, and if so counts the
-    /// message. This is true for most messages, and avoids a call of [`convert`](Self::convert).
+    /// Returns whether the next message of the conversation has only texts, so that every recipient gets it unchanged. If so, `due` is
+    /// updated. Most messages are of this kind, and need no call of [`convert`](Self::convert).
     fn passes(&mut self, message: &Message) -> bool {
         let (content, data) = match message {
             Message::User(user) => (&user.content, &user.provider_data),
@@ -277,7 +279,7 @@ impl HandOff {
         true
     }
 
-    /// Returns the message to send for the next message of the conversation.
+    /// Returns the message to send for the next message of the conversation, or `None` if no message is sent for it.
     #[inline(never)]
     fn convert(&mut self, message: &Arc<Message>) -> Option<Arc<Message>> {
         let mut new_id = None;
@@ -316,7 +318,7 @@ impl HandOff {
             renamed.extend(self.unique_id(&call.id).map(|name| (at, name)));
             is_json &= call.args.is_json();
         }
-        // The frequent case: `change_reply` would change nothing.
+        // This is the frequent case, in which `change_reply` would change nothing.
         if renamed.is_empty()
             && is_json
             && reply.provider_data.is_none()
@@ -327,7 +329,7 @@ impl HandOff {
         self.change_reply(message, reply, renamed, is_json)
     }
 
-    /// Returns the reply with the parts that the recipient gets, and with the new ids of its calls.
+    /// Returns the reply with the parts that the recipient gets, and with the new ids of its calls. Returns `None` if no part is left.
     #[inline(never)]
     fn change_reply(
         &mut self,
@@ -336,7 +338,7 @@ impl HandOff {
         renamed: Vec<(usize, String)>,
         is_json: bool,
     ) -> Option<Arc<Message>> {
-        // Two protocols of one provider have different forms of the same state.
+        // Two protocols of one provider have different forms of the same state, so state is sent only over its own protocol.
         let same_api = reply.api.is_empty() || *reply.api == *self.recipient.api;
         let is_same_service = *reply.provider == *self.recipient.provider && same_api;
         let is_own =
@@ -392,13 +394,13 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// Returns the id that the request uses for the call of a result, if the id was changed.
+    /// Returns the id that the request uses for the call of a result, or `None` if the id was not changed.
     fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)
     }
 
-    /// Returns the id that the request uses for a call, if the id must change.
+    /// Returns the id that the request uses for a call, or `None` if the id need not change.
     fn unique_id(&mut self, id: &str) -> Option<String> {
         if (1..=MAX_ID).contains(&id.len()) && is_legal(id) && self.taken.insert(self.hash.hash_one(id)) {
             return None;
@@ -411,7 +413,7 @@ impl HandOff {
         if base.is_empty() {
             base.push_str("call");
         }
-        // Numbers start at the count of ids, so that many calls with the same id do not all try the same names.
+        // The number starts at the count of ids, so that many calls with the same id do not all try the same names.
         let mut number = self.taken.len();
         let mut name = base.clone();
         while !self.taken.insert(self.hash.hash_one(name.as_str())) {
@@ -425,8 +427,8 @@ impl HandOff {
     }
 }
 
-/// Returns a copy of a message with the new id of its call and the new content, if they are set. If the provider data of the message
-/// `is_foreign`, the copy is without it.
+/// Returns a copy of a message with the new id of its call and the new content, if they are set. If `is_foreign` is true, the provider data
+/// of the message is left out.
 fn changed(
     message: &Message,
     new_id: Option<String>,
@@ -468,7 +470,7 @@ fn is_plain(part: &Part) -> bool {
 
 const MAX_ID: usize = 64;
 
-/// The characters that every provider accepts in an id.
+/// For each byte, whether every provider accepts it in an id.
 const IS_ID_BYTE: [bool; 256] = {
     let (mut table, mut byte) = ([false; 256], 0_u8);
     while byte < 128 {

@@ -1,8 +1,7 @@
-//! Stores foreign JSON values inside of messages and records.
+//! Stores foreign JSON values inside messages and records.
 //!
-//! `serde_json` reads at most 128 levels. A value that was valid on its own can become too deep once it is nested in a message, in a
-//! conversation, in a session record, and the whole record could then not be read. Deep values are therefore stored as text:
-//! `{"$json": "…"}`.
+//! `serde_json` reads at most 128 levels. A value within this limit can exceed it once it is nested in a message, a conversation and a
+//! session record, so that the whole record could not be read. Deep values are therefore stored as text: `{"$json": "…"}`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -12,7 +11,7 @@ const MAX_DEPTH: usize = 64;
 
 const ESCAPE: &str = "$json";
 
-/// Returns whether a value is nested too deeply to be stored directly. Looks no deeper than [`MAX_DEPTH`].
+/// Returns whether a value is nested too deeply to be stored directly. The function descends at most [`MAX_DEPTH`] levels.
 pub(crate) fn is_deep(value: &Value) -> bool {
     fn deeper_than(value: &Value, levels: usize) -> bool {
         match value {
@@ -28,9 +27,9 @@ pub(crate) fn is_deep(value: &Value) -> bool {
     deeper_than(value, MAX_DEPTH)
 }
 
-/// For `#[serde(with = "json")]`.
+/// Serializes a value, for `#[serde(with = "json")]`.
 pub(crate) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
-    // A value that looks like an escape is escaped too, so that reading is the exact inverse.
+    // An object that looks like an escaped value is escaped, too, so that reading is the exact inverse.
     if !is_deep(value) && escaped(value).is_none() {
         return value.serialize(serializer);
     }
@@ -40,7 +39,7 @@ pub(crate) fn serialize<S: Serializer>(value: &Value, serializer: S) -> Result<S
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    // An escape that cannot be read is foreign data that happens to look like one. It is kept.
+    // If the text under `$json` is not JSON, `serialize` did not write it, so the object is kept unchanged.
     Ok(match escaped(&value).map(serde_json::from_str) {
         Some(Ok(inner)) => inner,
         _ => value,
@@ -52,7 +51,7 @@ fn escaped(value: &Value) -> Option<&str> {
     (map.len() == 1).then(|| map.get(ESCAPE))??.as_str()
 }
 
-/// For optional JSON values: `#[serde(with = "json::option")]`.
+/// Functions for optional JSON values: `#[serde(with = "json::option")]`.
 pub(crate) mod option {
     use std::borrow::Borrow;
 
@@ -69,7 +68,7 @@ pub(crate) mod option {
         }
     }
 
-    /// A field that is `null` is a value. Only an absent field is `None`.
+    /// Reads a present field as a value, even if it is null. Only an absent field is `None`.
     pub(crate) fn deserialize<'de, V: From<Value>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<V>, D::Error> {
@@ -77,7 +76,7 @@ pub(crate) mod option {
     }
 }
 
-/// For maps of JSON values: `#[serde(with = "json::map")]`.
+/// Functions for maps of JSON values: `#[serde(with = "json::map")]`.
 pub(crate) mod map {
     use super::{Deserializer, Map, Serialize, Serializer, Value};
 

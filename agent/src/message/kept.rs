@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::by_role::Message;
 
-/// The maximum number of bytes that are kept in the whole process. The texts that were not used for longest are dropped first.
+/// The maximum number of bytes that are kept in the whole process. The least recently used texts are dropped first.
 const MAX_KEPT: usize = 256 << 20;
 
 /// A piece of encoded text, which requests share.
@@ -27,7 +27,7 @@ impl TextSegment {
         self.text.get(..self.length).unwrap_or_default()
     }
 
-    /// Cuts the text to this length, which must be the end of an item.
+    /// Cuts the text to at most this length. A cut must be at the end of an item.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
@@ -64,12 +64,12 @@ pub(crate) struct ResumePoint {
 /// The encoded beginning of a list of messages.
 #[derive(Clone)]
 pub(crate) struct KeptText {
-    /// Everything that the text depends on, except the messages.
+    /// Everything on which the text depends, except the messages.
     pub(crate) key: Arc<dyn Any + Send + Sync>,
     /// The [number](super::MessageList::number) of the list that begins with the messages.
     pub(crate) list: u64,
     pub(crate) messages: Vec<Arc<Message>>,
-    /// The positions at which encoding can continue, in order; the last position is the end of the text.
+    /// The positions at which encoding can continue, in order. The last position is the end of the text.
     pub(crate) points: Vec<ResumePoint>,
     pub(crate) segments: Vec<TextSegment>,
     /// Whether the calls in the text have the same ids as in the messages.
@@ -84,7 +84,7 @@ impl KeptText {
     }
 }
 
-/// The text that is kept for the conversation of a [`MessageList`](super::MessageList). Clones share it.
+/// The text that is kept for the conversation of a [`MessageList`](super::MessageList). Clones of the slot share the text.
 #[derive(Clone, Default)]
 pub(crate) struct KeptSlot(Option<Arc<TextSlot>>);
 
@@ -132,7 +132,7 @@ impl KeptSlot {
         drop((replaced, evicted));
     }
 
-    /// Returns whether a text can be kept.
+    /// Returns whether the slot can keep a text.
     pub(crate) fn is_some(&self) -> bool {
         self.0.is_some()
     }
@@ -149,7 +149,7 @@ struct TextSlot(Mutex<TextSlotContent>);
 
 #[derive(Default)]
 struct TextSlotContent {
-    /// The number of the slot in the pool; 0 if the slot has no text.
+    /// The number of the slot in the pool, or 0 if the slot has no text.
     used: u64,
     kept: Option<KeptText>,
 }
@@ -170,7 +170,7 @@ impl Drop for TextSlot {
     }
 }
 
-/// The slots with a text, by their last use.
+/// The slots with a text, in the order of their last use.
 struct Pool {
     bytes: usize,
     uses: u64,

@@ -10,9 +10,9 @@ use super::kept::KeptSlot;
 
 /// A list of messages, oldest first, that a conversation, a request and a snapshot can share.
 ///
-/// It dereferences to a slice of `Arc<Message>`, and cloning it only increments a reference count. Appending to a list that is shared
-/// copies its pointers first; a list that is not shared grows in place. Appending to a long conversation therefore stays cheap as long as
-/// requests are not kept.
+/// A list dereferences to a slice of `Arc<Message>`, and cloning it only increments a reference count. Appending to a shared list copies
+/// its pointers first; a list that is not shared grows in place. Appending to a long conversation therefore stays cheap as long as requests
+/// are not kept.
 ///
 /// ```
 /// use agent::message::{Message, MessageList};
@@ -29,7 +29,7 @@ use super::kept::KeptSlot;
 #[derive(Clone)]
 pub struct MessageList {
     messages: Arc<NumberedMessages>,
-    /// The text that encoders keep of the conversation.
+    /// The slot for the encoded text of the conversation.
     kept: KeptSlot,
 }
 
@@ -50,7 +50,7 @@ impl NumberedMessages {
     }
 }
 
-/// A copy grows on its own, so it has a number of its own.
+/// A copy gets a new number, because it grows separately from the original.
 impl Clone for NumberedMessages {
     fn clone(&self) -> Self {
         Self::new(self.messages.clone())
@@ -77,7 +77,7 @@ impl MessageList {
         self.list_mut().push(message.into());
     }
 
-    /// Returns the messages, to append to them and nothing else: see [`number`](Self::number).
+    /// Returns the messages. The caller must only append to them: see [`number`](Self::number).
     pub(super) fn list_mut(&mut self) -> &mut Vec<Arc<Message>> {
         &mut Arc::make_mut(&mut self.messages).messages
     }
@@ -116,7 +116,7 @@ impl Deref for MessageList {
     }
 }
 
-/// Compares the messages.
+/// Compares the messages, without numbers and kept texts.
 impl PartialEq for MessageList {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.messages, &other.messages) || **self == **other

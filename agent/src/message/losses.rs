@@ -52,7 +52,7 @@ impl HandOffLosses {
         }
     }
 
-    /// Whether nothing was lost.
+    /// Returns whether nothing was lost.
     ///
     /// ```
     /// use agent::message::HandOffLosses;
@@ -95,7 +95,7 @@ impl HandOffLosses {
     }
 }
 
-/// Writes the counts that are not zero: `2 thinking parts, 1 image or file`.
+/// Writes the counts that are not zero, for example `2 thinking parts, 1 image or file`, or else `nothing`.
 impl std::fmt::Display for HandOffLosses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let counts = [

@@ -28,7 +28,7 @@ impl UserMessage {
         self
     }
 
-    /// Whether the message is [pinned](Self::pinned).
+    /// Returns whether the message is [pinned](Self::pinned).
     ///
     /// ```
     /// assert!(!agent::message::UserMessage::from("Hi").is_pinned());
@@ -47,8 +47,8 @@ impl UserMessage {
 }
 
 impl AssistantMessage {
-    /// Records the estimated tokens of the system prompt and the tools in the request. The next request compares its own estimate with this
-    /// one.
+    /// Records the estimated tokens of the system prompt and the tools in the request. The estimate of the next request is compared with
+    /// these tokens.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_request_frame(&mut self, tokens: u64) {
         self.extra.insert(FRAME.to_owned(), tokens.into());

@@ -139,7 +139,7 @@ impl Media {
         Self { source: MediaSource::FileId(id.into()), mime_type: None, name: None }
     }
 
-    /// Returns content in memory.
+    /// Returns the content, or `None` if it is not in memory.
     ///
     /// ```
     /// use agent::message::Media;
@@ -156,7 +156,7 @@ impl Media {
         }
     }
 
-    /// Returns content in memory as base64.
+    /// Returns the content as base64, or `None` if it is not in memory.
     pub fn to_base64(&self) -> Option<String> {
         match &self.source {
             MediaSource::Data(bytes) => Some(bytes.to_base64()),
@@ -164,7 +164,7 @@ impl Media {
         }
     }
 
-    /// Returns the URL of the content.
+    /// Returns the URL of the content, or `None` if the content is not at a URL.
     pub fn as_url(&self) -> Option<&str> {
         match &self.source {
             MediaSource::Url(url) => Some(url),
@@ -172,7 +172,7 @@ impl Media {
         }
     }
 
-    /// Returns the id of the content at the provider.
+    /// Returns the id of the content, or `None` if the content is not a file at the provider.
     pub fn as_file_id(&self) -> Option<&str> {
         match &self.source {
             MediaSource::FileId(id) => Some(id),
@@ -202,15 +202,15 @@ impl Media {
     }
 }
 
-/// The location of the content of a [`Media`]. The serde form is one field with the name of the variant.
+/// The content of a [`Media`], or its location. The serde form is one field with the name of the variant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MediaSource {
-    /// In memory.
+    /// Content in memory.
     Data(Blob),
-    /// At a URL.
+    /// Content at a URL.
     Url(String),
-    /// At the provider, with this id.
+    /// A file at the provider, with this id.
     FileId(String),
 }
 
@@ -274,7 +274,7 @@ impl Resource {
         self
     }
 
-    /// Returns the content of a text resource.
+    /// Returns the text, or `None` if the resource is binary.
     pub fn as_text(&self) -> Option<&str> {
         match &self.body {
             ResourceBody::Text(text) => Some(text),
@@ -282,7 +282,7 @@ impl Resource {
         }
     }
 
-    /// Returns the content of a binary resource.
+    /// Returns the bytes, or `None` if the resource is a text.
     pub fn as_data(&self) -> Option<&[u8]> {
         match &self.body {
             ResourceBody::Text(_) => None,
@@ -290,7 +290,7 @@ impl Resource {
         }
     }
 
-    /// Returns the content of a binary resource as base64.
+    /// Returns the bytes as base64, or `None` if the resource is a text.
     pub fn to_base64(&self) -> Option<String> {
         match &self.body {
             ResourceBody::Text(_) => None,

@@ -4,7 +4,7 @@
 //! (signatures, encrypted reasoning, item ids) is kept as [`ProviderData`] of its part or message, and is sent back to that provider
 //! unchanged.
 //!
-//! All types are plain data with serde implementations. Part types, fields and words that this version does not know are preserved when a
+//! All types are plain data with serde implementations. Part types, fields and values that this version does not know are preserved when a
 //! message is read and written again.
 //!
 //! ```

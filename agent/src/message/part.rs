@@ -73,7 +73,7 @@ pub struct Part {
     pub content: Content,
     /// The data that the provider needs back with this part.
     pub provider_data: Option<Box<ProviderData>>,
-    /// Set if the provider's prompt cache should keep the request up to the end of this part.
+    /// The cache mark, if the provider's prompt cache should keep the request up to the end of this part.
     pub cache: Option<CacheMark>,
     /// Fields that this version does not know. They are preserved.
     pub extra: Map<String, Value>,
@@ -156,7 +156,7 @@ impl Part {
         self
     }
 
-    /// Returns the text of a text part.
+    /// Returns the text of a text part, or `None` for other parts.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -164,7 +164,7 @@ impl Part {
         }
     }
 
-    /// Returns the call of a call part.
+    /// Returns the call of a call part, or `None` for other parts.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match &self.content {
             Content::ToolCall(call) => Some(call),
@@ -306,7 +306,8 @@ fn read_known(value: &Value) -> Option<Part> {
     Some(Part { content, provider_data, cache, extra: extra.collect() })
 }
 
-/// Returns the content and the names of the fields that it was read from.
+/// Returns the content of a part, and the names of the fields from which it was read. Returns `None` if the type is unknown or a field is
+/// missing.
 fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'static str])> {
     fn fields<T: DeserializeOwned>(value: &Value) -> Option<T> {
         T::deserialize(value).ok()
@@ -362,7 +363,8 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
     })
 }
 
-/// Reads the content of a message: a list of parts. A string is a text part, alone or in a list; null is an empty list.
+/// Reads the content of a message: a list of parts. A string is a text part, alone or in a list. Null is an empty list, and is skipped in a
+/// list.
 pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => Vec::new(),

@@ -20,7 +20,7 @@ const UNDECIDED: &str = "The call was not run: it waited for a decision, and a n
 
 impl Conversation {
     /// Repairs the conversation so that every provider accepts it, and returns a sentence about each change, for a log. A sound
-    /// conversation has no changes.
+    /// conversation is not changed.
     ///
     /// Afterwards each call of a reply that is sent (one that neither failed nor was aborted) has exactly one result, directly after the
     /// reply and in call order. Each result belongs to a call of the reply before it, and ids are unique in a reply. A call without a
@@ -45,7 +45,7 @@ impl Conversation {
         self.repair_with("lost", LOST)
     }
 
-    /// Repairs the conversation as [`repair`](Self::repair) does, if it is known that calls without a result have not begun.
+    /// Repairs a conversation whose calls without a result have not begun. These calls get a result with the code `steered`.
     #[cfg(feature = "runtime")]
     pub(crate) fn repair_undecided(&mut self) -> Vec<String> {
         self.repair_with("steered", UNDECIDED)
@@ -63,7 +63,7 @@ impl Conversation {
 
     /// Returns whether every provider accepts the conversation. See [`repair`](Self::repair).
     pub fn is_sound(&self) -> bool {
-        // The calls of the last reply that have no result yet.
+        // `owed` has the calls of the last reply that have no result yet.
         let none = AssistantMessage::default();
         let mut owed = none.tool_calls();
         for message in self.iter() {
@@ -90,7 +90,7 @@ impl Conversation {
     }
 }
 
-/// A call, and the position of its result.
+/// A call, and the index of its result in the conversation.
 struct CallSlot {
     id: String,
     tool: String,
@@ -98,9 +98,9 @@ struct CallSlot {
 }
 
 struct Ledger {
-    /// The calls of each message that needs results, by its position.
+    /// The calls of each message that needs results, by the message's index.
     calls: HashMap<usize, Vec<CallSlot>>,
-    /// The positions of the results that are kept.
+    /// The indices of the results that are kept.
     kept: HashSet<usize>,
     repairs: Vec<String>,
 }
@@ -120,7 +120,7 @@ impl Ledger {
             }
         }
         let mut ledger = Self { calls, kept: HashSet::new(), repairs: Vec::new() };
-        // A result belongs to the nearest earlier call with its id. If there is no earlier call, it belongs to the nearest later call.
+        // A result belongs to the nearest earlier call with the same id. If there is no earlier call, it belongs to the nearest later call.
         let orphans = ledger.assign(messages, 0..messages.len(), None);
         let orphans = ledger.assign(messages, (0..messages.len()).rev(), Some(&orphans));
         let ids = messages.iter().enumerate().filter(|(at, _)| orphans.contains(at));
@@ -129,15 +129,16 @@ impl Ledger {
         ledger
     }
 
-    /// Assigns each selected result, or all results, to the call with its id that the walk met last. Returns the results without a call.
+    /// Assigns results to calls with the same id: each result to the call that the walk met last. `selected` has the indices of the results
+    /// to assign; `None` selects all. Returns the indices of the results without a call.
     fn assign(
         &mut self,
         messages: &[Arc<Message>],
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // For each id, `last` has the message with a call of this id that the walk met last. For each message and id, `free` has the calls
-        // without a result, in reverse order.
+        // `last` maps an id to the message with a call of this id that the walk met last. `free` maps a message and an id to those calls
+        // with this id that have no result, in reverse order.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());
@@ -163,7 +164,7 @@ impl Ledger {
                 }
             }
         }
-        // The first result in the conversation counts, whatever the direction of the walk.
+        // If several results belong to one call, the first one in the conversation counts, whatever the direction of the walk.
         claims.sort_unstable();
         for (at, place, id) in claims {
             let slot = free.get_mut(&(place, id)).and_then(Vec::pop);
@@ -234,7 +235,7 @@ impl Ledger {
         (ordered, self.repairs)
     }
 
-    /// Returns the ids of a message's calls, made unique. The first call with an id keeps it.
+    /// Returns the ids of a message's calls, made unique. The first call with an id keeps the id.
     fn unique_ids(&mut self, slots: &[CallSlot]) -> Vec<String> {
         let mut taken: HashSet<String> = slots.iter().map(|slot| slot.id.clone()).collect();
         let mut counts: HashMap<&str, usize> = HashMap::new();

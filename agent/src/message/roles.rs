@@ -33,7 +33,7 @@ pub struct UserMessage {
     /// The content of the message.
     #[serde(deserialize_with = "read_parts")]
     pub content: Vec<Part>,
-    /// The id of a message that came through a queue. Messages with the same id are queued only once.
+    /// The id of a message that came through a queue. A queue accepts only the first of several messages with the same id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Data of one provider about the message. It is sent only to that provider.
@@ -50,7 +50,7 @@ impl UserMessage {
         Self { content: content.into_iter().collect(), ..Self::default() }
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text of the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
@@ -95,9 +95,9 @@ pub struct AssistantMessage {
     /// The tokens and cost of the reply.
     #[serde(skip_serializing_if = "Usage::is_empty")]
     pub usage: Usage,
-    /// Why the reply ended.
+    /// The reason why the reply ended.
     pub stop_reason: StopReason,
-    /// Why the reply ended, in the provider's own word.
+    /// The reason why the reply ended, in the provider's own word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_stop_reason: Option<String>,
     /// Details of the end: the error, the reason for a cancellation, or the explanation of a refusal.
@@ -115,8 +115,8 @@ pub struct AssistantMessage {
 }
 
 impl AssistantMessage {
-    /// Creates a message with these parts. Its stop reason is [`StopReason::ToolUse`] if they include a call, and [`StopReason::Stop`]
-    /// otherwise.
+    /// Creates a message with these parts. Its stop reason is [`StopReason::ToolUse`] if they include a call, and [`StopReason::Stop`] if
+    /// not.
     pub fn new(content: impl IntoIterator<Item = Part>) -> Self {
         let content: Vec<Part> = content.into_iter().collect();
         let asks = content.iter().any(|part| part.as_tool_call().is_some());
@@ -124,7 +124,7 @@ impl AssistantMessage {
         Self { content, stop_reason, ..Self::default() }
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text of the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
@@ -169,19 +169,19 @@ pub struct ToolResultMessage {
     pub call_id: String,
     /// The tool's name, as in the call.
     pub tool: String,
-    /// The content for the model. For an error, this is its plain text.
+    /// The content for the model. The content of an error is the plain text of the error.
     pub content: Vec<Part>,
     /// The result as structured data, a JSON object or list, if the tool returns such data.
     #[serde(with = "json::option", skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// How the call ended.
+    /// The outcome of the call.
     pub outcome: OutcomeKind,
     /// The code of the outcome, for example `invalid_arguments`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// Whether the result is marked as an error for the model.
     pub is_error: bool,
-    /// The arguments that the call ran with, if a person changed them. Adapters show them to the model with
+    /// The changed arguments, if a person changed the arguments of the call. Adapters show them to the model with
     /// [`content_for_model`](Self::content_for_model). The adapters of this library leave out arguments that the tool marks as secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
@@ -256,7 +256,7 @@ impl ToolResultMessage {
         self
     }
 
-    /// Returns the text parts, joined.
+    /// Returns the text of the text parts, joined.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
@@ -280,7 +280,7 @@ impl ToolResultMessage {
         let Some(args) = &self.edited_args else { return Cow::Borrowed(&self.content) };
         let what = match (self.code.as_deref(), &self.outcome) {
             (Some("invalid_arguments" | "blocked"), _) => "was refused",
-            // With these codes it is unknown whether the call had begun.
+            // With these codes and this outcome, it is unknown whether the call had begun.
             (Some("hook_error" | "retries_exhausted"), _) | (_, OutcomeKind::Interrupted) => "was to run",
             _ => "ran",
         };
@@ -313,7 +313,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             extra: Map<String, Value>,
         }
         let stored = StoredToolResult::deserialize(deserializer)?;
-        // If `outcome` or `is_error` is missing, it is derived from the other.
+        // If `outcome` or `is_error` is missing, it is derived from the other field.
         let outcome = stored.outcome.unwrap_or(match stored.is_error {
             Some(true) => OutcomeKind::Failed,
             _ => OutcomeKind::Completed,
@@ -351,7 +351,8 @@ pub struct CustomMessage {
     /// The application's data. It is never sent to a model.
     #[serde(default, with = "json", skip_serializing_if = "Value::is_null")]
     pub data: Value,
-    /// The content for the model, sent as a message of the user. `None` sends nothing.
+    /// The content for the model. It is sent with the role `kind` if the provider has this role for instructions, for example `system`, and
+    /// else as a message of the user. `None` sends nothing.
     #[serde(default, deserialize_with = "read_some_parts", skip_serializing_if = "Option::is_none")]
     pub for_model: Option<Vec<Part>>,
     /// The data that the provider needs back with the whole message.

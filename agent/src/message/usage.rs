@@ -55,12 +55,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Creates a usage with these counts. The total is their sum.
+    /// Creates a usage with these counts. The total is the sum of both.
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, total: input.saturating_add(output), ..Self::default() }
     }
 
-    /// Returns the input and output tokens of the last request, from which the length of the next request is estimated.
+    /// Returns the input and output tokens of the provider's last request, from which the length of the next request is estimated.
     pub(crate) fn last_request(&self) -> (u64, u64) {
         self.last_request.as_deref().copied().unwrap_or((self.input, self.output))
     }
@@ -78,7 +78,8 @@ impl Usage {
 }
 
 impl AddAssign<&Usage> for Usage {
-    /// Adds counts and cost. The reports of single replies (`raw`, `extra`) cannot be added and are dropped, unless one side is empty.
+    /// Adds counts and cost. The reports of single replies (`raw`, `last_request` and `extra`) cannot be added and are dropped, unless one
+    /// side is empty.
     fn add_assign(&mut self, other: &Usage) {
         if other.is_empty() {
             return;

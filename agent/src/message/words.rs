@@ -53,12 +53,12 @@ impl StopReason {
         }
     }
 
-    /// Returns whether the reply ended in a way that its model did not choose, so that its calls may be incomplete.
+    /// Returns whether the reply was cut by a limit, so that its calls may be incomplete.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self, Self::MaxTokens | Self::ContextFull)
     }
 
-    /// Returns whether the reply was broken off: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a message stays in the
+    /// Returns whether the reply was broken off: [`Error`](Self::Error) or [`Aborted`](Self::Aborted). Such a reply stays in the
     /// conversation and is left out of later requests.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Error | Self::Aborted)

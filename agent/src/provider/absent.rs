@@ -1,9 +1,9 @@
-//! Replaces `agent::model` in builds without a provider. Its error names the missing feature.
+//! The stand-in for `agent::model` in builds without a provider. It always fails, with an error that names the missing feature.
 
 use super::BuildModelError;
 use crate::model::{Model, ModelRequest, ModelStream, StepCx};
 
-/// The model type of builds without a provider. It has no values, because no model can be made.
+/// The model type of builds without a provider. It has no values, because no model can be created.
 #[derive(Clone, Debug)]
 pub(crate) enum NoModel {}
 

@@ -12,8 +12,8 @@ use crate::message::kept::TextSegment;
 
 /// The body of a request: JSON text.
 ///
-/// The text consists of segments, which requests of one conversation share: the messages that were sent before, and the definitions of tools.
-/// Its `Debug` form has only the length, because arguments may hold secrets.
+/// The text consists of segments. Requests of one conversation share the segments with the messages that were sent before. The `Debug` form
+/// shows only the length of the text, because arguments may contain secrets.
 #[derive(Clone)]
 pub(super) struct RequestBody {
     segments: Vec<TextSegment>,
@@ -25,14 +25,14 @@ impl RequestBody {
         self.segments.iter().map(|segment| segment.as_str().len()).sum()
     }
 
-    /// Returns the text, as it is sent.
+    /// Returns the whole text, as it is sent.
     pub(super) fn text(&self) -> String {
         let mut text = String::with_capacity(self.len());
         self.segments.iter().for_each(|segment| text.push_str(segment.as_str()));
         text
     }
 
-    /// Parses the text, to inspect it. To send a request, the text is not parsed.
+    /// Returns the parsed text, to inspect it, or null if the text is not JSON. Sending a request does not parse its text.
     pub(super) fn value(&self) -> Value {
         serde_json::from_str(&self.text()).unwrap_or_default()
     }
@@ -57,7 +57,7 @@ impl PartialEq for RequestBody {
     }
 }
 
-/// The fields of a body while it is encoded. Long lists are text in segments, everything else is a value.
+/// The fields of a body while it is encoded. Long lists are text in segments; all other fields are values.
 #[derive(Default)]
 pub(super) struct BodyFields {
     fields: JsonObject,
@@ -88,13 +88,13 @@ impl BodyFields {
         merge_options(&mut self.fields, options);
     }
 
-    /// Forgets the lists whose keys the caller's options replaced or removed.
+    /// Removes the text of each list that the caller's options replace or remove.
     fn remove_replaced(&mut self, options: Option<&Value>) {
         let Some(options) = options else { return };
         self.lists.retain(|(key, _)| options.get(*key).is_none() && !is_null(options, key));
     }
 
-    /// Returns the body.
+    /// Writes all fields as JSON text.
     pub(super) fn into_body(self) -> RequestBody {
         let (mut segments, mut text) = (Vec::new(), String::from("{"));
         for (key, value) in &self.fields {
@@ -125,7 +125,7 @@ pub(super) fn write_json(out: &mut String, value: &Value) {
     out.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// Writes a text as JSON, as `serde_json` does. Most of a request consists of texts, so whole blocks without escapes are copied at once.
+/// Writes a text as a JSON string, as `serde_json` does. Most of a request consists of texts, so blocks without escapes are copied whole.
 pub(super) fn write_text(out: &mut String, text: &str) {
     out.reserve(text.len() + 2);
     out.push('"');
@@ -158,14 +158,14 @@ pub(super) fn write_text(out: &mut String, text: &str) {
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 16;
     let is_escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
-    // Compares all bytes of a block without stopping early, so that the compiler can compare them at once.
+    // The closure compares all bytes of a block without stopping early, so that the compiler can vectorize the comparison.
     let has_none = |block: &&[u8]| !block.iter().fold(false, |found, byte| found | is_escaped(byte));
     let plain = bytes.chunks_exact(BLOCK).take_while(has_none).count() * BLOCK;
     let rest = bytes.get(plain..).unwrap_or_default();
     rest.iter().position(is_escaped).map(|at| plain + at)
 }
 
-/// Writes texts as one text, a line each, after a prefix.
+/// Writes a prefix and the lines after it as one JSON string. Line breaks separate the lines.
 pub(super) fn write_lines(out: &mut String, prefix: &str, lines: &[&str]) {
     match lines {
         [line] if prefix.is_empty() => write_text(out, line),
@@ -173,7 +173,7 @@ pub(super) fn write_lines(out: &mut String, prefix: &str, lines: &[&str]) {
     }
 }
 
-/// Writes a list of tools: first the tools that are already text, then the tools that are values.
+/// Writes the items of a list of tools, without brackets: first the tools that are already text, then the tools that are values.
 pub(super) fn tool_list(texts: &[Arc<str>], values: &[Value]) -> Vec<TextSegment> {
     let length: usize = texts.iter().map(|text| text.len() + 1).sum();
     let mut list = String::with_capacity(length);

@@ -1,8 +1,8 @@
-//! The error of making a model from its name, with advice.
+//! The error of creating a model from its name, with advice.
 
 use crate::model::ModelError;
 
-/// An error of making a model from its name.
+/// An error of creating a model from its name.
 ///
 /// ```
 /// # #[cfg(feature = "http")] {
@@ -19,7 +19,7 @@ pub enum BuildModelError {
     #[error("{message}")]
     #[non_exhaustive]
     Unknown {
-        /// The fault, the known providers, and a similar name, if there is one.
+        /// The text of the error: the fault and advice, for example the known providers or a similar name.
         message: String,
     },
     /// No key was set, and the environment variable is empty or unset.
@@ -28,16 +28,16 @@ pub enum BuildModelError {
     NoKey {
         /// The name of the provider.
         provider: String,
-        /// The variable, or variables, that were read.
+        /// The environment variable, or variables, that were read.
         variable: String,
     },
-    /// The provider has no default address: each account has its own.
+    /// No address was set, and the provider has no default address, because each account has a different one.
     #[error("`{provider}` needs an address: give a base URL to the builder, or set {variable}")]
     #[non_exhaustive]
     NoAddress {
         /// The name of the provider.
         provider: String,
-        /// The variable that was read.
+        /// The environment variable that was read.
         variable: String,
     },
     /// The address is not a valid URL.
@@ -46,7 +46,7 @@ pub enum BuildModelError {
     )]
     #[non_exhaustive]
     BadAddress {
-        /// The address, as far as it may be shown: without user, password, query and unknown parts of the path.
+        /// The address without its user, password and query, and without unknown segments of its path, because these may be secrets.
         url: String,
     },
     /// The HTTP client cannot be set up.
@@ -63,7 +63,7 @@ impl BuildModelError {
         Self::Unknown { message: format!("{problem}{}{}", advice(known), hint(suggestion)) }
     }
 
-    /// Creates the error for a name without a model, if the variable of the default model is not set.
+    /// Creates the error for a name that contains no model, if `variable` does not name a default model either.
     #[cfg(feature = "http")]
     pub(super) fn no_model(name: &str, variable: &str, known: &[&str]) -> Self {
         let problem = format!("`{name}` names no model, and {variable} is not set");
@@ -82,7 +82,7 @@ fn hint(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// Returns advice for a provider that is not compiled in.
+/// Returns advice to switch on the feature that a provider may need, or an empty text if no feature can be missing.
 fn feature_advice(name: &str) -> &'static str {
     match name {
         "anthropic" if cfg!(not(feature = "anthropic")) => ": switch on the feature `anthropic` of `agent`",

@@ -1,4 +1,4 @@
-//! Maps the ids of calls for providers that do not accept every text.
+//! Maps the ids of calls for providers that accept only some ids.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -7,28 +7,29 @@ use std::sync::Arc;
 
 use crate::message::{AssistantMessage, Message, MessageList};
 
-/// The ids that a request uses for calls and their results. An id always maps to the same id, and different ids map to different ids.
+/// The ids that a request uses for calls and their results. All uses of an id map to the same new id, and different ids map to different
+/// new ids.
 ///
-/// The ids are assigned in the order of the conversation, so that they do not change while the conversation grows.
+/// New ids are assigned in the order of the conversation, so that they do not change while the conversation grows.
 pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// The maximum number of candidates for an id.
+/// Maximum number of proposals for one id. If all of them are in use, the id is not changed.
 const MAX_CANDIDATES: u32 = 1000;
 
 impl CallIds {
-    /// Returns ids that are used as they are.
+    /// Creates a map that changes no id.
     pub(super) fn unchanged() -> Self {
         Self { changed: HashMap::new() }
     }
 
-    /// Returns whether all ids are used as they are.
+    /// Returns whether no id is changed.
     pub(super) fn is_unchanged(&self) -> bool {
         self.changed.is_empty()
     }
 
-    /// Returns whether the provider accepts the ids of these messages as they are. If so, no ids need to be assigned.
+    /// Returns whether the provider accepts all ids of these messages unchanged. If so, no new ids need to be assigned.
     pub(super) fn are_fine(
         messages: &[Arc<Message>],
         is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
@@ -40,8 +41,8 @@ impl CallIds {
         })
     }
 
-    /// Assigns the ids of a conversation. `fit` proposes an id that the provider accepts: the original id, if possible. The arguments
-    /// of `fit` are the original id, the reply that made the call, and the number of proposals that were already in use.
+    /// Assigns the ids of a conversation. `fit` proposes an id that the provider accepts: the original id, if possible. The arguments of
+    /// `fit` are the original id, the reply that made the call, and the number of proposals for this id that were already in use.
     pub(super) fn new(
         messages: &MessageList,
         fit: impl Fn(&str, Option<&AssistantMessage>, u32) -> String,
@@ -69,13 +70,13 @@ impl CallIds {
         Self { changed }
     }
 
-    /// Returns the id that the request uses.
+    /// Returns the id that the request uses in place of `id`.
     pub(super) fn get<'i>(&'i self, id: &'i str) -> &'i str {
         self.changed.get(id).map_or(id, String::as_str)
     }
 }
 
-/// Returns letters and digits derived from an id and a number.
+/// Returns `length` lower-case letters and digits, at most 64, that are derived from an id and a number.
 pub(super) fn digest(id: &str, number: u32, length: usize) -> String {
     // FNV-1a suffices, because the digest must be well distributed, but not secret.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

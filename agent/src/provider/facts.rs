@@ -23,7 +23,7 @@
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ModelFacts {
-    /// Maximum number of tokens of request and reply together.
+    /// Maximum number of tokens of a request and its reply together.
     pub context_window: Option<u64>,
     /// Maximum number of tokens of a reply.
     pub max_output: Option<u64>,
@@ -33,7 +33,7 @@ pub struct ModelFacts {
 
 #[cfg(feature = "http")]
 impl ModelFacts {
-    /// Sets the maximum number of tokens of request and reply together.
+    /// Sets the maximum number of tokens of a request and its reply together.
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.context_window = Some(tokens);
         self
@@ -64,13 +64,13 @@ impl ModelFacts {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Prices {
-    /// Tokens of the request, except those read from or written to the cache.
+    /// Price of the request's tokens, except tokens read from or written to the cache.
     pub input: f64,
-    /// Tokens of the reply, including reasoning.
+    /// Price of the reply's tokens, including reasoning.
     pub output: f64,
-    /// Tokens read from the cache.
+    /// Price of tokens read from the cache.
     pub cache_read: f64,
-    /// Tokens written to the cache.
+    /// Price of tokens written to the cache.
     pub cache_write: f64,
     /// The surcharge for long requests, if there is one. Set by [`above`](Self::above).
     long: Option<LongRequest>,
@@ -114,7 +114,7 @@ impl Prices {
         self
     }
 
-    /// Returns the cost of a reply.
+    /// Returns the cost of a request and its reply.
     ///
     /// ```
     /// use agent::message::Usage;
@@ -147,7 +147,7 @@ const fn each(input: f64, output: f64, read: f64, write: f64) -> Prices {
     Prices::new(input, output).with_cache(read, write)
 }
 
-/// Creates prices with which a write to the cache costs as much as input.
+/// Creates prices for input, output and cache reads. A cache write costs as much as input.
 const fn reading(input: f64, output: f64, read: f64) -> Prices {
     each(input, output, read, input)
 }
@@ -157,10 +157,10 @@ const fn openai(prices: Prices) -> Prices {
     prices.above(272_000, 2.0, 1.5)
 }
 
-/// The known families of models.
+/// The families of models with built-in facts.
 ///
-/// Source: the price and model pages of the providers, as the table in `LiteLLM` 1.106.2 quotes them. Each figure was compared on
-/// 2026-11-22; models withdrawn by then, and figures without a source in that table, are left out.
+/// Source: the price and model pages of the providers, as the table in `LiteLLM` 1.106.2 quotes them. The figures were compared with that
+/// table on 2026-11-22. Models that were withdrawn by then, and figures for which the table names no source, are left out.
 const ROWS: &[Row] = &[
     ("anthropic", "claude-fable-5-1", 1_000_000, 128_000, each(10.0, 50.0, 0.25, 12.5)),
     ("anthropic", "claude-fable-5", 1_000_000, 128_000, each(10.0, 50.0, 1.0, 12.5)),
@@ -249,13 +249,13 @@ pub(crate) fn all_prices() -> impl Iterator<Item = (String, Prices)> {
 }
 
 fn row(provider: &str, model: &str) -> Option<&'static Row> {
-    // A provider has the same models in all its protocols.
+    // A provider has the same models in all its protocols, so the suffix of a protocol is ignored.
     let provider = provider.strip_suffix("-responses").unwrap_or(provider);
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Returns whether a model belongs to a family: its name is the family's, alone or followed by `-latest` or by the date or number of a
-/// snapshot. A single digit after the family's name is another version, whose facts are unknown.
+/// Returns whether a model belongs to a family: its name is the name of the family, alone or followed by `-latest` or by a snapshot's date
+/// or number of at least three digits. One or two digits after the name are another version, whose facts are unknown.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
         let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {
@@ -266,7 +266,7 @@ fn is_of(model: &str, family: &str) -> bool {
     })
 }
 
-/// Returns the prices of `provider/model`.
+/// Returns the built-in prices of a model, or `None` if there are none. The form of `name` is `provider/model`.
 #[cfg(feature = "runtime")]
 pub(super) fn known_prices(name: &str) -> Option<Prices> {
     let (provider, model) = name.split_once('/')?;
@@ -274,7 +274,7 @@ pub(super) fn known_prices(name: &str) -> Option<Prices> {
     Some(*prices)
 }
 
-/// Returns the facts about `provider/model`.
+/// Returns the built-in facts about a model, or `None` if there are none. The form of `name` is `provider/model`.
 #[cfg(feature = "http")]
 pub(super) fn known(name: &str) -> Option<ModelFacts> {
     let (provider, model) = name.split_once('/')?;
@@ -286,7 +286,7 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
     })
 }
 
-/// Returns the provider of a model whose name does not contain the provider.
+/// Returns the provider of a model whose name does not contain the provider, or `None` if the name does not tell.
 #[cfg(feature = "http")]
 pub(super) fn provider_of(model: &str) -> Option<&'static str> {
     let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));

@@ -1,4 +1,4 @@
-//! Converts the errors of all providers: reports in bodies, statuses and headers become a [`ModelError`].
+//! Converts the errors of all providers: creates a [`ModelError`] from the report in a body, the status and the headers.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -17,27 +17,26 @@ pub(super) struct ErrorReport {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<ModelErrorKind>,
     pub(super) retryable: Option<bool>,
-    /// The delay in the body; a header takes precedence.
+    /// The delay before a retry, if the body gives one. A header takes precedence over it.
     pub(super) retry_after: Option<Duration>,
-    /// The id of the request in the body; a header takes precedence.
+    /// The id of the request, if the body gives one. A header takes precedence over it.
     pub(super) request_id: Option<String>,
 }
 
-/// A function that reads the report in the body of a provider's error. Only this part of error handling differs between
-/// providers.
+/// A function that reads the report in the body of a provider's error. Error handling differs between providers only in this function.
 pub(super) type ReadReport = fn(&Value) -> ErrorReport;
 
-/// Converts a response with an error status.
+/// Creates the error of a response with an error status.
 pub(super) fn response_error(response: &HttpResponse<'_>, read: ReadReport) -> ModelError {
     from_response(response, read(&parse_error_body(response.body)))
 }
 
-/// Converts an error event of a stream, or a body that is an error despite a success status.
+/// Creates the error of an error event in a stream, or of a body that is an error despite a success status.
 pub(super) fn event_error(event: &Value, read: ReadReport) -> ModelError {
     from_event(read(event), event)
 }
 
-/// Returns the kind of error for a status when nothing else is known.
+/// Returns the kind of error that a status alone indicates.
 pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     use ModelErrorKind as K;
     match status {
@@ -51,8 +50,8 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// Combines the reported kind and the status. The status takes precedence over the kinds that some servers report for every
-/// error.
+/// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error, so the status takes
+/// precedence over `Server` below 500, and over `InvalidRequest` if the status indicates a bad key or a rate limit.
 fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
@@ -91,7 +90,7 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
         Some("false") => Some(false),
         _ => None,
     };
-    // If neither the header nor the report decides, the status does, whatever the kind: timeouts, conflicts, rate limits and
+    // If neither the header nor the report decides, the status decides, whatever the kind of error: timeouts, conflicts, rate limits and
     // server errors may be retried.
     let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
     match by_header.or(report.retryable).or(by_status) {
@@ -100,7 +99,8 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
     }
 }
 
-/// Parses the body of an error: JSON, the first JSON of an event stream, or plain text as a string. An HTML page becomes null.
+/// Parses the body of an error: as JSON, as the first JSON in an event stream, or as plain text, which becomes a string of at most
+/// `MAX_WORDS` characters. An empty body, an HTML page and malformed JSON become null.
 pub(super) fn parse_error_body(body: &[u8]) -> Value {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();
@@ -115,10 +115,10 @@ pub(super) fn parse_error_body(body: &[u8]) -> Value {
     if is_words { Value::String(text.chars().take(MAX_WORDS).collect()) } else { Value::Null }
 }
 
-/// The maximum length of an error in plain text, in characters.
+/// Maximum length of an error in plain text, in characters.
 const MAX_WORDS: usize = 1000;
 
-/// Returns the error in an object, if there is one: servers also write `null`, `false`, `""` and `{}` for no error.
+/// Returns the value of `error` in an object, if it reports an error: servers also write `null`, `false`, `""`, `[]` and `{}` for no error.
 pub(super) fn find_error(value: &Value) -> Option<&Value> {
     value.get("error").filter(|error| match error {
         Value::Null | Value::Bool(false) => false,
@@ -129,7 +129,7 @@ pub(super) fn find_error(value: &Value) -> Option<&Value> {
     })
 }
 
-/// Finds the message of an error in any of the fields that servers use.
+/// Finds the message in the body of an error: the first text in the fields that servers use for messages, at most 6 levels deep.
 pub(super) fn find_message(body: &Value) -> Option<String> {
     fn find(value: &Value, depth: usize) -> Option<String> {
         match value {
@@ -156,7 +156,7 @@ pub(super) fn from_text(text: &str) -> ModelError {
     from_event(report, &Value::String(text.to_owned()))
 }
 
-/// The headers that identify a request. Headers of providers come before generic ones.
+/// The headers that identify a request. A provider's own header comes before generic headers.
 const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 
@@ -192,7 +192,7 @@ fn from_event(report: ErrorReport, raw: &Value) -> ModelError {
     }
 }
 
-/// Returns the delay that the provider asks for: `retry-after-ms`, then `retry-after` in seconds or as a date.
+/// Returns the delay that the headers of a response ask for: `retry-after-ms`, or else `retry-after` in seconds or as a date.
 fn retry_after(response: &HttpResponse<'_>, now: SystemTime) -> Option<Duration> {
     let number = |text: &str, unit: f64| {
         let number: f64 = text.trim().parse().ok()?;

@@ -30,7 +30,7 @@ impl Text<'_> {
     }
 }
 
-/// A structure that is read only from an object. (A derived `Deserialize` accepts lists, too.)
+/// A structure that is read only from a JSON object. A derived `Deserialize` alone accepts lists, too.
 #[derive(Debug)]
 pub(super) struct Object<T>(pub(super) T);
 
@@ -54,7 +54,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A field without content: null, or absent.
+/// The type of a field that must be null or absent.
 pub(super) type Nothing = ();
 
 /// Returns whether an optional text is present and not empty.
@@ -62,7 +62,7 @@ pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
     text.is_some_and(|text| !text.as_str().is_empty())
 }
 
-/// Reads an event as `T`. Returns `None` if the data does not fit `T`, and for events that are errors or not UTF-8.
+/// Reads an event as `T`. Returns `None` if the data does not fit `T`, if the event is an error, or if it is not UTF-8.
 pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     if event.is_lossy || event.event == "error" || generalizes() {
         return None;
@@ -70,8 +70,8 @@ pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     serde_json::from_str::<Object<T>>(event.data).ok().map(|object| object.0)
 }
 
-/// Returns whether JSON text that was skipped, and so not fully checked, can be parsed later without an error: it has few levels, small
-/// whole numbers and no escapes.
+/// Returns whether JSON text that was skipped can be parsed later without an error, although `serde_json` did not check it fully. That is
+/// certain if the text has at most `MAX_DEPTH` levels, no escapes, and only unsigned whole numbers of at most `MAX_DIGITS` digits.
 pub(super) fn is_simple_json(text: &str) -> bool {
     const MAX_DEPTH: usize = 8;
     const MAX_DIGITS: usize = 15;
@@ -82,7 +82,7 @@ pub(super) fn is_simple_json(text: &str) -> bool {
     let (mut depth, mut begin, mut in_text) = (0_usize, 0, false);
     for end in memchr::memchr_iter(b'"', bytes).chain([bytes.len()]) {
         let mut digits = 0;
-        // Quotes are never escaped here, so every second piece between them is a text.
+        // The text has no escaped quotes, so every second piece between two quotes is the content of a string.
         for byte in bytes.get(begin..end).filter(|_| !in_text).unwrap_or_default() {
             match byte {
                 b'0'..=b'9' => {
@@ -112,7 +112,7 @@ pub(super) fn is_simple_json(text: &str) -> bool {
 
 #[cfg(test)]
 thread_local! {
-    /// Set by tests that compare both ways of reading an event: it disables the reading of frequent events.
+    /// Whether all events are read as values. Tests set it to compare both ways of reading an event.
     pub(super) static GENERAL_ONLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 

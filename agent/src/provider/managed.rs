@@ -11,8 +11,8 @@ use crate::model::ManagedResult;
 
 /// Returns the results of the tools that the provider ran for this reply, in order, in the same form for every provider.
 ///
-/// The results are read from the provider data of the reply, so the function also works on a stored conversation. It returns
-/// nothing for a protocol that is not compiled in. A protocol of your own implements
+/// The results are read from the provider data of the reply, so the function also works on a stored conversation. For a protocol that is
+/// not compiled in, it returns an empty list. A protocol of your own implements
 /// [`Protocol::managed_results`](super::Protocol::managed_results).
 ///
 /// ```
@@ -45,7 +45,7 @@ pub fn managed_results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     protocol(&reply.api).map(|protocol| protocol.managed_results(reply)).unwrap_or_default()
 }
 
-/// A call of a tool that the provider ran. The call and its result may be two parts.
+/// A call of a tool that the provider ran, and its result. In a reply, the call and its result are one part or two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ManagedCall<'a> {
     call: Option<&'a ProviderTool>,
@@ -53,7 +53,7 @@ pub(super) struct ManagedCall<'a> {
 }
 
 impl<'a> ManagedCall<'a> {
-    /// Returns the calls of a reply, in order.
+    /// Returns the calls of a reply, in order, each with its result, if the reply contains it.
     pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
         let mut calls: Vec<Self> = Vec::new();
         for tool in reply.content.iter().filter_map(|part| match &part.content {
@@ -99,7 +99,8 @@ impl<'a> ManagedCall<'a> {
     }
 }
 
-/// Returns whether a result belongs to a call with the same id. Without ids, a result belongs to a call of the same name.
+/// Returns whether a part is the result of a call: the part has no input, and if the call has no id, both have the same name. The caller
+/// has checked that both have the same id.
 fn is_result_of(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }
@@ -109,19 +110,20 @@ pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the texts of a list.
+/// Returns the strings of the list in a field.
 pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
     list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Creates a source from the fields of a page.
+/// Creates a source from two fields of a page, whose keys are `url` and `title`. Returns `None` if the page has no URL.
 pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<ResourceLink> {
     let mut source = ResourceLink::new(some_text(page, url)?);
     source.title = some_text(page, title).map(str::to_owned);
     Some(source)
 }
 
-/// Adds pages that a reply cites to its last search. If the reply mentions no search, one is added.
+/// Adds the pages that a reply cites to the sources of its last web search, except pages that are already there. If there is no web search,
+/// adds one.
 pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterator<Item = ResourceLink>) {
     let mut cited = cited.into_iter().peekable();
     if cited.peek().is_none() {
@@ -141,7 +143,7 @@ pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterat
     }
 }
 
-/// Adds the images that a model generated in its reply.
+/// Adds the images in a reply as results of image generation.
 pub(super) fn add_generated_images(results: &mut Vec<ManagedResult>, reply: &AssistantMessage) {
     results.extend(reply.content.iter().filter_map(|part| match &part.content {
         Content::Image(image) => {

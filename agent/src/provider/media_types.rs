@@ -17,7 +17,7 @@ pub(super) const IMAGES: &[&str] = &["image/jpeg", "image/png", "image/gif", "im
 pub(super) enum UnsupportedPart {
     /// The protocol accepts no part of this kind.
     Kind(Cow<'static, str>),
-    /// The protocol accepts this kind of part, but not its media type.
+    /// The protocol accepts this kind of part, but not this media type.
     Type { what: &'static str, name: Option<String>, mime: Option<String>, takes: &'static [&'static str] },
 }
 
@@ -58,8 +58,8 @@ impl fmt::Display for UnsupportedPart {
     }
 }
 
-/// Replaces each part of a result that the protocol does not accept with a description of the part. Refusing the request instead would
-/// make the conversation unusable.
+/// Replaces each part of a result that the protocol does not accept with a description of the part. If such a part made the request fail
+/// instead, the conversation would become unusable.
 pub(super) fn describe_unsupported<'p, W>(
     parts: &'p [Part],
     protocol: &str,
@@ -77,7 +77,7 @@ pub(super) fn describe_unsupported<'p, W>(
     parts.iter().map(|part| words(part).unwrap_or_else(|| part.clone())).collect()
 }
 
-/// Returns the media type of these media in its usual spelling, without parameters.
+/// Returns the media type of these media in its usual spelling and without parameters, or `None` if they have no media type.
 pub(super) fn media_type(media: &Media) -> Option<String> {
     let given = media.mime_type.as_deref()?;
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -98,10 +98,10 @@ pub(super) fn media_type(media: &Media) -> Option<String> {
     Some(usual.to_owned())
 }
 
-/// Returns the media with the usual spelling of their type. Media at the provider or at a URL may have no type.
+/// Returns the media with the usual spelling of their media type. Media at the provider or at a URL need no media type.
 ///
 /// # Errors
-/// Fails when the type is not in `takes`. An entry of `takes` may end in `/*`.
+/// Fails when the media type is not in `takes`, or when media in memory have none. An entry of `takes` may end in `/*`.
 pub(super) fn check_media<'m>(
     media: &'m Media,
     what: &'static str,
@@ -124,7 +124,8 @@ pub(super) fn check_media<'m>(
     Ok(Cow::Owned(Media { mime_type: mime, ..media.clone() }))
 }
 
-/// Returns the text of a document, which every protocol accepts, or `None` if the document is not text or not in memory.
+/// Returns the text of a document, which every protocol accepts. Returns `None` if the document is not in memory, is not of a text type, or
+/// is not UTF-8.
 pub(super) fn document_text(media: &Media) -> Option<&str> {
     let MediaSource::Data(bytes) = &media.source else { return None };
     if is_text(&media_type(media)?) { str::from_utf8(bytes).ok() } else { None }
@@ -151,7 +152,7 @@ fn is_text(mime: &str) -> bool {
         || mime.ends_with("+yaml")
 }
 
-/// Returns the name of a document, or a default name with the ending of its type.
+/// Returns the name of a document, or a default name with the ending of its media type.
 pub(super) fn file_name(media: &Media) -> Cow<'_, str> {
     if let Some(name) = &media.name {
         return name.into();

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::model::{ModelError, ModelErrorKind, ModelRequest};
 
-/// The key for which every provider except Gemini has a field.
+/// The key of the user's id in the metadata. Every provider except Gemini has a field for it.
 const USER_ID: &str = "user_id";
 
 /// OpenAI's limits of metadata: the number of entries, and the numbers of characters of a key and of a value.
 ///
-/// Source: `metadata` in its [reference](https://platform.openai.com/docs/api-reference/responses/create).
+/// Source: `metadata` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/responses/create).
 const MAX_TAGS: usize = 16;
 const MAX_KEY: usize = 64;
 const MAX_VALUE: usize = 512;
@@ -20,7 +20,7 @@ fn invalid(text: String) -> ModelError {
     ModelError::new(ModelErrorKind::InvalidRequest, text).with_code("unsupported_metadata")
 }
 
-/// Returns the id of the user.
+/// Returns the id of the user, if the metadata contains one.
 ///
 /// # Errors
 /// Fails when the id is not a text.
@@ -66,14 +66,14 @@ pub(super) fn refusal(tags: &Map<String, Value>, protocol: &str, why: &str) -> M
     invalid(format!("{protocol} does not take the metadata {}: {why}", keys.join(", ")))
 }
 
-/// Refuses metadata other than the id of the user.
+/// Fails if the metadata has a key other than `user_id`.
 pub(super) fn refuse_others(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
     let others: Map<String, Value> =
         others(request).map(|(key, value)| (key.clone(), value.clone())).collect();
     if others.is_empty() { Ok(()) } else { Err(refusal(&others, protocol, "it takes only `user_id`")) }
 }
 
-/// Refuses all metadata.
+/// Fails if the request has any metadata.
 pub(super) fn refuse_all(request: &ModelRequest, protocol: &str) -> Result<(), ModelError> {
     if request.metadata.is_empty() {
         return Ok(());

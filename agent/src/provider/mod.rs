@@ -32,8 +32,9 @@
 //!
 //! The setting is left out for models that are known not to think.
 //!
-//! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in the
-//! middle of a conversation and is sent with that role. Custom messages of other kinds are sent as the user's.
+//! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in the middle of a
+//! conversation and is sent with that role. Gemini has no such role. Custom messages for Gemini, and custom messages of other kinds, are
+//! sent as messages of the user.
 #![cfg_attr(feature = "http", doc = "\n", doc = include_str!("../docs/own_provider.md"))]
 
 #[cfg(not(feature = "http"))]

@@ -1,4 +1,4 @@
-//! Conversions between provider JSON and parts that all protocols share.
+//! Conversions between the JSON of providers and parts, which all protocols use.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -10,10 +10,10 @@ use crate::message::{
 
 pub(super) type JsonObject = Map<String, Value>;
 
-/// The user message before a conversation that begins with the assistant, where a protocol requires one.
+/// The text of the user message that is put before a conversation that the assistant begins. Some protocols require such a message.
 pub(super) const OPENING: &str = "[The conversation shown here begins with the assistant.]";
 
-/// Creates an object. Unlike `json!`, it moves its values: schemas, arguments and encoded media are long.
+/// Creates an object. Unlike `json!`, it moves its values, because schemas, arguments and encoded media are long.
 pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -51,13 +51,13 @@ pub(super) fn count(value: &Value) -> Option<u64> {
     }
 }
 
-/// Returns the number at the end of a path of fields.
+/// Returns the number of tokens at the end of a path of fields.
 pub(super) fn count_at(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter().try_fold(value, |value, key| value.get(key)).and_then(count)
 }
 
-/// Returns the cost that a server reports with its usage: `cost` is in dollars (`OpenRouter`), or an object (Perplexity); xAI counts
-/// ticks, of which ten billion are a dollar.
+/// Returns the cost that a server reports with its usage. `cost` is a number of dollars (`OpenRouter`), or an object with the number of
+/// dollars in `total_cost` (Perplexity). `cost_in_usd_ticks` (xAI) is in units of a ten-billionth of a dollar.
 pub(super) fn cost(usage: &Value) -> Option<Cost> {
     const TICKS: f64 = 1e10;
     let number = |value: Option<&Value>| value?.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);
@@ -68,16 +68,16 @@ pub(super) fn cost(usage: &Value) -> Option<Cost> {
     Some(Cost { total, ..Cost::default() })
 }
 
-/// The origin of JSON: a request that will be encoded again, or a reply. In a request, even empty provider data has a meaning: the
-/// part was an item of a list, not a plain string.
+/// The origin of JSON that is read: a recorded request, or a reply. In a request, even empty provider data has a meaning: the part was an
+/// object in a list, not a plain string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum JsonSource {
     Reply,
     Request,
 }
 
-/// Adds provider data to a part: the fields that are left in the object from which the part was read. If no field is left, a part of a
-/// request gets empty provider data, and a part of a reply gets none.
+/// Adds `rest` to a part as provider data: the fields of an object that remain after the part was read from it. If no field remains, a part
+/// of a request gets empty provider data, and a part of a reply gets none.
 pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: JsonSource) -> Part {
     if rest.is_empty() && source == JsonSource::Reply {
         part
@@ -86,7 +86,7 @@ pub(super) fn with_rest(part: Part, provider: &str, rest: JsonObject, source: Js
     }
 }
 
-/// Adds a part's provider data to the object that is sent to the provider.
+/// Adds a part's provider data to the object that is sent to the provider. Objects are merged key by key; other values are replaced.
 pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     let Some(rest) = rest.and_then(Value::as_object) else { return };
     for (key, value) in rest {
@@ -99,10 +99,10 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
-/// The key in the provider data of an assistant message that marks it as the first message of a request.
+/// The key in the provider data of a reply that is the first message of a request.
 const FIRST: &str = "first";
 
-/// Records that a request begins with the assistant, so that it is written back unchanged.
+/// Records that a request begins with the assistant, so that the encoder puts no message of the user before it.
 pub(super) fn mark_assistant_first(messages: &mut [Message], provider: &str) {
     if let Some(Message::Assistant(reply)) = messages.first_mut() {
         let data = reply
@@ -121,8 +121,8 @@ pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool
     data.is_some_and(|data| data.get(FIRST).is_some())
 }
 
-/// Sets the protocol, and the model if it is known, of messages that were read from a request. Both are set, because another
-/// protocol of the same provider must not get the state of these messages.
+/// Sets the protocol of messages that were read from a request, and the provider and model of replies. The protocol is set in all provider
+/// data, because another protocol of the same provider must not get the state of these messages.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
     fn data(data: &mut Option<Box<ProviderData>>, api: &str) {
         if let Some(data) = data {
@@ -162,17 +162,17 @@ pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str,
     }
 }
 
-/// Returns the data that this provider attached to a message.
+/// Returns the data that this provider attached to a message, or `None` if it attached none.
 pub(super) fn own_data<'d>(provider: &str, data: Option<&'d ProviderData>) -> Option<&'d Value> {
     data.filter(|data| data.provider == provider).map(|data| &data.data)
 }
 
-/// Returns a resource as text, for models that accept only text.
+/// Returns a resource as text, for models that accept only text, or `None` if the resource is not text.
 pub(super) fn resource_text(resource: &Resource) -> Option<String> {
     resource.as_text().map(str::to_owned)
 }
 
-/// Returns a link as text.
+/// Returns a link as text: in the form of Markdown if the link has a title or a name, and else its URI.
 pub(super) fn link_text(link: &ResourceLink) -> String {
     match link.title.as_deref().or(link.name.as_deref()) {
         Some(name) => format!("[{name}]({})", link.uri),
@@ -201,11 +201,11 @@ pub(super) fn media_from_url(url: &str) -> Media {
     data.unwrap_or_else(|| Media::url(url))
 }
 
-/// The option that lists the keys to send as null.
+/// The option whose value lists the keys that are sent as null.
 const NULLS: &str = "$null";
 
-/// Adds the caller's options for this provider to a body; they replace existing keys. A null removes an existing key; if the key
-/// does not exist, or `$null` lists it, the null itself is sent.
+/// Adds the caller's options for this provider to a body. An option replaces the existing value of its key. The option null removes an
+/// existing key; if the key does not exist, or if `$null` lists it, null itself is sent.
 pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
@@ -216,7 +216,7 @@ pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     set_nulls(body, options);
 }
 
-/// Returns whether the options send a key as null.
+/// Returns whether `$null` in the options lists a key.
 pub(super) fn is_null(options: &Value, key: &str) -> bool {
     options.get(NULLS).and_then(Value::as_array).is_some_and(|nulls| nulls.iter().any(|null| null == key))
 }
@@ -228,7 +228,7 @@ fn set_nulls(body: &mut JsonObject, options: &JsonObject) {
     }
 }
 
-/// Records that a key is to be sent as null, although the encoder writes another value.
+/// Adds a key to `$null`: null is sent for the key, although the encoder writes another value.
 fn record_null(options: &mut JsonObject, key: &str) {
     match options.get_mut(NULLS) {
         Some(Value::Array(nulls)) => nulls.push(key.into()),
@@ -238,8 +238,8 @@ fn record_null(options: &mut JsonObject, key: &str) {
     }
 }
 
-/// Returns the options that turn `encoded` into `given`, key by key. The key of the messages (`messages`) is never included, because
-/// messages are only kept in their neutral form.
+/// Returns the options that turn `encoded` into `given`, key by key, or `None` if no options are needed. A different value of the key
+/// `messages` is not included, because messages are only kept in their neutral form.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {
@@ -275,7 +275,7 @@ pub(super) fn merge_options(body: &mut JsonObject, options: Option<&Value>) {
     set_nulls(body, options);
 }
 
-/// Like [`options_for`], for [`merge_options`].
+/// Like [`options_for`], but for options that [`merge_options`] adds.
 pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given.iter().filter(|(key, _)| *key != messages) {
@@ -296,8 +296,8 @@ pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messag
     (!options.is_empty()).then_some(Value::Object(options))
 }
 
-/// Returns the arguments of a call as an object, which the protocol requires. Text that is not an object is sent as the model
-/// wrote it, under the key `invalid_json`.
+/// Returns the arguments of a call as an object, as the protocol requires. Arguments that are not an object are sent as text in an object,
+/// under the key `invalid_json`.
 pub(super) fn arguments_object(arguments: &crate::message::ToolArguments) -> Value {
     match arguments.value() {
         Some(value @ Value::Object(_)) => value,

@@ -1,4 +1,4 @@
-//! Lists of prices: an application's, read from a text or a file, and the built-in ones.
+//! Lists of prices: the built-in list, and lists of the application, read from a text or a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,10 +22,11 @@ struct ModelPrices {
 }
 
 impl Prices {
-    /// Reads the prices of models from a text in the form of [models.dev](https://models.dev/api.json): an object of providers by id, each
-    /// with an object `models` by id, each model with a `cost` of `input`, `output`, `cache_read` and `cache_write`, in dollars for a
-    /// million tokens. Other fields are ignored, and so are models without a cost. The keys of the result are `provider/model`, for
-    /// [`AssistantBuilder::prices`](crate::AssistantBuilder::prices).
+    /// Reads the prices of models from a text in the form of [models.dev](https://models.dev/api.json).
+    ///
+    /// The text is an object of providers by id. Each provider has an object `models`, also by id. Each model has a `cost` with `input`,
+    /// `output`, `cache_read` and `cache_write`, in dollars for a million tokens. Other fields and models without a cost are ignored. The
+    /// keys of the result are `provider/model`, for [`AssistantBuilder::prices`](crate::AssistantBuilder::prices).
     ///
     /// ```
     /// use agent::provider::Prices;
@@ -41,7 +42,8 @@ impl Prices {
     /// ```
     ///
     /// # Errors
-    /// The text has another form, a price is negative or not a number, or a `cost` has no `input` or `output`. The error names the entry.
+    /// Fails when the text has another form, when a price is negative or not a number, or when a `cost` has no `input` or `output`. An
+    /// error about a price names its model.
     pub fn from_json(text: &str) -> Result<BTreeMap<String, Self>, ParseError> {
         let providers: BTreeMap<String, ProviderPrices> = serde_json::from_str(text)
             .map_err(|error| ParseError::new(format!("the text is not a list of prices: {error}")))?;
@@ -71,7 +73,7 @@ impl Prices {
         Ok(list)
     }
 
-    /// Reads the prices of models from a file, like [`from_json`](Self::from_json).
+    /// Reads the prices of models from a file. For the form of the file, see [`from_json`](Self::from_json).
     ///
     /// ```
     /// use agent::provider::Prices;
@@ -81,7 +83,7 @@ impl Prices {
     /// ```
     ///
     /// # Errors
-    /// The file cannot be read, or is not a list of prices.
+    /// Fails when the file cannot be read, or is not a list of prices.
     pub fn from_file(path: impl AsRef<Path>) -> Result<BTreeMap<String, Self>, ParseError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path)
@@ -99,12 +101,12 @@ pub(crate) struct KnownPrices {
 
 #[cfg(feature = "runtime")]
 impl KnownPrices {
-    /// Returns the prices of a model, `provider/model`.
+    /// Returns the prices of a model, if they are known. The form of `model` is `provider/model`.
     pub(crate) fn of(&self, model: &str) -> Option<Prices> {
         self.given(model).or_else(|| super::facts::known_prices(model))
     }
 
-    /// Returns the price of a model from the application. A provider has the same prices in all its protocols.
+    /// Returns the prices of a model from the application's list. A provider has the same prices in all its protocols.
     pub(crate) fn given(&self, model: &str) -> Option<Prices> {
         let base = || {
             let (provider, model) = model.split_once('/')?;

@@ -13,7 +13,7 @@ use crate::schema::Dialect;
 
 /// A provider's protocol: encodes requests and decodes responses, without a network.
 ///
-/// Anything that a provider sends beyond the protocol (fields, events, kinds of content, words) is skipped or kept; it is never an error.
+/// Fields, events, kinds of content and values that the protocol does not define are skipped or kept. They never cause an error.
 ///
 #[doc = include_str!("../docs/protocol.md")]
 pub trait Protocol: Send + Sync + fmt::Debug {
@@ -44,8 +44,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         Capabilities::default()
     }
 
-    /// Encodes the HTTP request that counts the input tokens of `request`. Returns it with the JSON Pointer to the number in the response,
-    /// or `None` if the provider has no endpoint for counting, which is the default.
+    /// Encodes the HTTP request that counts the input tokens of `request`. Returns the HTTP request, and the JSON Pointer to the number in
+    /// its response. Returns `None` if the provider has no endpoint for counting, which is the default.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -120,8 +120,8 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         ("authorization", format!("Bearer {key}"))
     }
 
-    /// Returns the results of the tools that the provider ran for this reply, in order. They are read from the parts and the provider data
-    /// of the reply.
+    /// Returns the results of the tools that the provider ran for this reply, in order. The results are read from the parts and the
+    /// provider data of the reply.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -171,7 +171,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 }
 
 /// Decodes one response of a provider. Only [`event`](Self::event) and [`has_ended`](Self::has_ended) are required. The defaults of the
-/// other methods suit a protocol that streams, and whose decoder holds no event back.
+/// other methods suit a protocol that always streams, with a decoder that holds no event back.
 ///
 /// ```
 /// use agent::model::{ModelError, ModelEvent};
@@ -222,8 +222,8 @@ pub trait Decoder: Send {
         }
     }
 
-    /// Handles a stream that broke off or reported a failure: emits events that were held back, such as usage, but no end of the reply. By
-    /// default, no event is held back.
+    /// Handles a stream that broke off or reported a failure: emits events that were held back, such as usage, but not the end of the
+    /// reply. By default, no event is held back.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -244,7 +244,7 @@ pub trait Decoder: Send {
         let _ = out;
     }
 
-    /// Returns whether the reply reported how it ended. From then on only usage may be missing, so the reply is complete even if the
+    /// Returns whether the reply reported how it ended. If so, only usage can still be missing, so the reply is complete even if the
     /// connection breaks.
     fn has_ended(&self) -> bool;
 
@@ -310,7 +310,7 @@ pub struct HttpRequest {
     pub method: &'static str,
     /// Path and query, appended to the base URL.
     pub path: String,
-    /// The headers of the protocol.
+    /// The headers that the protocol needs, without the key.
     pub headers: Vec<(String, String)>,
     /// The body, which is sent as JSON.
     pub(super) body: RequestBody,
@@ -340,13 +340,13 @@ impl HttpRequest {
         self.body.text()
     }
 
-    /// Parses the body, to inspect it. To send a request, the body is not parsed.
+    /// Returns the parsed body, to inspect it. Sending a request does not parse its body.
     pub fn json(&self) -> Value {
         self.body.value()
     }
 
-    /// Returns a request about the input of this request: with another path, only these fields of the body, and a response that is not a
-    /// stream.
+    /// Changes this request into a request about its input, for example one that counts tokens. The new request has another path, keeps
+    /// only `fields` of the body, and has no `accept` header, because its response is not a stream.
     #[cfg(any(feature = "anthropic", feature = "openai", feature = "gemini"))]
     pub(super) fn about_input(mut self, path: impl Into<String>, fields: &[&str]) -> Self {
         let mut body = self.json();
@@ -363,7 +363,7 @@ impl HttpRequest {
         self
     }
 
-    /// Returns the whole URL. If the end of the base URL equals the start of the path, this part is written only once, so the base URL may
+    /// Returns the whole URL. Segments with which the base URL ends and the path begins are written only once. The base URL may therefore
     /// end in the version, or be the endpoint itself.
     ///
     /// ```
@@ -402,12 +402,12 @@ pub(super) struct HttpResponse<'a> {
 }
 
 impl<'a> HttpResponse<'a> {
-    /// Creates a response.
+    /// Creates a response from its status, headers and body.
     pub(super) fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
         Self { status, headers, body }
     }
 
-    /// Returns the first header with this lower-case name.
+    /// Returns the value of the first header with this name. Upper and lower case are the same.
     pub(super) fn header(&self, name: &str) -> Option<&'a str> {
         self.headers
             .iter()

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::protocol::HttpResponse;
 use crate::model::{ProviderQuota, QuotaLeft};
 
-/// The time until a limit is full again, if the headers do not report it, or report more than a day.
+/// The time until a limit is full again, if the headers report no valid time of at most [`MAX_REFILL`].
 const DEFAULT_REFILL: Duration = Duration::from_secs(60);
-/// The longest time that is accepted from the headers.
+/// The longest time until a limit is full again that is accepted from the headers.
 const MAX_REFILL: Duration = Duration::from_secs(86_400);
 
 /// The names of the headers about one limit, with `{}` in place of `limit`, `remaining` and `reset`. The names of Anthropic come first.
@@ -16,8 +16,8 @@ const TOKENS: [&str; 2] = ["anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-toke
 const INPUT: [&str; 1] = ["anthropic-ratelimit-input-tokens-{}"];
 const OUTPUT: [&str; 1] = ["anthropic-ratelimit-output-tokens-{}"];
 
-/// Reads the headers of Anthropic and of OpenAI. Most other providers send the headers of OpenAI. Malformed headers are
-/// ignored.
+/// Reads the rate limits from the headers of Anthropic and of OpenAI. Most other providers send the headers of OpenAI. Malformed headers
+/// are ignored.
 pub(super) fn provider_quota(headers: &[(String, String)], now: SystemTime) -> ProviderQuota {
     let response = HttpResponse::new(200, headers, b"");
     let find = |names: &[&str]| names.iter().find_map(|names| quota_left(&response, names, now));
@@ -30,9 +30,9 @@ fn quota_left(response: &HttpResponse<'_>, names: &str, now: SystemTime) -> Opti
     let limit = header("limit").map(|limit| limit.parse::<u64>().ok().filter(|limit| *limit > 0));
     let reset = header("reset").and_then(|reset| refill_time(reset, now));
     match limit {
-        // Azure reports a limit of -1 or 0 if there is no limit.
+        // Azure reports a limit of -1 or 0 if there is no limit, so the number of remaining requests or tokens has no meaning.
         Some(None) => return None,
-        // A zero without a limit and a time is not a report of an exhausted limit.
+        // Zero remaining requests or tokens, without a limit and a time, do not mean that a limit is exhausted.
         None if left == 0 && reset.is_none() => return None,
         _ => {}
     }
@@ -40,7 +40,7 @@ fn quota_left(response: &HttpResponse<'_>, names: &str, now: SystemTime) -> Opti
 }
 
 /// Parses the time until a limit is full again: a duration such as `6m0s`, a number of seconds, or a time of RFC 3339. Returns `None` for
-/// other texts, and for more than [`MAX_REFILL`].
+/// other texts, and for times above [`MAX_REFILL`].
 fn refill_time(text: &str, now: SystemTime) -> Option<Duration> {
     let seconds = text.parse().ok().or_else(|| duration_seconds(text));
     let duration = |seconds| Duration::try_from_secs_f64(seconds).ok();
@@ -53,7 +53,7 @@ fn refill_time(text: &str, now: SystemTime) -> Option<Duration> {
     (refill <= MAX_REFILL).then_some(refill)
 }
 
-/// Reads numbers with units: `12ms`, `2m59.56s`.
+/// Parses a duration of numbers with units, such as `12ms` or `2m59.56s`, and returns it in seconds.
 fn duration_seconds(mut text: &str) -> Option<f64> {
     if text.is_empty() {
         return None;
@@ -80,7 +80,7 @@ fn duration_seconds(mut text: &str) -> Option<f64> {
     Some(seconds)
 }
 
-/// Reads a time of RFC 3339, such as `2026-11-21T10:30:00.5Z`, as seconds since 1970.
+/// Parses a time of RFC 3339, such as `2026-11-21T10:30:00.5Z`, and returns it in seconds since 1970.
 ///
 /// Source: the algorithm `days_from_civil` of <https://howardhinnant.github.io/date_algorithms.html>.
 fn unix_seconds(text: &str) -> Option<f64> {

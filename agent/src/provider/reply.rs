@@ -30,15 +30,15 @@ pub struct ReplyReader {
     status: u16,
     headers: Vec<(String, String)>,
     form: BodyForm,
-    /// The bytes received so far of a body that is not a stream.
+    /// The bytes received so far, while the form is unknown or if the response is not a stream.
     body: Vec<u8>,
-    /// The number of bytes at the start of the body that were examined and do not decide the form of the response.
+    /// The number of bytes at the start of `body` that were examined and do not decide the form of the response.
     blanks: usize,
     limits: ReplyLimits,
     read: usize,
 }
 
-/// Limits on how much of a response is read, in bytes. See `HttpOptions`.
+/// Limits of what is read of a response, in bytes. See `HttpOptions`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplyLimits {
     pub(super) body: usize,
@@ -59,13 +59,13 @@ enum BodyForm {
     Body,
 }
 
-/// The byte order mark.
+/// The byte order mark of UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// Maximum number of blank bytes before a response: some proxies send them to keep a connection open.
 const MAX_BLANKS: usize = 64 << 10;
 
-/// Maximum number of bytes kept of an error's body, far more than is shown.
+/// Maximum number of bytes that are kept of an error's body. Errors show far fewer of them.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
 impl ReplyReader {
@@ -87,10 +87,11 @@ impl ReplyReader {
         self
     }
 
-    /// Reads the next bytes. If an error occurs, the events before it are in `out`.
+    /// Reads the next bytes. If they cause an error, `out` contains the events before the error.
     ///
     /// # Errors
-    /// Fails when the provider failed in the middle of its response, or when the response violates the protocol.
+    /// Fails when the provider reports a failure in the middle of its response, and when the response violates the protocol or exceeds a
+    /// limit.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if chunk.is_empty() {
             return Ok(());
@@ -105,7 +106,7 @@ impl ReplyReader {
                 return Ok(());
             }
             let begin = if self.body.starts_with(BOM) { BOM.len() } else { 0 };
-            // Content types can be wrong; the first non-blank byte decides.
+            // The content type can be wrong, so the first byte that is not blank decides the form of the response.
             self.blanks = self.blanks.max(begin);
             let new = self.body.get(self.blanks..).unwrap_or_default();
             self.blanks += new.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -154,7 +155,7 @@ impl ReplyReader {
         }
     }
 
-    /// Returns whether the response is complete: [`finish`](Self::finish) may be called, even if the connection breaks.
+    /// Returns whether the response is complete, so that [`finish`](Self::finish) may be called even if the connection breaks.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -183,7 +184,8 @@ impl ReplyReader {
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
-            // If the last event of the stream cannot be parsed, it was cut: a retry may receive the whole event.
+            // If the last event of the stream cannot be parsed, it was cut. If the reply is incomplete without it, a retry may receive the
+            // whole event.
             (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
@@ -193,8 +195,8 @@ impl ReplyReader {
         result.map_err(|error| self.fail(error, out))
     }
 
-    /// Handles a response that broke off: the connection was reset, or nothing arrived for too long. The events that were held back
-    /// are emitted.
+    /// Handles a response that broke off: the connection was reset, or nothing arrived for too long. Emits the events that the decoder held
+    /// back.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -214,8 +216,8 @@ impl ReplyReader {
     /// ```
     ///
     /// # Errors
-    /// Returns `reason`, unless the reply had reported how it ended, which makes it complete. For a response with an error status,
-    /// returns the error that its status and the start of its body describe.
+    /// Returns `reason`, unless the reply is complete or the provider reported an error. For a response with an error status, returns the
+    /// error that its status and the start of its body describe, with `reason` as its source.
     pub fn break_off(
         mut self,
         protocol: &dyn Protocol,
@@ -225,8 +227,8 @@ impl ReplyReader {
         if !is_success(self.status) {
             return self.finish(protocol, out).map_err(|error| error.with_source(reason));
         }
-        // If the last event cannot be parsed, it was cut. An error that the provider reported takes precedence over the end of the
-        // connection.
+        // If the last event cannot be parsed, it was cut, so its error is ignored. An error that the provider reported takes precedence
+        // over `reason`.
         let reported =
             self.decode_last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
         let result = match (&self.form, reported) {
@@ -269,7 +271,7 @@ impl ReplyReader {
     }
 }
 
-/// Decodes one event, unless an earlier one failed.
+/// Decodes one event and records an error in `outcome`. Events after an error and empty events are ignored.
 fn decode_event(
     decoder: &mut Box<dyn Decoder>,
     max: usize,
@@ -286,7 +288,7 @@ fn decode_event(
         return;
     }
     *outcome = decoder.event(event, out);
-    // An error event in plain text is an error, too.
+    // An event named `error` whose data is plain text becomes an error with this text, in place of the parse error.
     if event.event == "error"
         && !decoder.is_complete()
         && !text.is_empty()

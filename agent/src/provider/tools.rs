@@ -12,8 +12,8 @@ use crate::model::ModelRequest;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::options::ToolOptions;
 
-/// Reads a definition from an object with `name`, `description` and a schema. Returns `None` if the object is not a function tool, or
-/// if this library does not accept the tool.
+/// Reads a definition from an object with `name`, `description` and, under `schema_key`, a schema. Returns `None` if the object is not a
+/// function tool, or if this library does not accept the tool.
 pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition> {
     let schema = tool.get(schema_key)?;
     let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;
@@ -22,8 +22,8 @@ pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition
     definition.configure(|options| examples.cloned().fold(options, ToolOptions::example)).ok()
 }
 
-/// Returns the examples of a tool that a model may see: calls that would run, without secrets. An example whose arguments are invalid
-/// without the secrets is left out, and so is an invalid example, which the lint reports.
+/// Returns the examples of a tool that a model may see, without their secrets. An example that is invalid, or becomes invalid without its
+/// secrets, is left out. The lint reports invalid examples.
 pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {
     let shown = |example: &Value| {
         let example = without_secrets(tool, example)?;
@@ -58,7 +58,7 @@ pub(super) fn description<'t>(tool: &'t ToolDefinition, request: &ModelRequest) 
     format!("{description}\n\n{heading}:\n{}", calls.join("\n")).into()
 }
 
-/// Returns the examples of a tool that its schema in the request allows.
+/// Returns the examples of a tool that `schema`, the tool's schema in the request, allows.
 pub(super) fn allowed_examples(tool: &ToolDefinition, schema: &Value) -> Vec<Value> {
     examples(tool).into_iter().filter(|example| is_allowed(schema, example)).collect()
 }

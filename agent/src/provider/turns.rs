@@ -1,8 +1,8 @@
 //! Shapes a conversation into the turns of a request, before an encoder writes them.
 //!
-//! [`TurnShaper::turns`] makes the decisions that the encoders of all protocols need: the role of each message, which provider data is
-//! sent, which results share a message, and where media are sent if the protocol does not accept them in a result or in a message of
-//! the assistant. The differences between protocols are data, [`WireRules`].
+//! [`TurnShaper::turns`] makes the decisions that the encoders of all protocols need: the role of each message, the provider data that is
+//! sent, the results that share a message, and the position of media that the protocol does not accept in a result or in a message of the
+//! assistant. The differences between protocols are data, [`WireRules`].
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -21,41 +21,41 @@ use crate::model::{ModelError, ModelInfo};
 pub(super) struct WireRules {
     /// The name of the protocol in errors and in texts for the model.
     pub(super) protocol: &'static str,
-    /// The kinds of custom messages that are roles of the protocol. Custom messages of other kinds are the user's.
+    /// The kinds of custom messages that are roles of the protocol. Custom messages of other kinds are sent as messages of the user.
     pub(super) roles: &'static [&'static str],
-    /// The turns that are added to the previous message if it has results.
+    /// The kinds of turns that are added to the previous message if it has results.
     pub(super) joining: TurnJoining,
-    /// The place of a result's media.
+    /// The position of the media of a result.
     pub(super) result_media: ResultMedia,
-    /// The place of media in replies of other providers.
+    /// The position of the media in replies of other providers.
     pub(super) foreign_media: ForeignMedia,
 }
 
-/// The turns that are added to a previous message with results, instead of starting a message.
+/// The kinds of turns that are added to a previous message with results, instead of starting a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnJoining {
-    /// Each turn is a message.
+    /// No turns: each turn is a message.
     Never,
     /// Further results.
     Results,
-    /// Further results, and the user's message after the results.
+    /// Further results, and a message of the user after the results.
     ResultsAndUser,
 }
 
-/// The place of a result's media. The functions return whether a part is media that this provider does not accept among texts.
+/// The position of the media of a result. The functions return whether a part is media that the provider does not accept among texts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResultMedia {
     /// Among the texts.
     Inside,
-    /// In the same result, but in a field of their own.
+    /// In a separate field of the same result.
     Beside(fn(&Part, &str) -> bool),
     /// In a message of the user after the results of the turn.
     After(fn(&Part, &str) -> bool),
-    /// For failed results, in a message of the user after the results of the turn; for all other results, among the texts.
+    /// In a message of the user after the results of the turn if the result is an error, and else among the texts.
     AfterIfFailed(fn(&Part, &str) -> bool),
 }
 
-/// The place of media in replies of other providers. Most protocols accept no media in messages of the assistant.
+/// The position of the media in replies of other providers. Most protocols accept no media in messages of the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForeignMedia {
     /// In the message of the assistant.
@@ -66,15 +66,15 @@ pub(super) enum ForeignMedia {
     AfterResults,
 }
 
-/// A part of a conversation that a protocol writes as one message, item or block.
+/// A unit of a conversation that a protocol writes as one message, item or block.
 #[derive(Debug)]
 pub(super) struct WireTurn<'a> {
     pub(super) content: TurnContent<'a>,
-    /// The data that this provider attached to the message.
+    /// The provider data of the message, if it is from this provider.
     pub(super) data: Option<&'a Value>,
     /// Whether the turn is added to the previous message.
     pub(super) joins: bool,
-    /// The position before the message, if everything before it was written and encoding can continue from this position.
+    /// The position before the turn, if encoding can continue there: the turn starts a message and is not a result.
     pub(super) start: Option<TurnBoundary>,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct TurnBoundary {
 /// The content of a turn.
 #[derive(Debug)]
 pub(super) enum TurnContent<'a> {
-    /// A message of the user, or an instruction: its role is `user` or one of the rules.
+    /// A message of the user, or an instruction. Its role is `user` or one of [`WireRules::roles`].
     Input { role: &'a str, parts: &'a [Part] },
     /// A message of the assistant.
     Reply {
@@ -100,7 +100,7 @@ pub(super) enum TurnContent<'a> {
     },
     /// The result of a call.
     Result(WireResult<'a>),
-    /// Written media of the turns before this one, for a message of the user.
+    /// Media that were moved out of earlier turns, written for a message of the user.
     Media(Vec<Value>),
 }
 
@@ -108,30 +108,30 @@ pub(super) enum TurnContent<'a> {
 #[derive(Debug)]
 pub(super) struct WireResult<'a> {
     pub(super) message: &'a ToolResultMessage,
-    /// The id of the call in the request.
+    /// The id of the call, as the request uses it.
     pub(super) call_id: &'a str,
-    /// The parts, except media that are sent elsewhere.
+    /// The parts of the result, except media that are sent in another field or message.
     pub(super) parts: Cow<'a, [Part]>,
-    /// The written media for the result's own field for media.
+    /// The written media for the separate field of the result ([`ResultMedia::Beside`]).
     pub(super) media: Vec<Value>,
-    /// Whether media of this result are sent after the results of the turn.
+    /// Whether media of this result are sent in a message of the user after the results of the turn.
     pub(super) has_media_after: bool,
 }
 
 /// A function that writes a part. It returns `None` for a part that is not sent.
 pub(super) type WritePart<'w> = &'w dyn Fn(&Part) -> Result<Option<Value>, UnsupportedPart>;
 
-/// Shapes the conversations of one protocol.
+/// Shapes conversations for one protocol.
 pub(super) struct TurnShaper<'a> {
     pub(super) rules: &'static WireRules,
     pub(super) model: &'a ModelInfo,
     pub(super) ids: &'a CallIds,
-    /// Writes the parts of results, and of media that follow them.
+    /// Writes the parts of results, and the media that are sent after results or replies.
     pub(super) write: WritePart<'a>,
 }
 
 impl<'a> TurnShaper<'a> {
-    /// Returns the turns of a conversation from a position on, in order. Messages with unknown roles have none.
+    /// Returns the turns of a conversation from a position on, in order. A message with an unknown role has no turn.
     ///
     /// # Errors
     /// Fails when media that are sent after the results cannot be written.
@@ -190,8 +190,8 @@ impl<'a> TurnShaper<'a> {
         Ok(turns)
     }
 
-    /// Returns whether a turn is added to the previous message. The caller has checked that the previous message is not a reply. For a message
-    /// that was read from a request, its provider data decides.
+    /// Returns whether a turn is added to the previous message. The caller has checked that the previous message is not a reply. If the
+    /// turn was read from a request, its provider data decides.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
@@ -238,8 +238,8 @@ impl<'a> TurnShaper<'a> {
         Ok(result)
     }
 
-    /// Adds the media of a reply that have no data of this provider, each after a text that says that the assistant made it. For media that
-    /// cannot be sent, only the text is added.
+    /// Adds the images, documents and recordings of a reply that have no data of this provider. A text before each says that the assistant
+    /// made it. If one of them cannot be sent, only its text is added.
     fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
         let takes = self.model.capabilities;
         let foreign =
@@ -260,7 +260,7 @@ impl<'a> TurnShaper<'a> {
     }
 }
 
-/// Returns the position of the user's last message.
+/// Returns the index of the user's last message.
 pub(super) fn last_user(messages: &MessageList) -> Option<usize> {
     messages.iter().rposition(|message| matches!(**message, Message::User(_)))
 }
@@ -278,7 +278,8 @@ pub(super) fn write_parts(
     written.map(|part| part.map_err(|unsupported| unsupported.to_error(rules.protocol))).collect()
 }
 
-/// Returns the texts of a message that has only plain texts: the frequent case, which is written without JSON values.
+/// Returns the texts of a message whose parts are all texts, without data of this provider and without cache marks. This is the frequent
+/// case, which is written without JSON values. Returns `None` for all other messages.
 pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&'p str>> {
     let plain = |part: &'p Part| {
         part.as_text().filter(|_| part.provider_data_of(provider).is_none() && part.cache.is_none())
@@ -286,8 +287,8 @@ pub(super) fn plain_texts<'p>(parts: &'p [Part], provider: &str) -> Option<Vec<&
     if parts.is_empty() || writes_values_only() { None } else { parts.iter().map(plain).collect() }
 }
 
-/// Returns whether a reply has only plain texts, calls, and thoughts that are not sent: the frequent case, which is written without
-/// JSON values.
+/// Returns whether a reply consists only of texts, calls, and thoughts that are not sent, without cache marks or data of this provider.
+/// This is the frequent case, which is written without JSON values.
 pub(super) fn is_plain_reply(message: &AssistantMessage, data: Option<&Value>, provider: &str) -> bool {
     let is_plain = |part: &Part| {
         matches!(part.content, Content::Text(_) | Content::ToolCall(_) | Content::Thinking { .. })
@@ -299,7 +300,7 @@ pub(super) fn is_plain_reply(message: &AssistantMessage, data: Option<&Value>, p
 
 #[cfg(test)]
 thread_local! {
-    /// Set by tests that compare the frequent case with the general one: it disables the frequent case.
+    /// Whether all turns are written as JSON values. Tests set it to compare the frequent case with the general case.
     pub(super) static VALUES_ONLY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
@@ -310,7 +311,7 @@ fn writes_values_only() -> bool {
     false
 }
 
-/// Returns the text of a content that is one plain text, without data of this provider.
+/// Returns the text of a message that consists of a single text without data of this provider, or `None` for any other message.
 pub(super) fn plain_text<'p>(parts: &'p [Part], provider: &str) -> Option<&'p str> {
     let [part] = parts else { return None };
     part.as_text().filter(|_| part.provider_data_of(provider).is_none())

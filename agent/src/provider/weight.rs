@@ -6,13 +6,14 @@ const OBJECT: usize = 512;
 const LIST: usize = 320;
 const ITEM: usize = 224;
 
-/// The maximum memory for the value of a text, as a multiple of the maximum length of a text.
+/// Maximum memory for the value of a text, as a multiple of the maximum length of the text.
 const FACTOR: usize = 16;
 
-/// The length up to which a text is not examined: such a text needs 20 MiB at most.
+/// Maximum length of a text that is not examined. Its value needs 20 MiB at most.
 const SHORT: usize = 64 << 10;
 
-/// Returns whether the value of a text needs at most [`FACTOR`] times `max`, the maximum length of such a text.
+/// Returns whether the value of a text needs at most [`FACTOR`] times `max` bytes, by the estimate. `max` is the maximum length of the
+/// text. Texts up to [`SHORT`] always fit.
 pub(super) fn fits(text: &[u8], max: usize) -> bool {
     text.len() <= SHORT || weight(text) <= max.saturating_mul(FACTOR)
 }

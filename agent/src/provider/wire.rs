@@ -1,4 +1,4 @@
-//! The list of messages in a request, written turn by turn as text, from where the text of the last request ends.
+//! The list of messages in a request, written turn by turn as text. Writing starts where the text of the last request ends.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -14,12 +14,12 @@ use crate::message::{AssistantMessage, MessageList};
 
 /// A list of messages that is being written.
 ///
-/// The text of the last request of the conversation is kept, and continued if the same messages are sent again. An item stays open until
-/// the next one begins, because further turns may join it. The kept text cannot be changed: a turn that would join its last item makes
-/// the encoder continue from an [earlier](Self::rewind) position.
+/// The text of the conversation's last request is kept, and continued if the same messages are sent again. An item stays open until the
+/// next item begins, because further turns may join it. The kept text cannot be changed: if a turn would join the last item of the kept
+/// text, the encoder continues from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
-    /// The field of an item that further turns join: its blocks or parts.
+    /// The key of the field of an item to which further turns are added: its blocks or parts.
     content: &'static str,
     kept: KeptText,
     stable: usize,
@@ -42,7 +42,8 @@ enum LastItem {
     Open(Value),
 }
 
-/// The cache marks of the items: how many were seen, how many of the first marks were left out, and how many have to be left out.
+/// The cache marks of the items: the number of marks seen, the number of marks left out so far, and the number to leave out. The first
+/// marks are left out.
 #[derive(Clone, Copy, Default)]
 struct CacheMarks {
     seen: usize,
@@ -97,16 +98,16 @@ impl<'a> WireList<'a> {
             known.iter().zip(&**messages).take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
         };
         list.kept.list = messages.number();
-        // The last item is written anew, because its text may depend on being the last.
+        // The last message is always written again, because its text may depend on its being the last.
         let limit = same.min(stable).min(messages.len().saturating_sub(1));
         list.marks.skip = list.kept.points.last().map_or(0, |point| point.skipped_marks);
         list.resume(|point| point.messages <= limit);
         list
     }
 
-    /// Continues from the last kept position that fits.
+    /// Continues from the last kept position that fits, or from the beginning if none fits.
     fn resume(&mut self, fits: impl Fn(&ResumePoint) -> bool) {
-        // A position before a further result is not used: the media of the results follow the last result.
+        // Encoding cannot continue directly before a result: media of the results before it may have to follow it.
         let is_open = |point: &ResumePoint| {
             self.messages.get(point.messages).is_some_and(|next| next.as_tool_result().is_some())
         };
@@ -144,7 +145,7 @@ impl<'a> WireList<'a> {
         ids
     }
 
-    /// Continues from the previous kept position.
+    /// Continues from the kept position before the current one.
     pub(super) fn rewind(&mut self) {
         let now = self.resumed.messages;
         self.resume(|point| point.messages < now);
@@ -173,7 +174,7 @@ impl<'a> WireList<'a> {
         self.items == 0
     }
 
-    /// Returns whether the last item is in the kept text, so that it cannot be changed.
+    /// Returns whether the last item is in the kept text and therefore cannot be changed.
     pub(super) fn ends_kept(&self) -> bool {
         matches!(self.last, LastItem::Kept) && self.resumed.messages > 0
     }
@@ -184,7 +185,8 @@ impl<'a> WireList<'a> {
         self.last = LastItem::Open(item);
     }
 
-    /// Appends an item as text. If turns can join it, its last field is its content, which is not empty.
+    /// Appends an item as text. If `can_grow` is true, turns can join the item, and its last field must be its non-empty list of blocks or
+    /// parts.
     pub(super) fn push_text(
         &mut self,
         start: Option<TurnBoundary>,
@@ -217,7 +219,7 @@ impl<'a> WireList<'a> {
         self.items += 1;
     }
 
-    /// Returns the last item, if it is not text yet.
+    /// Returns the last item, or `None` if it is already written as text.
     pub(super) fn last_mut(&mut self) -> Option<&mut Value> {
         match &mut self.last {
             LastItem::Open(item) => Some(item),
@@ -225,7 +227,7 @@ impl<'a> WireList<'a> {
         }
     }
 
-    /// Adds blocks or parts to the last item. If the item cannot be changed, returns the blocks or parts.
+    /// Adds blocks or parts to the last item. If the item cannot be changed, returns the blocks or parts as the error.
     pub(super) fn join(&mut self, more: Vec<Value>) -> Result<(), Vec<Value>> {
         match &mut self.last {
             LastItem::Open(item) => match item.get_mut(self.content).and_then(Value::as_array_mut) {
@@ -255,7 +257,7 @@ impl<'a> WireList<'a> {
         can_grow
     }
 
-    /// Writes the open item.
+    /// Writes the open item as text, if there is one. No turn can join the item afterwards.
     fn close(&mut self) {
         if let LastItem::Open(mut item) =
             std::mem::replace(&mut self.last, LastItem::Written { can_grow: false })
@@ -266,7 +268,7 @@ impl<'a> WireList<'a> {
         }
     }
 
-    /// Returns the text of all items, and keeps it up to the last position at which encoding can continue.
+    /// Returns the text of all items, and keeps the text up to the last position at which encoding can continue.
     pub(super) fn finish(mut self) -> Vec<TextSegment> {
         self.close();
         let Self { messages, mut kept, resumed, text, points, .. } = self;
@@ -290,8 +292,8 @@ impl<'a> WireList<'a> {
     }
 }
 
-/// Joins the last segments until each is more than twice as long as all segments after it together. The number of segments stays small, and
-/// each byte is copied only a few times while a conversation grows.
+/// Joins the last segments until each segment is more than twice as long as all segments after it together. The number of segments stays
+/// small, and each byte is copied only a few times while a conversation grows.
 fn join_last(segments: &mut Vec<TextSegment>) {
     let (mut length, mut joined) = (0, 0);
     for segment in segments.iter().rev().map(TextSegment::as_str) {
@@ -310,7 +312,7 @@ fn join_last(segments: &mut Vec<TextSegment>) {
 }
 
 impl CacheMarks {
-    /// Counts the cache mark of a block and the marks inside of a result, and removes the marks that have to be left out.
+    /// Counts the cache marks of a block and of the blocks inside a result, and removes the marks that have to be left out.
     fn limit_block(&mut self, block: &mut Value) {
         if block.get("type").is_some_and(|kind| kind == "tool_result") {
             let inner = block.get_mut("content").and_then(Value::as_array_mut);

@@ -9,7 +9,7 @@ use super::super::roles::UserMessage;
 use super::super::usage::Usage;
 
 /// A recorded change of the [view](crate::message::Conversation::view) of a conversation, to be stored as JSON. A view is its conversation
-/// with its changes applied, so that stored changes lead to the same view again.
+/// with its changes applied, so stored changes restore the same view.
 ///
 /// ```
 /// use agent::message::{Conversation, Message};
@@ -31,11 +31,12 @@ use super::super::usage::Usage;
 pub struct ViewChange {
     /// The number of the change, counted from 1.
     pub(super) generation: u32,
-    /// The number of messages at the beginning of the conversation that the change is about.
+    /// The number of messages at the beginning of the conversation that the change covers.
     pub(super) at: usize,
-    /// A hash of these messages. A change of other messages is ignored.
+    /// A hash of these messages. The change is ignored in a conversation that begins with other messages.
     pub(super) covers: String,
-    /// The number of messages that the conversation had when the change was made. Replies among these messages answered an earlier view.
+    /// The number of messages that the conversation had when the change was made. Replies among these messages were made from an earlier
+    /// view.
     pub(crate) made_at: usize,
     /// The kind of change, with the replaced messages or results.
     #[serde(flatten)]
@@ -63,7 +64,7 @@ impl ViewChange {
 
 /// Returns the text of a summary in a frame, so that a model does not take it for a request.
 fn framed(summary: &str) -> String {
-    // The text of a summary comes from a model, and may quote the frame.
+    // The text of a summary comes from a model, and may quote the frame. A quoted `</summary>` must not end the frame.
     let summary = summary.replace("</summary>", "</ summary>");
     format!(
         "<summary>\nThis is a record of the earlier conversation, not a request. Later messages take precedence.\n\n{summary}\n</summary>"
@@ -79,9 +80,9 @@ fn is_unused(usage: &Box<Usage>) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(super) enum ViewChangeKind {
-    /// The content of results is replaced by a line each.
+    /// The content of each of these results is replaced by a line.
     Clear {
-        /// The results.
+        /// The results, each with its line.
         results: Vec<ClearedResult>,
     },
     /// The messages before `at` are replaced by a summary. Pinned messages stay.
@@ -96,10 +97,10 @@ pub(super) enum ViewChangeKind {
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
-        /// The bytes of text that are kept.
+        /// The number of bytes of the text that are kept.
         bytes: usize,
     },
-    /// The context window is smaller than was known.
+    /// The context window is smaller than was known before.
     Window {
         /// The window, in tokens.
         tokens: u64,
@@ -122,7 +123,7 @@ impl ClearedResult {
     }
 }
 
-/// Why the [view](crate::message::Conversation::view) of a conversation cannot be changed as requested, or by
+/// The reason why the [view](crate::message::Conversation::view) of a conversation cannot be changed as requested, or by
 /// [rules](crate::model::ContextRules).
 ///
 /// ```

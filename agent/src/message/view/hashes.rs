@@ -1,4 +1,4 @@
-//! Hashes of the messages that a change of the view is about.
+//! Hashes of the messages that a change of the view covers.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use super::super::content::Content;
 
 /// The hashes of the first message of a conversation, of its first two messages, and so on, up to the longest prefix that was needed.
 ///
-/// The hashes are the same in every process, and after a store has kept the messages: they cover roles, texts, and the names and ids of
-/// calls. They do not cover arguments, which a store may withhold, or numbers, whose spelling a store may change.
+/// The hashes are the same in every process, and stay the same when messages are stored and read again: they cover roles, texts, and the
+/// names and ids of calls. They do not cover arguments, which a store may withhold, or numbers, whose spelling a store may change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixHashes(Vec<u64>);
 

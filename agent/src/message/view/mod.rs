@@ -1,4 +1,4 @@
-//! The messages of a request, derived from a conversation that never changes.
+//! The messages of a request, derived from a conversation that is itself not changed.
 
 mod change;
 mod hashes;
@@ -25,9 +25,9 @@ use super::words::StopReason;
 /// A conversation as a model gets it: all of its messages, except that results can be cleared and old messages replaced by a summary.
 /// The conversation itself stays complete.
 ///
-/// Each change makes a [`ViewChange`], and [`fold`](Self::fold) builds the same view from the conversation and its changes. Every view can
-/// be sent, because a change that would split a call from its result is refused. The conversation must be [sound](Conversation::is_sound),
-/// except that the calls of its last reply may be open.
+/// Each change returns a [`ViewChange`], and [`fold`](Self::fold) builds the same view from the conversation and its changes. Every view
+/// can be sent, because a change that would split a call from its result is refused. The conversation must be
+/// [sound](Conversation::is_sound), except that the calls of its last reply may be open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConversationView {
     conversation: MessageList,
@@ -40,7 +40,7 @@ pub(crate) struct ConversationView {
     /// The indices of pinned messages.
     pins: Vec<usize>,
     hashes: PrefixHashes,
-    /// The number of recorded changes of the conversation when it was last read.
+    /// The number of changes that were recorded when the view last read the conversation.
     #[cfg_attr(not(feature = "runtime"), allow(dead_code, reason = "only runs continue a view"))]
     recorded: usize,
     sent: MessageList,
@@ -70,20 +70,20 @@ impl Conversation {
     /// # Ok::<(), agent::message::ViewError>(())
     /// ```
     ///
-    /// Each change is recorded as a [`ViewChange`], in the JSON of the conversation, too. Every view can be sent, because a change that
-    /// would split a call from its result is refused. The conversation must be [sound](Self::is_sound), except that the calls of its last
-    /// reply may be open. A recorded change of other messages, or of a kind that this version does not know, is left out, with a warning in
-    /// the log.
+    /// Each change is recorded as a [`ViewChange`], which is part of the JSON of the conversation. Every view can be sent, because a change
+    /// that would split a call from its result is refused. The conversation must be [sound](Self::is_sound), except that the calls of its
+    /// last reply may be open. A recorded change of other messages, or one that is not possible in this view, is left out, with a warning
+    /// in the log. If a stored conversation has a change of a kind that this version does not know, all its changes are left out.
     pub fn view(&self) -> MessageList {
         ConversationView::of(self).sent
     }
 
-    /// In the view, replaces the messages before this index by a summary. Pinned messages stay, behind the summary. If the cut is within a
+    /// In the view, replaces the messages before this index by a summary. Pinned messages stay, after the summary. If the cut is within a
     /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result or a reply from its continuation, is not behind an earlier cut, or would leave
-    /// no message. [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the cut would split a call from its result or a reply from its continuation, is not after an earlier cut, or would leave no
+    /// message. [`cuts`](Self::cuts) returns the indices that are possible.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
     }
@@ -127,7 +127,7 @@ impl Conversation {
         self.change_view(|view| view.clear([ClearedResult::new(index, line)]))
     }
 
-    /// In the view, shortens the text of the result at this index to its beginning and its end.
+    /// In the view, shortens the text of the result at this index to its beginning and its end, which together have at most `bytes` bytes.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -163,8 +163,8 @@ impl ConversationView {
         Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
-    /// Creates the view with these changes, oldest first. A change of other messages, of a kind that this version does not know or out of
-    /// order is left out, with a warning in the log; [`changes`](Self::changes) returns the changes that apply.
+    /// Creates the view with these changes, oldest first. A change of other messages, a change out of order, and a change that is not
+    /// possible in this view are left out, with a warning in the log. [`changes`](Self::changes) returns the changes that apply.
     pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
         view.extend(conversation.shared());
@@ -191,7 +191,8 @@ impl ConversationView {
         let from = self.conversation.len();
         let pins = messages.iter().enumerate().filter(|(_, message)| is_pinned(message));
         self.pins.extend(pins.map(|(at, _)| from + at));
-        // The view has its own list: a list that is shared with the conversation would be copied whenever the conversation grows.
+        // The view has a separate list, because a list that is shared with the conversation would be copied whenever the conversation
+        // grows.
         self.conversation.extend(messages.iter().cloned());
     }
 
@@ -205,18 +206,18 @@ impl ConversationView {
         &self.changes
     }
 
-    /// Returns the number of the newest change; 0 if there is none.
+    /// Returns the number of the newest change, or 0 if there is none.
     pub(crate) fn generation(&self) -> u32 {
         self.changes.last().map_or(0, |change| change.generation)
     }
 
-    /// Returns the context window that a change recorded, in tokens.
+    /// Returns the context window that a change recorded, in tokens, or `None` if no change did.
     pub(crate) fn window(&self) -> Option<u64> {
         self.window
     }
 
-    /// Updates the view to the end of this conversation. Only new messages are read, unless the earlier messages or the recorded changes
-    /// differ from the last update: in this case the view is made anew.
+    /// Updates the view to the end of this conversation. Reads only new messages, unless the earlier messages or the recorded changes
+    /// differ from the last update. If they differ, the view is created anew.
     #[cfg(feature = "runtime")]
     pub(crate) fn update(&mut self, conversation: &Conversation) {
         let messages = conversation.shared();
@@ -253,12 +254,12 @@ impl ConversationView {
         self.change(at, ViewChangeKind::Clear { results })
     }
 
-    /// Replaces the messages before this index of the conversation by a summary. Pinned messages stay, behind the summary. If the cut is
+    /// Replaces the messages before this index of the conversation by a summary. Pinned messages stay, after the summary. If the cut is
     /// within a turn, the message of the user that the turn answers stays, too.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result or a reply from its continuation, is not behind an earlier cut, or would leave
-    /// no message. [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the cut would split a call from its result or a reply from its continuation, is not after an earlier cut, or would leave no
+    /// message. [`cuts`](Self::cuts) returns the indices that are possible.
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })
     }
@@ -275,8 +276,8 @@ impl ConversationView {
         usage: Usage,
         check: impl FnOnce(&Self) -> Result<(), String>,
     ) -> Result<ViewChange, String> {
-        // To undo the change, only these two are copied: their size depends on the messages that are sent, and a copy of the view would
-        // grow with the conversation.
+        // Only these two fields are copied to undo the change: their size depends only on the messages that are sent. A copy of the whole
+        // view would grow with the conversation.
         let (replaced, summary) = (self.replaced.clone(), self.summary.clone());
         let kind = ViewChangeKind::Summary { text, usage: Box::new(usage) };
         let change = self.change(at, kind).map_err(|error| error.to_string())?;
@@ -287,7 +288,7 @@ impl ConversationView {
         })
     }
 
-    /// Shortens the text of the result at this index of the conversation to its beginning and its end.
+    /// Shortens the text of the result at this index of the conversation to its beginning and its end, of together at most `bytes` bytes.
     ///
     /// # Errors
     /// Fails if the message is not a result in the view.
@@ -295,7 +296,8 @@ impl ConversationView {
         self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
     }
 
-    /// Records that the context window is smaller than was known. Returns `None` if a window of at most `tokens` is already recorded.
+    /// Records that the context window is smaller than was known before. Returns `None` if a window of at most `tokens` is already
+    /// recorded.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
         if self.window.is_some_and(|window| window <= tokens) {
@@ -309,7 +311,7 @@ impl ConversationView {
         let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();
-        // No call is open at a cut, so the messages before the last cut do not matter.
+        // No call is open at a cut, so the calls before the last cut do not matter.
         for (at, message) in self.conversation.iter().enumerate().skip(first) {
             let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
             if is_start && open == 0 && at > first && !self.continues_reply(at) {
@@ -349,7 +351,7 @@ impl ConversationView {
         self.pins.iter().filter_map(|index| self.conversation.get(*index))
     }
 
-    /// Returns the conversation that the view is made of.
+    /// Returns the conversation from which the view is made.
     pub(crate) fn conversation(&self) -> &MessageList {
         &self.conversation
     }
@@ -368,23 +370,23 @@ impl ConversationView {
         self.assemble(summary.as_ref(), &replaced, index)
     }
 
-    /// Returns the number of messages at the beginning that the summary replaces.
+    /// Returns the number of messages at the beginning of the conversation that the summary replaces.
     pub(crate) fn summarized(&self) -> usize {
         self.summary.as_ref().map_or(0, |(until, _)| *until)
     }
 
-    /// Returns the message at this index of the conversation in the form that is sent, if it is not replaced by the summary.
+    /// Returns the message at this index of the conversation in the form that is sent, or `None` if the summary replaces it.
     pub(crate) fn sent_form(&self, index: usize) -> Option<&Arc<Message>> {
         let sent = self.replaced.get(&index).or_else(|| self.conversation.get(index));
         sent.filter(|_| index >= self.summarized())
     }
 
-    /// Whether the result at this index was cleared or shortened.
+    /// Returns whether the result at this index was cleared or shortened.
     pub(crate) fn is_replaced(&self, index: usize) -> bool {
         self.replaced.contains_key(&index)
     }
 
-    /// Whether this message continues a reply that its provider paused.
+    /// Returns whether this message continues a reply that its provider paused.
     fn continues_reply(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.conversation.get(at)?.as_assistant());
         before.is_some_and(|reply| reply.stop_reason == StopReason::Pause)
@@ -444,7 +446,7 @@ impl ConversationView {
         self.changes.push(change);
     }
 
-    /// Returns the results from this index on that a change replaces, by their indices, with their new content.
+    /// Returns the results that a change replaces, each as its index and its new content. Results before index `from` are left out.
     fn replacements(&self, change: &ViewChange, from: usize) -> Vec<(usize, Part)> {
         match &change.kind {
             ViewChangeKind::Clear { results } => {
@@ -460,10 +462,10 @@ impl ConversationView {
         }
     }
 
-    /// Returns the result at this index with other content.
+    /// Returns a copy of the result at this index with other content, or `None` if the message is not a result.
     fn replacement(&self, index: usize, content: Part) -> Option<Arc<Message>> {
         let result = self.conversation.get(index)?.as_tool_result()?;
-        // Built field by field, so that the replaced content is not copied.
+        // The copy is built field by field, so that the replaced content is not cloned.
         let replacement = ToolResultMessage {
             call_id: result.call_id.clone(),
             tool: result.tool.clone(),
@@ -484,7 +486,7 @@ impl ConversationView {
         self.sent = self.assemble(self.summary.as_ref(), &self.replaced, self.conversation.len());
     }
 
-    /// Returns the messages of a request, up to this index of the conversation.
+    /// Returns the messages of a request that is made of the conversation up to index `until`.
     fn assemble(
         &self,
         summary: Option<&(usize, Arc<Message>)>,
@@ -510,7 +512,8 @@ fn is_pinned(message: &Message) -> bool {
     matches!(message, Message::User(user) if user.is_pinned())
 }
 
-/// Returns the beginning and the end of a text, together at most `bytes` long, with a line between them.
+/// Returns the beginning and the end of a text, together at most `bytes` long, with a line between them. A text of at most `bytes` bytes is
+/// returned unchanged.
 fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();

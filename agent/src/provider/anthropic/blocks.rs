@@ -1,7 +1,7 @@
 //! Converts between Anthropic's content blocks and parts.
 //!
-//! A block is read into a neutral part. The rest of its fields stay with the part as provider data and are written back
-//! unchanged. This one rule keeps signatures, citations, callers and fields that are added in the future.
+//! A block is read into a neutral part. Its other fields stay with the part as provider data and are written back unchanged. This one rule
+//! keeps signatures, citations, callers and fields that are added in the future.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::provider::parts::{
 };
 use crate::provider::turns::WireResult;
 
-/// Reads a block as a part. `input` is the original text of a call's input, if it is known.
+/// Reads a block as a part. `input` is the original text of a call's input, if the decoder has it.
 pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: JsonSource) -> Part {
     let Value::Object(mut fields) = block else { return Part::opaque(provider, block) };
     let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -36,7 +36,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
     }
 }
 
-/// Takes the neutral content of a block out of its fields. A block without neutral content keeps all its fields.
+/// Takes the neutral content of a block out of its fields. Returns `None`, and changes no field, if the block has no neutral content.
 fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option<Content> {
     Some(match kind {
         "text" => Content::Text(take_text(fields, "text")?),
@@ -133,12 +133,12 @@ fn write_source(media: &Media) -> Value {
     }
 }
 
-/// The kind of message that a block is written for, which decides what the block may be.
+/// The kind of message for which a block is written. It decides which blocks are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockTarget {
-    /// Whether the message is the assistant's.
+    /// Whether the block is for a message of the assistant.
     pub(super) is_assistant: bool,
-    /// Whether the API version is `2026-10-21` or later: no documents in assistant messages, no citations in user texts.
+    /// Whether the API version is `2026-10-21` or later, which allows no documents in assistant messages and no citations in user texts.
     pub(super) is_2026: bool,
 }
 
@@ -252,7 +252,7 @@ pub(super) fn write_text_block(out: &mut String, text: &str) {
     out.push('}');
 }
 
-/// Writes the block of a result whose content is a single text.
+/// Writes the block of a result whose content is a single text without provider data.
 pub(super) fn write_result(out: &mut String, result: &WireResult<'_>, text: &str) {
     out.push_str(r#"{"type":"tool_result","tool_use_id":"#);
     write_text(out, result.call_id);
@@ -274,13 +274,13 @@ pub(super) fn cache_control(mark: CacheMark) -> Value {
     }
 }
 
-/// Returns whether Anthropic accepts an id as it is.
+/// Returns whether Anthropic accepts an id unchanged.
 pub(super) fn is_safe_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. `number` counts the proposals that were
-/// already in use; above 0, the id gets a digest that tells it from them.
+/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. `number` is the number of proposals that were
+/// already in use. If it is above 0, a digest is appended that makes the id differ from them.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

@@ -17,7 +17,7 @@ use crate::provider::sse::SseEvent;
 
 /// The decoder of one response.
 ///
-/// Source: the types of the Messages API, and its page on
+/// Source: the types of the Messages API, and Anthropic's page on
 /// [streaming](https://platform.claude.com/docs/en/build-with-claude/streaming).
 pub(super) struct AnthropicDecoder {
     provider: String,
@@ -43,7 +43,7 @@ struct StopDetails {
 struct OpenBlock {
     content_index: usize,
     block: JsonObject,
-    /// The input of a call, as text.
+    /// The input of a call, as far as its text has arrived.
     input: String,
     kind: BlockKind,
 }
@@ -57,7 +57,7 @@ enum BlockKind {
     Other,
 }
 
-/// Events whose data has to be read. An event without a name is called `message`.
+/// The names of the events whose data is read. An event without a name has the name `message`.
 const EVENTS: [&str; 8] = [
     "message",
     "error",
@@ -69,7 +69,7 @@ const EVENTS: [&str; 8] = [
     "message_stop",
 ];
 
-/// The known deltas of blocks. Unknown ones are skipped.
+/// The known kinds of deltas of blocks. Deltas of other kinds are skipped.
 const DELTAS: [&str; 6] = [
     "text_delta",
     "thinking_delta",
@@ -228,7 +228,7 @@ impl AnthropicDecoder {
                 out.push(ModelEvent::Part { content_index, part: Box::new(part) });
             }
         }
-        // The fields that were emitted are removed, so that only those without a neutral form are left.
+        // The emitted fields are removed, so that only fields without a neutral form become provider data.
         if kind != BlockKind::Other {
             for key in ["text", "thinking", "id", "name"] {
                 block.shift_remove(key);
@@ -328,7 +328,7 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Emits everything that is held back until the reply is complete.
+    /// Emits the usage, the state and the stop reason, which are held back until the reply is complete.
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
         self.emit_held_back(out);
         let StopDetails { reason: raw, detail } = std::mem::take(&mut self.stop);
@@ -359,13 +359,14 @@ impl Decoder for AnthropicDecoder {
             return Ok(());
         }
         let value = match failure::parse_event(event) {
-            // Keep-alive events may contain anything, and so may events after the end.
+            // The data of keep-alive events and of events after the end need not be JSON, so malformed data of these events is ignored.
             Err(_) if self.has_stopped || !EVENTS.contains(&event.event) => return Ok(()),
             value => value?,
         };
         let index = || value.get("index").and_then(Value::as_u64).unwrap_or_default();
         let kind = some_text(&value, "type").unwrap_or(event.event);
-        // A response may have several messages, but only in recordings: the parts of later messages continue the first one.
+        // After the end of a message, only the start of a further message is read. Recordings may contain several messages, whose parts are
+        // read as the parts of one reply.
         if self.has_stopped && kind != "message_start" {
             return Ok(());
         }
@@ -470,15 +471,16 @@ fn stop_reason(word: Option<&str>) -> StopReason {
         Some("tool_use") => StopReason::ToolUse,
         Some("max_tokens") => StopReason::MaxTokens,
         Some("model_context_window_exceeded") => StopReason::ContextFull,
-        // After a compaction the reply is continued like a paused reply.
+        // After a compaction, the reply is continued like a paused reply.
         Some("pause_turn" | "compaction") => StopReason::Pause,
         Some("refusal") => StopReason::ContentFilter,
         Some(other) => StopReason::Other(other.to_owned()),
     }
 }
 
-/// Converts token counts. Anthropic counts cached input separately, while `input` includes it here. A reply that took several requests at the
-/// provider, such as one with a compaction, lists each of them; its own counts are those of the last one only.
+/// Converts token counts. Anthropic counts cached input separately; here, `input` includes it. If a reply took several requests at the
+/// provider, for example because of a compaction, `iterations` lists the counts of each request, and the other counts are those of the last
+/// request. The result is the sum of all requests.
 fn usage(raw: &JsonObject) -> Usage {
     let last = counts(raw);
     let mut usage = last.clone();

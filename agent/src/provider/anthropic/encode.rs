@@ -21,10 +21,10 @@ use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::written_tools;
 
-/// The default maximum length of a reply, in tokens. Anthropic requires a limit in every request.
+/// The default maximum length of a reply without its thinking, in tokens. Anthropic requires a limit in every request.
 const MAX_TOKENS: u64 = 4096;
 
-/// The maximum number of cache marks.
+/// Maximum number of cache marks in a request.
 ///
 /// Source: Anthropic's page on [prompt caching](https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
 const MAX_CACHE_MARKS: usize = 4;
@@ -123,7 +123,7 @@ impl Encoder<'_> {
         if let Some(container) = self.container() {
             body.set("container", container.clone());
         }
-        // Source: Anthropic's error for a blank stop sequence, `stop_sequences: each stop sequence must contain non-whitespace`.
+        // Anthropic refuses blank stop sequences. Source: the error `stop_sequences: each stop sequence must contain non-whitespace`.
         if request.stop.iter().any(|stop| stop.trim().is_empty()) {
             let text = "Anthropic does not take a stop sequence of white space";
             return Err(invalid(text.to_owned()).with_code("blank_stop_sequence"));
@@ -147,8 +147,9 @@ impl Encoder<'_> {
         Ok((body, betas))
     }
 
-    /// Returns how many cache marks the messages may have. Marks of the whole request, the tools and the system prompt are all kept. The
-    /// last marks of messages take what is left of the limit, because a mark covers everything before it.
+    /// Returns the maximum number of cache marks in the messages: the limit minus the marks of the whole request, the tools and the system
+    /// prompt, which are always kept. If the messages have more marks, their last ones are kept, because a mark covers everything before
+    /// it.
     fn max_marks_of_messages(&self) -> usize {
         let request = self.request;
         let has_system = request.system.as_deref().is_some_and(|text| !text.is_empty());
@@ -158,7 +159,7 @@ impl Encoder<'_> {
         MAX_CACHE_MARKS - [request.cached_conversation, system, tools].iter().flatten().count()
     }
 
-    /// Returns the container of the last reply that ran code. The next reply runs its code in the same container.
+    /// Returns the id of the container in which code ran last, so that the next reply runs its code in the same container.
     fn container(&self) -> Option<&Value> {
         if self.request.managed_tools.is_empty() {
             return None;
@@ -316,10 +317,10 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the messages. Returns `false` if an earlier message has to be written again, too.
+    /// Writes the turns from the start of `list` on. Returns `false` if a turn before the start has to be written again, too.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
-        // Source: the error for a request that begins with the assistant, `messages: first message must use the "user" role`
+        // Anthropic requires that a request begins with the user. Source: the error `messages: first message must use the "user" role`
         // (https://github.com/lobehub/lobehub/issues/1601).
         let needs_user = !is_assistant_first(messages, &self.model.provider);
         let write = |part: &Part| self.write(part, false, ids);
@@ -376,7 +377,7 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn that has only texts and calls, the frequent case. Returns `false` for any other turn.
+    /// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {
@@ -397,7 +398,8 @@ impl Encoder<'_> {
                 }
             }
             TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
-                // The last message must not end in whitespace: a reply with such an end is left to the slower path, which trims the text.
+                // The last message must not end in whitespace. A reply that ends in whitespace is left to the general path, which trims the
+                // text.
                 let Some(part) = message.content.last() else { return false };
                 if let Some(text) = part.as_text() {
                     let is_single = message.content.len() == 1;
@@ -463,7 +465,7 @@ impl Encoder<'_> {
         blocks::write(part, &self.model.provider, BlockTarget { is_assistant, is_2026 }, ids)
     }
 
-    /// Writes a single plain text as a string, anything else as blocks.
+    /// Writes a single plain text as a string, and any other content as blocks.
     fn content(&self, parts: &[Part], is_assistant: bool, ids: &CallIds) -> Result<Value, ModelError> {
         match plain_text(parts, &self.model.provider)
             .filter(|_| parts.iter().all(|part| part.cache.is_none()))
@@ -513,7 +515,7 @@ fn is_no_text(part: &Part, provider: &str) -> bool {
     }
 }
 
-/// Returns whether a content is empty for Anthropic.
+/// Returns whether Anthropic treats a content as empty: it is a blank text, or has no blocks.
 fn is_blank(content: &Value) -> bool {
     match content {
         Value::String(text) => text.trim().is_empty(),
@@ -522,7 +524,7 @@ fn is_blank(content: &Value) -> bool {
     }
 }
 
-/// Trims the last message if it is the assistant's: a message that the model continues must not end in whitespace.
+/// Trims the last message if it is the assistant's, because a message that the model continues must not end in whitespace.
 fn trim(last: &mut Value) {
     if last["role"] != "assistant" {
         return;

@@ -6,7 +6,7 @@ use crate::model::ModelErrorKind as K;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
-/// Reads `{"type": "error", "error": {"type", "message"}, "request_id"}`.
+/// Reads the report in a body of the form `{"type": "error", "error": {"type", "message"}, "request_id"}`.
 pub(super) fn read_report(body: &Value) -> ErrorReport {
     let error = failure::find_error(body).unwrap_or(body);
     let code = some_text(error, "type").filter(|word| *word != "error");

@@ -8,7 +8,7 @@ use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError};
 use crate::provider::managed::{ManagedCall, list, source};
 use crate::provider::parts::{some_text, text};
 
-/// Adds the server tools that a model is known to support.
+/// Sets the capabilities for the tools that Anthropic runs, as far as the model's name tells.
 ///
 /// Source: Anthropic's pages on its [server tools](https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {

@@ -65,16 +65,16 @@ mod tests;
 /// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, in version `2026-10-21`,
 /// and with models from 4.7. With models 4.5 and 4.6, only `top_p` is left out, if `temperature` is set, too.
 ///
-/// Texts that are only whitespace are left out, because Anthropic refuses them even if they come from its own reply. Messages without
-/// other content are left out, too, and so is whitespace at the end of an assistant message that the model continues. A conversation that
-/// becomes empty is an error.
+/// Texts that are only whitespace are left out, because Anthropic refuses them, even in its own replies. Messages without other content are
+/// left out, too, and so is whitespace at the end of an assistant message that the model continues. A conversation that becomes empty is an
+/// error.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicMessages {
     /// The version of the API, sent as the header `anthropic-version`. Since `2026-10-21` the API refuses sampling settings, documents in
     /// assistant messages, and citations in user texts.
     pub version: Cow<'static, str>,
-    /// Whether the key is sent as `Authorization: Bearer` instead of `x-api-key`.
+    /// Whether the key is sent as `Authorization: Bearer` instead of as `x-api-key`.
     pub bearer: bool,
     /// Values for the header `anthropic-beta`.
     pub betas: Vec<String>,
@@ -99,12 +99,12 @@ impl AnthropicMessages {
         self
     }
 
-    /// Returns whether the version has the restrictions of `2026-10-21`. Versions are dates, so their order is that of their texts.
+    /// Returns whether the version has the restrictions of `2026-10-21`. Versions are dates, and comparing their texts compares the dates.
     fn is_stricter(&self) -> bool {
         *self.version >= *STRICTER_SINCE
     }
 
-    /// Sends the key as `Authorization: Bearer`, instead of `x-api-key`.
+    /// Sends the key as `Authorization: Bearer` instead of as `x-api-key`.
     pub fn with_bearer(mut self) -> Self {
         self.bearer = true;
         self

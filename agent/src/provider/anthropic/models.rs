@@ -13,7 +13,7 @@ pub(super) enum ThinkingStyle {
     Adaptive,
 }
 
-/// Returns the style of a model, by its name. A model whose name has no version is treated as one of the newest models.
+/// Returns the thinking style of a model. A model whose name has no version is treated as one of the newest models.
 ///
 /// Source: Anthropic's pages on extended and on adaptive thinking: budgets from 3.7 to 4.5, adaptive from 4.6.
 pub(super) fn thinking_style(model: &str) -> ThinkingStyle {
@@ -31,7 +31,7 @@ pub(super) fn has_structured_output(model: &str) -> bool {
     version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
 }
 
-/// Returns the `type` of `thinking` with which a model of the adaptive style thinks least; `None` if the model always thinks.
+/// Returns the `type` of `thinking` with which a model of the adaptive style thinks least, or `None` if the model always thinks.
 ///
 /// Source: Anthropic's pages on what is new in [Opus 5.5](https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5)
 /// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think. Sonnet from 5.5 thinks at least between its calls.
@@ -45,7 +45,7 @@ pub(super) fn without_thinking(model: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a model is known to have the tools that Anthropic runs.
+/// Returns whether a model has the tools that Anthropic runs, as far as its name tells.
 pub(super) fn has_server_tools(model: &str) -> bool {
     model.contains("claude") && version(model).is_none_or(|version| version >= (3, 7))
 }
@@ -90,8 +90,8 @@ pub(super) fn budget(thinking: Thinking) -> u64 {
     }
 }
 
-/// Parses the version: the first one or two small numbers of `claude-opus-4-6`, `claude-3-7-sonnet-20250219`,
-/// `anthropic.claude-sonnet-4-5-v1:0`.
+/// Parses the version in a model's name: the first number below 100 after `claude`, and the number below 100 directly after it, or 0 if
+/// there is none. Examples of names are `claude-opus-4-6`, `claude-3-7-sonnet-20250219` and `anthropic.claude-sonnet-4-5-v1:0`.
 fn version(model: &str) -> Option<(u32, u32)> {
     let name = model.split("claude").nth(1)?;
     let mut numbers =

@@ -115,10 +115,10 @@ fn cache_mark(value: &Value) -> Option<CacheMark> {
 
 struct Reader<'a> {
     provider: &'a str,
-    /// The tool of each call, by the call's id.
+    /// The name of each call's tool, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
-    /// Whether the previous message has results. A user message after it is marked as separate, because encoding would join the two.
+    /// Whether the previous message has results. If so, a user message after it is marked as separate, because encoding would join the two.
     after_results: bool,
 }
 
@@ -211,7 +211,7 @@ impl Reader<'_> {
         let tool = self.tools_of_calls.get(&id).cloned().unwrap_or_default();
         let outcome = if failed { OutcomeKind::Failed } else { OutcomeKind::Completed };
         let mut result = ToolResultMessage::new(id, tool, outcome);
-        // An empty content stays in the fields, so that it is written back as it was.
+        // An empty content stays in the fields, so that it is written back unchanged.
         if fields.get("content").is_some_and(|content| match content {
             Value::String(text) => !text.trim().is_empty(),
             content => content.as_array().is_some_and(|blocks| !blocks.is_empty()),

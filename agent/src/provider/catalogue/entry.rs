@@ -33,7 +33,8 @@ pub struct ProviderEntry {
 }
 
 impl ProviderEntry {
-    /// Creates a provider with this protocol. Unless something else is set, its key is in the variable `NAME_API_KEY`.
+    /// Creates a provider with this protocol. By default, the key is in the environment variable `NAME_API_KEY`, where `NAME` is the
+    /// provider's name in upper case.
     pub fn new(name: impl Into<String>, protocol: impl Protocol + 'static) -> Self {
         Self::shared(name, Arc::new(protocol))
     }
@@ -58,7 +59,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Adds an environment variable that may hold the key. The first one that is set is used.
+    /// Adds an environment variable that may contain the key. The first variable that is set is used.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -158,7 +159,7 @@ impl ProviderEntry {
         &self.headers
     }
 
-    /// Returns the name: the part before the `/` in the names of its models.
+    /// Returns the provider's name: the part before the `/` in the names of its models.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -168,7 +169,8 @@ impl ProviderEntry {
         &*self.protocol
     }
 
-    /// Returns the prefix of the provider's environment variables: the part before `_API_KEY`.
+    /// Returns the prefix of the provider's environment variables: the first key variable without `_API_KEY`, or else the name in upper
+    /// case.
     pub(super) fn prefix(&self) -> String {
         let by_key = self.key_variables.first().and_then(|variable| variable.strip_suffix("_API_KEY"));
         by_key.map_or_else(|| variable(&self.name), str::to_owned)
@@ -178,7 +180,7 @@ impl ProviderEntry {
         self.default_model.clone().or_else(|| from_env(&format!("{}_DEFAULT_MODEL", self.prefix())))
     }
 
-    /// Returns the base URL.
+    /// Returns the base URL: from the environment variable, or else from the entry, or else the default of the protocol.
     ///
     /// # Errors
     /// Returns the variable that should contain the URL, if the provider has no default address and the variable is unset.
@@ -191,10 +193,10 @@ impl ProviderEntry {
         }
     }
 
-    /// Returns the key, or [`ApiKey::none`] if the provider needs no key.
+    /// Returns the key, or [`ApiKey::none`] if there is no key and the provider needs none.
     ///
     /// # Errors
-    /// Returns the names of the variables that were read, if none of them has a key.
+    /// Returns the names of the variables that were read, if none of them contains a key and the provider needs one.
     pub(in crate::provider) fn key(&self) -> Result<ApiKey, String> {
         let own = [format!("{}_API_KEY", variable(&self.name))];
         let variables = if self.key_variables.is_empty() { &own[..] } else { &self.key_variables };
@@ -208,7 +210,7 @@ impl ProviderEntry {
     }
 }
 
-/// Leaves out the address and the headers: they may contain keys.
+/// Leaves out the address and the headers, because they may contain keys.
 impl fmt::Debug for ProviderEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderEntry")
@@ -224,12 +226,12 @@ fn from_env(variable: &str) -> Option<String> {
     std::env::var(variable).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Converts a name for use in variables: `openai-responses` becomes `OPENAI_RESPONSES`.
+/// Converts a provider's name for use in environment variables: `openai-responses` becomes `OPENAI_RESPONSES`.
 fn variable(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// The providers that are compiled in.
+/// Returns the providers that are compiled in.
 pub(super) fn built_in() -> Vec<ProviderEntry> {
     #[cfg_attr(not(feature = "openai"), expect(unused_mut, reason = "servers speak OpenAI's protocol"))]
     let mut providers = vec![

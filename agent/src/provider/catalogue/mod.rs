@@ -46,7 +46,7 @@ pub struct Catalogue {
     pub(super) options: HttpOptions,
 }
 
-/// The providers that are compiled in.
+/// The catalogue of the providers that are compiled in, with default options.
 static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
     providers: entry::built_in(),
     models: Vec::new(),
@@ -55,7 +55,7 @@ static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        // New options have connections of their own: those of the static value would outlive the runtime that made them.
+        // The options are created anew: the connections of the static value's options would outlive the runtime that opened them.
         let (providers, options) = (BUILT_IN.providers.clone(), HttpOptions::default());
         Self { providers, models: Vec::new(), options }
     }
@@ -79,7 +79,7 @@ impl Catalogue {
         Self { providers: Vec::new(), ..Self::default() }
     }
 
-    /// Adds a provider, or replaces the one with this name.
+    /// Adds a provider, or replaces the provider with the same name.
     pub fn with_provider(mut self, provider: ProviderEntry) -> Self {
         match self.providers.iter_mut().find(|known| known.name == provider.name) {
             Some(known) => *known = provider,
@@ -89,7 +89,7 @@ impl Catalogue {
     }
 
     /// Sets the facts about a model, `provider/model`: its window, limits and prices. They replace the built-in facts about this model.
-    /// [`max_output`](ModelFacts::max_output) is sent with each request that sets no `max_tokens`, or a larger number.
+    /// [`max_output`](ModelFacts::max_output) is sent as the `max_tokens` of each request that sets a larger `max_tokens` or none.
     ///
     /// ```
     /// use agent::provider::{Catalogue, ModelFacts, Prices};
@@ -104,9 +104,9 @@ impl Catalogue {
         self.configure(settings.facts(facts))
     }
 
-    /// Sets the settings of a model where they differ from those of its provider: the builder's own address, headers, key, protocol,
-    /// capabilities, facts and options. They replace earlier settings of this model, except that facts stay if the builder has none. A
-    /// header replaces one of the same name of the provider. The settings of a model's [own builder](Self::builder) take precedence.
+    /// Sets the settings of a model that differ from those of its provider: the address, headers, key, protocol, capabilities, facts and
+    /// options of the builder. They replace earlier settings of this model; if the builder has no facts, earlier facts stay. A header
+    /// replaces a header of the provider with the same name. The settings of a model's [own builder](Self::builder) take precedence.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -160,7 +160,7 @@ impl Catalogue {
         self
     }
 
-    /// Sets the key of a provider. An unknown provider is ignored; requesting its model is an error.
+    /// Sets the key of a provider. The key of an unknown provider is ignored, because creating a model of that provider fails anyway.
     pub fn with_key(mut self, provider: &str, key: impl Into<ApiKey>) -> Self {
         if let Some(entry) = self.providers.iter_mut().find(|known| known.name == provider) {
             entry.key = Some(key.into());
@@ -203,12 +203,14 @@ impl Catalogue {
     /// Returns a model by its name, with the key of its provider.
     ///
     /// # Errors
-    /// Fails when the provider is unknown, the key is missing, or the client cannot be set up.
+    /// Fails when the provider is unknown, the name contains no model and there is no default model, the key or the address is missing, the
+    /// address is invalid, or the client cannot be set up.
     pub fn model(&self, name: &str) -> Result<HttpModel, BuildModelError> {
         self.builder(name).build()
     }
 
-    /// Returns a builder for a model, to set more, such as headers or another address. The builder uses the options of the catalogue.
+    /// Returns a builder for a model, to change its settings, such as headers or the address. The builder uses the options of the
+    /// catalogue.
     pub fn builder(&self, name: impl Into<String>) -> HttpModelBuilder {
         HttpModel::builder(name).catalogue(self.clone())
     }
@@ -218,7 +220,7 @@ impl Catalogue {
         self.providers.iter()
     }
 
-    /// Returns the facts about a model, `provider/model`.
+    /// Returns the facts about a model, `provider/model`, or `None` if the catalogue has none.
     ///
     /// ```
     /// use agent::provider::Catalogue;
@@ -230,19 +232,19 @@ impl Catalogue {
         self.configured(name).and_then(|model| model.facts.clone()).or_else(|| facts::known(name))
     }
 
-    /// Returns the settings of a model, if it has its own.
+    /// Returns the settings of a model that were set with [`configure`](Self::configure), if any.
     pub(super) fn configured(&self, name: &str) -> Option<&HttpModelBuilder> {
         self.models.iter().find(|known| known.name == name)
     }
 
-    /// Splits `provider/model` into the provider and the model.
+    /// Splits a name into the provider and the model. A name without a model stands for the provider's default model.
     pub(super) fn find(&self, name: &str) -> Result<(&ProviderEntry, String), BuildModelError> {
         let (provider_name, model) =
             name.split_once('/').map_or((name, None), |(name, model)| (name, Some(model)));
         let names: Vec<&str> = self.providers.iter().map(|provider| provider.name.as_str()).collect();
         let Some(provider) = self.providers.iter().find(|provider| provider.name == provider_name) else {
             let mut near = did_you_mean(provider_name, names.iter().copied());
-            // If the name is that of a known model without its provider, the error suggests the full name.
+            // A model's name without its provider gets the full name as the suggestion.
             let by_model =
                 facts::provider_of(provider_name).filter(|name| names.contains(name) && model.is_none());
             let suggestion = by_model
@@ -263,7 +265,7 @@ impl Catalogue {
     }
 }
 
-/// Returns a protocol by its name (`anthropic-messages`, `openai-chat`), or by the name of a provider that speaks it.
+/// Returns the protocol of the provider with this name, or the protocol with this name, for example `anthropic-messages` or `openai-chat`.
 ///
 /// ```
 /// # #[cfg(all(feature = "anthropic", feature = "openai"))] {

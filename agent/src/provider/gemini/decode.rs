@@ -23,16 +23,16 @@ pub(super) const TOKEN: &str = "continuationToken";
 
 /// The decoder of one response.
 ///
-/// Source: the types of `GenerateContentResponse`; the parts of a chunk are appended to the parts of earlier chunks.
+/// Source: the types of `GenerateContentResponse`. The parts of a chunk are appended to the parts of earlier chunks.
 pub(super) struct GeminiDecoder {
     provider: String,
     lenient_end: bool,
     is_started: bool,
     has_candidate: bool,
     parts: usize,
-    /// The text that the next delta continues: its index, and whether it is a thought.
+    /// The text or thought that the next delta may continue: its content index, and whether it is a thought.
     open: Option<(usize, bool)>,
-    /// The call whose arguments arrive value by value.
+    /// The open call, whose arguments arrive value by value: its content index, and the arguments so far.
     call: Option<(usize, PartialArguments)>,
     message_data: JsonObject,
     usage: Option<Value>,
@@ -91,7 +91,7 @@ impl GeminiDecoder {
         let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;
         let begins = !self.is_started && (has_text(response_id.as_ref()) || has_text(model_version.as_ref()));
         let usage = usage_metadata.map(RawValue::get);
-        // Usage is only parsed at the end of the reply, so here it must be text that is certain to parse.
+        // Usage is only parsed at the end of the reply, so only a text that is certain to parse is kept here.
         let is_usage = |usage: &str| usage.starts_with("{\"") && frequent::is_simple_json(usage);
         if begins || candidate.index != 0 || !usage.is_none_or(is_usage) {
             return false;
@@ -192,7 +192,7 @@ impl GeminiDecoder {
     }
 
     fn part(&mut self, part: &Value, args: Option<String>, out: &mut Vec<ModelEvent>) {
-        // Some servers send empty parts: `null`, `{}`, `{"text": null}`.
+        // Some servers send empty parts (`null`, `{}` or `{"text": null}`), which are skipped.
         if part.is_null() || part.as_object().is_some_and(|fields| fields.values().all(Value::is_null)) {
             return;
         }
@@ -209,7 +209,7 @@ impl GeminiDecoder {
             |(key, value): (&String, &Value)| key != "text" && key != "thought" && !value.is_null();
         let is_bare = part.as_object().is_some_and(|fields| !fields.iter().any(is_state));
         match text(part, "text") {
-            // A text with a signature is a separate part, because the signature covers exactly that text.
+            // Only a text without further fields continues the open part: a signature covers exactly the text of its own part.
             Some(delta) if is_bare => {
                 let is_thought = part.get("thought") == Some(&Value::Bool(true));
                 self.emit_text(delta.to_owned(), is_thought, out);
@@ -258,7 +258,8 @@ impl GeminiDecoder {
         }
     }
 
-    /// Ends a call that did not end explicitly. The call is complete if its last value is complete.
+    /// Ends the open call, if there is one, without an explicit end of the call. Its arguments are complete if their last value is
+    /// complete.
     fn end_call(&mut self, out: &mut Vec<ModelEvent>) {
         let is_cut = self.call.as_ref().is_some_and(|(_, arguments)| arguments.is_open());
         self.emit_call(is_cut, out);
@@ -283,7 +284,7 @@ impl GeminiDecoder {
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        // A call that is open when the reply ends for another reason than `STOP` may be incomplete.
+        // If the reply ends for another reason than `STOP`, the open call may be incomplete, so its arguments are written as cut.
         if self.finish.as_deref() == Some("STOP") {
             self.end_call(out);
         } else {
@@ -388,7 +389,7 @@ fn without_pieces(part: &Value) -> Value {
     part
 }
 
-/// Adds the citations of a further chunk. A chunk either repeats the known citations, or has only those of its own text.
+/// Adds the citations of a further chunk. A list that begins with all known citations replaces them; any other list is appended to them.
 fn add_citations(known: &mut JsonObject, more: &JsonObject) {
     for (key, value) in more {
         match (known.get_mut(key), value) {
@@ -411,8 +412,8 @@ fn has_content(value: &Value) -> bool {
     }
 }
 
-/// Returns the arguments of a chunk's calls as text, one entry for each part. A parsed value would lose repeated keys and the
-/// digits of long numbers.
+/// Returns the texts of the arguments in a chunk, one entry for each part; the entry of a part without arguments is `None`. A parsed value
+/// would lose repeated keys and the digits of long numbers.
 fn argument_texts(json: &str) -> Vec<Option<String>> {
     #[derive(Deserialize)]
     struct RawChunk<'a> {

@@ -47,8 +47,8 @@ pub(super) fn request(
     Ok(HttpRequest::with_body(path, body.into_body()).with_header("accept", "text/event-stream"))
 }
 
-/// Encodes the name of a model as a part of the path. The name must not change the rest of the path, because applications may take
-/// names from their users.
+/// Encodes the name of a model for the path of a URL. Applications may take names from their users, so a name must not change the rest of
+/// the path: a name with an empty segment, `.` or `..` is refused.
 fn encode_path(name: &str) -> Result<String, ModelError> {
     if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
         let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");
@@ -73,10 +73,10 @@ struct Encoder<'a> {
     request: &'a ModelRequest,
 }
 
-/// Gemini's ids of calls, by the ids of the conversation.
+/// Gemini's ids of calls, by the ids that the conversation uses.
 struct GeminiIds<'a> {
     provider: &'a str,
-    /// The messages whose text is kept from an earlier request. Their ids are read only if a result needs one.
+    /// The messages whose text is kept from an earlier request. Their calls are read only if a result belongs to none of the other calls.
     before: &'a [Arc<Message>],
     ids: HashMap<&'a str, Option<&'a str>>,
     has_read_before: bool,
@@ -87,7 +87,8 @@ impl<'a> GeminiIds<'a> {
         Self { provider, before, ids: HashMap::new(), has_read_before: false }
     }
 
-    /// Adds the calls of a reply. An id that this library generated may occur in several replies, and never has an id of Gemini.
+    /// Adds the calls of a reply. A later call replaces an earlier call with the same id. Only ids that this library generated occur more
+    /// than once, and calls with such ids have no id of Gemini.
     fn add(&mut self, reply: &'a AssistantMessage) {
         for part in &reply.content {
             let Content::ToolCall(call) = &part.content else { continue };
@@ -238,8 +239,8 @@ impl Encoder<'_> {
         some_text(&data.data, TOKEN)
     }
 
-    /// Returns the number of messages that are sent. The pieces of a paused reply are not sent, because its continuation token
-    /// replaces them.
+    /// Returns the number of messages that are sent. The pieces of a paused reply are not sent, because the continuation token replaces
+    /// them.
     fn sent(&self) -> usize {
         let messages = &self.request.messages;
         if self.token().is_none() {
@@ -258,12 +259,12 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the messages from the start of the list. Returns `false` if an earlier message has to change: then the list is rewound,
-    /// and written again.
+    /// Writes the turns from the start of `list` on. Returns `false` if a turn before the start has to change. The caller then rewinds the
+    /// list and writes again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
-        // Source: https://github.com/google-gemini/gemini-cli/issues/11814 on a history that begins with a call. Cached content
-        // counts as the beginning of the conversation.
+        // Gemini requires that a conversation begins with the user, or with cached content. Source: an error for a history that begins with
+        // a call, https://github.com/google-gemini/gemini-cli/issues/11814.
         let needs_user = !is_cached && !is_assistant_first(messages, provider);
         let (from, unchanged) = (list.start(), CallIds::unchanged());
         let mut ids = GeminiIds::new(provider, messages.get(..from.messages).unwrap_or_default());
@@ -324,7 +325,7 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn that has only texts and calls, the frequent case. Returns `false` for any other turn.
+    /// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
     fn push_plain<'m>(&self, turn: &WireTurn<'m>, ids: &mut GeminiIds<'m>, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {
@@ -359,7 +360,8 @@ impl Encoder<'_> {
                         out.push_str(if at == 0 { "{" } else { ",{" });
                         if let Some(call) = part.as_tool_call() {
                             parts::write_call(out, call);
-                            // The first call of a turn needs a signature, and a call of another model has none.
+                            // From Gemini 3 on, the first call of a turn needs a signature. A call without provider data has none, so it
+                            // gets the placeholder.
                             if std::mem::take(&mut needs_signature) {
                                 out.push_str(r#","thoughtSignature":"#);
                                 write_text(out, NO_SIGNATURE);
@@ -411,7 +413,8 @@ impl Encoder<'_> {
 
     fn assistant(&self, message: &AssistantMessage) -> Result<Vec<Value>, ModelError> {
         let mut written = self.parts(&message.content)?;
-        // The first call of a turn needs a signature, and a call of another model has none.
+        // From Gemini 3 on, the first call of a turn needs a signature. If no call has one, because another model made the calls, the first
+        // call gets the placeholder.
         let is_signed =
             |part: &Value| part.get("functionCall").is_some() && part.get("thoughtSignature").is_some();
         if models::is_gemini_3(&self.model.model) && !written.iter().any(is_signed) {
@@ -444,7 +447,7 @@ impl Encoder<'_> {
         };
         response.extend(id.map(|id| ("id".to_owned(), id.into())));
         add_rest(&mut response, given("functionResponse"));
-        // From Gemini 3 on, a result contains its media; for earlier models the media are separate parts.
+        // From Gemini 3 on, a result contains its media. For earlier models, the media are separate parts after the result.
         let holds_media = models::version(&self.model.model).is_none_or(|version| version >= (3, 0));
         if holds_media && !result.media.is_empty() {
             response.insert("parts".into(), std::mem::take(&mut result.media).into());
@@ -470,7 +473,7 @@ fn is_no_text(part: &Part, _provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_))
 }
 
-/// Creates a content. `rest` has its fields other than role and parts.
+/// Creates a content. `rest` contains its fields other than `role` and `parts`.
 fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
     let mut content = JsonObject::new();
     content.insert("role".into(), role.into());
@@ -482,7 +485,7 @@ fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
     content.into()
 }
 
-/// Writes a function's result by Gemini's convention: `output`, or `error`.
+/// Writes the result of a function as an object with the key `output`, or `error` if the call failed, by Gemini's convention.
 pub(super) fn encode_response(content: &[Part], result: &ToolResultMessage) -> Value {
     let words = content.iter().map(|part| match &part.content {
         Content::Text(text) => text.clone(),

@@ -8,7 +8,8 @@ use crate::model::ModelErrorKind as K;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::{some_text, text};
 
-/// Reads `{"error": {"code", "message", "status", "details"}}`, which may be in a list of one.
+/// Reads the report in a body of the form `{"error": {"code", "message", "status", "details"}}`, or in the first item of a list of such
+/// objects.
 pub(super) fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = failure::find_error(body).unwrap_or(body);

@@ -8,8 +8,8 @@ use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError, ModelEr
 use crate::provider::managed::{ManagedCall, add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
-/// Adds the Gemini tools that a model is known to support together with functions. Before Gemini 3, a request
-/// has either functions or Gemini's tools. Image models have only image generation.
+/// Sets the capabilities for the tools that Gemini runs, as far as the model's name tells. Before Gemini 3, a request has either functions
+/// or Gemini's tools, so earlier models have none of these capabilities. Image models have only image generation.
 ///
 /// Source: Google's page on [combining tools](https://ai.google.dev/gemini-api/docs/tool-combination).
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
@@ -44,14 +44,14 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
             json!({"urlContext": {}})
         }
         ManagedTool::CodeExecution => json!({"codeExecution": {}}),
-        // Requested by `responseModalities`.
+        // The field `responseModalities` requests images, so the list of tools has no entry for them.
         ManagedTool::ImageGeneration if models::is_image_model(model) => return Ok(None),
         ManagedTool::Other { provider, definition } if *provider == own => definition.clone(),
         other => return Err(other.refused_by(own)),
     }))
 }
 
-/// Returns the results of the tools that Gemini ran: results of code from the parts, searches and pages from
+/// Returns the results of the tools that Gemini ran. The results of code and the images come from the parts, the searches and pages from
 /// the candidate's metadata.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let data = own_data(&reply.provider, reply.provider_data.as_deref()).unwrap_or(&Value::Null);

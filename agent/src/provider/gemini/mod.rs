@@ -54,7 +54,7 @@ mod tests;
 /// Objects among the [provider options](ModelRequest::provider_options) are merged into those of the request key by key, so
 /// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` unchanged.
 ///
-/// Calls of other models have no signature, but Gemini 3 requires one: they are sent with the placeholder that Gemini's
+/// Gemini 3 requires a signature for calls, and calls of other models have none. Such calls are sent with the placeholder that Gemini's
 /// [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for this case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -148,8 +148,8 @@ impl Protocol for Gemini {
         encode::request(self, model, request)
     }
 
-    /// For Vertex AI, which has an empty `version`, the body has only the fields of the request that count. For the Gemini API, the body
-    /// has the whole request in one field.
+    /// For Vertex AI, which has an empty `version`, the body contains only the fields whose tokens are counted. For the Gemini API, the
+    /// body contains the whole request in one field.
     fn encode_count(
         &self,
         model: &ModelInfo,
@@ -172,7 +172,7 @@ impl Protocol for Gemini {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        // Before Gemini 3, a request has either tools or a schema for the reply.
+        // Before Gemini 3, a request has either tools or a schema for the reply, so the schema does not count as a capability.
         let native_output = models::version(model).is_none_or(|version| version >= (3, 0));
         managed::capabilities(model, Capabilities { native_output, ..Capabilities::default() })
     }

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::model::Thinking;
 
-/// Parses the version of names such as `gemini-2.5-pro` and `models/gemini-3-flash-preview`; `None` for other names.
+/// Parses the version in names such as `gemini-2.5-pro` and `models/gemini-3-flash-preview`. Returns `None` for other names.
 pub(super) fn version(model: &str) -> Option<(u32, u32)> {
     let rest = model.split("gemini-").nth(1)?;
     let mut numbers = rest.split('-').next()?.split('.').map(|word| word.parse::<u32>().ok());
     Some((numbers.next()??, numbers.next().flatten().unwrap_or(0)))
 }
 
-/// Returns whether a model is known to belong to Gemini 3 or later.
+/// Returns whether the name of a model has the version 3 or later.
 pub(super) fn is_gemini_3(model: &str) -> bool {
     version(model).is_some_and(|version| version >= (3, 0))
 }
@@ -21,7 +21,7 @@ pub(super) fn is_image_model(model: &str) -> bool {
     model.contains("gemini") && model.contains("-image")
 }
 
-/// Returns `thinkingConfig` for a level; `None` for models that do not think. A model whose name has no version is treated as one of the
+/// Returns `thinkingConfig` for a level, or `None` for models that do not think. A model whose name has no version is treated as one of the
 /// newest models.
 ///
 /// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking). Gemini 3 and later have levels. All models

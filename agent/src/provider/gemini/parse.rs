@@ -87,7 +87,7 @@ pub(super) fn request(
     Ok((model, request))
 }
 
-/// Parses a function, with any spelling of its schema's field.
+/// Parses the declaration of a function. The field of its schema may have any of three names.
 fn declaration(tool: &Value) -> Option<crate::tool::definition::ToolDefinition> {
     ["parametersJsonSchema", "parameters_json_schema", "parameters"]
         .iter()
@@ -112,7 +112,7 @@ fn thinking(config: &Value) -> Option<Thinking> {
 
 struct Reader<'a> {
     provider: &'a str,
-    /// The calls of the model's last content that have no result yet: id and name.
+    /// The calls of the model's last content that have no result yet, each as its id and name.
     calls: VecDeque<(String, String)>,
     generated_ids: usize,
     messages: Vec<Message>,
@@ -126,15 +126,15 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
         Some(given) if given == role => drop(rest.shift_remove("role")),
         Some(_) => {}
     }
-    // An empty list of parts stays, so that it is written back as it was.
+    // An empty list of parts stays in the fields, so that it is written back unchanged.
     if rest.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty()) {
         rest.shift_remove("parts");
     }
     rest
 }
 
-/// Returns provider data that records whether a message starts a content. `rest` has the other fields of the content that the message
-/// starts; it is `None` if the message continues a content.
+/// Returns the provider data that records whether a message starts or continues a content. If it starts a content, `rest` contains the
+/// other fields of that content. If it continues a content, `rest` is `None`.
 fn position_data(rest: Option<JsonObject>, is_result: bool) -> JsonObject {
     let mut data = JsonObject::new();
     if rest.is_none() || is_result {
@@ -206,7 +206,7 @@ impl Reader<'_> {
         self.messages.push(user.into());
     }
 
-    /// Reads a part. A part that would not be written back unchanged is kept as it is.
+    /// Reads a part. A part that would not be written back unchanged becomes an opaque part.
     fn part(&self, value: Value) -> Part {
         let part = parts::read(self.provider, value.clone(), None, JsonSource::Request);
         match parts::write(&part, self.provider) {

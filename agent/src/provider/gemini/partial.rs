@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::provider::parts::text;
 
-/// The incomplete arguments of a call: `partialArgs` of Vertex AI, each with a `jsonPath` and one kind of value. A text with
-/// `willContinue` continues in the next piece with the same path.
+/// The incomplete arguments of a call, from the pieces in `partialArgs` of Vertex AI. Each piece has a `jsonPath` and one value. A text
+/// with `willContinue` continues in the next piece, if that piece has the same path.
 #[derive(Debug, Default)]
 pub(super) struct PartialArguments {
     root: Value,
@@ -20,8 +20,8 @@ pub(super) struct PartialArguments {
 /// Maximum depth of a path.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum number of objects and lists that paths create. Without a limit, two bytes of a path would create an object of several
-/// hundred bytes.
+/// Maximum number of objects and lists that paths create. Without this limit, two bytes of a path could create an object of several hundred
+/// bytes.
 const MAX_CREATED: usize = 50_000;
 
 impl PartialArguments {
@@ -83,7 +83,8 @@ impl PartialArguments {
         }
     }
 
-    /// Returns whether a value can be placed at its path. If not, the caller uses the path as a key, which the tool refuses.
+    /// Returns whether a value can be placed at its path, and counts the objects and lists that this creates. If it cannot, the caller uses
+    /// the whole path as a key, which the tool refuses.
     fn can_place(&mut self, steps: &[PathStep]) -> bool {
         let Some(missing) = count_missing(&self.root, steps) else { return false };
         let created = self.created + missing.saturating_sub(1);
@@ -94,7 +95,7 @@ impl PartialArguments {
         true
     }
 
-    /// Returns the text of the arguments.
+    /// Returns the text of the arguments, which is empty if no value arrived.
     pub(super) fn into_text(self) -> String {
         match (self.original, self.root) {
             (Some(text), _) => text,
@@ -138,7 +139,7 @@ fn count_missing(root: &Value, steps: &[PathStep]) -> Option<usize> {
     Some(missing)
 }
 
-/// Parses a path such as `$.a.b[0]['c d']`, or returns `None`.
+/// Parses a path such as `$.a.b[0]['c d']`. Returns `None` if the path is malformed or has more than [`MAX_DEPTH`] steps.
 fn parse_path(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();

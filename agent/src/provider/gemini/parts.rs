@@ -1,7 +1,7 @@
 //! Converts between Gemini's parts and neutral parts.
 //!
-//! Fields without a neutral form, such as `thoughtSignature`, stay with the part as provider data and are written back. Parts of
-//! tools that Gemini runs are kept whole.
+//! Fields without a neutral form, such as `thoughtSignature`, stay with the part as provider data and are written back. A part that belongs
+//! to a tool that Gemini runs is kept whole.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::provider::parts::{
     take_text, text, with_rest,
 };
 
-/// Reads a part of a content. `args` is the original text of a call's arguments, if it is known.
+/// Reads a part of a content. `args` is the original text of a call's arguments, if the decoder has it.
 pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: JsonSource) -> Part {
     let whole = |content: ProviderTool| {
         Part::new(Content::ProviderTool(Box::new(content)))
@@ -34,7 +34,7 @@ pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: Js
     with_rest(Part::new(content), provider, fields, source)
 }
 
-/// Takes the neutral content of a part out of its fields.
+/// Takes the neutral content of a part out of its fields. Returns `None` if the part has no neutral content.
 fn content(fields: &mut JsonObject, args: Option<String>, source: JsonSource) -> Option<Content> {
     if let Some(Value::Object(call)) = fields.get_mut("functionCall") {
         let name = take_text(call, "name")?;
@@ -109,7 +109,7 @@ const AUDIO: &[&str] = &[
 ];
 const DOCUMENTS: &[&str] = &["application/pdf", "text/*", "video/*"];
 
-/// Writes a document. Text of a type that Gemini does not accept is sent as plain text.
+/// Returns the media of a document to send. A text whose media type Gemini does not accept gets the type of plain text.
 fn document(media: &Media) -> Result<Cow<'_, Media>, UnsupportedPart> {
     let is_other = media_type(media).is_some_and(|mime| !mime.starts_with("text/"));
     if is_other && document_text(media).is_some() {

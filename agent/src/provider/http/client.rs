@@ -25,14 +25,14 @@ pub(in crate::provider) struct HttpClient {
     options: HttpOptions,
 }
 
-/// The data that is needed to show a request, and errors that quote it, without its secrets.
+/// The data with which a request is logged and reported to a listener, and with which its secrets are removed from errors.
 #[derive(Default)]
 pub(in crate::provider) struct LoggableRequest {
     /// The body for the log, without secret arguments; `None` if it is not logged or cannot be encoded.
     pub(super) body: Option<String>,
-    /// The request, if calls in it may have secrets, which the provider may quote in an error.
+    /// The request, if its calls may contain secrets. The provider may quote these secrets in an error.
     pub(super) quotable: Option<ModelRequest>,
-    /// An additional listener to the exchanges, notified like the listener of the options.
+    /// An additional listener to the exchange, which is notified like the listener of the options.
     pub(super) traffic: Option<OnTraffic>,
 }
 
@@ -41,7 +41,7 @@ pub(in crate::provider) struct StreamingResponse {
     response: reqwest::Response,
     headers: Vec<(String, String)>,
     idle: Duration,
-    /// The time at which waiting ends.
+    /// The time at which the total timeout ends.
     deadline: Instant,
     secrets: Vec<Secret>,
     tap: Option<TrafficReporter>,
@@ -65,14 +65,14 @@ impl HttpClient {
         &self.options
     }
 
-    /// Sends a request until a response begins that needs no retry. Failed connections and responses with the status 408, 409, 429 or 5xx
-    /// are retried within the limits of the options; the header `x-should-retry` takes precedence over the status. The last response is
-    /// returned whatever its status.
+    /// Sends a request, with retries, until a response begins. Failed connections and responses with the status 408, 409, 429 or 5xx are
+    /// retried within the limits of the options; the header `x-should-retry` takes precedence over the status. The response of the last
+    /// attempt is returned, whatever its status.
     ///
     /// Dropping the future ends the exchange at once.
     ///
     /// # Errors
-    /// Fails when no response began.
+    /// Fails when the last attempt received no response.
     pub(super) async fn send(
         &self,
         base_url: &str,
@@ -179,7 +179,8 @@ impl HttpClient {
     }
 }
 
-/// Returns the client that all clones of these options share. Options that were changed after the client was made get a new client.
+/// Returns the client that all clones of these options share. If the options were changed after the client was created, a new client
+/// replaces it.
 fn shared_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
     let mut shared = options.connections.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = shared.as_ref().filter(|known| {
@@ -228,7 +229,7 @@ impl StreamingResponse {
         &self.headers
     }
 
-    /// Returns the next piece of the body; `None` at its end.
+    /// Returns the next piece of the body, or `None` at its end.
     ///
     /// # Errors
     /// Fails when the connection broke, nothing arrived in time, or the total time is over.
@@ -263,7 +264,7 @@ impl StreamingResponse {
         &self.secrets
     }
 
-    /// Returns the error for a status that is not a success. The error says whether a retry may help.
+    /// Returns an error if the status is 300 or above, and else `None`. The error says whether a retry may help.
     fn failure(&self) -> Option<ModelError> {
         let status = self.status();
         let response = crate::provider::protocol::HttpResponse::new(status, &self.headers, b"");
@@ -276,14 +277,14 @@ impl StreamingResponse {
     }
 }
 
-/// Leaves out the text of `reqwest`, which shows the passwords of proxies.
+/// Leaves out the client of `reqwest`, whose text shows the passwords of proxies.
 impl fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpClient").field("options", &self.options).finish_non_exhaustive()
     }
 }
 
-/// Leaves out the text of `reqwest`, which shows the whole URL.
+/// Leaves out the response of `reqwest`, whose text shows the whole URL.
 impl fmt::Debug for StreamingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamingResponse").field("status", &self.status()).finish_non_exhaustive()
@@ -316,7 +317,7 @@ fn transport_error(error: reqwest::Error, address: &str, secrets: &[Secret]) -> 
     ModelError::new(kind, message).with_source(error).without_secrets(&searchable(secrets))
 }
 
-/// Returns the system's message from the end of the chain of sources: `: Connection refused (os error 111)`.
+/// Returns the system's message from the end of the chain of sources, for example `: Connection refused (os error 111)`, or an empty text.
 fn system_reason(error: &reqwest::Error) -> String {
     let sources = std::iter::successors(std::error::Error::source(error), |error| error.source());
     let of_system = sources.filter_map(|error| error.downcast_ref::<std::io::Error>()).last();

@@ -12,11 +12,11 @@ use crate::model::{ModelError, ModelRequest, StepCx};
 use crate::provider::HttpRequest;
 use crate::tool::secrets::SecretArguments;
 
-/// The longest response that is read, in bytes. A count consists of a few numbers.
+/// Maximum length of a response with a number of tokens, in bytes. Such a response contains only a few numbers.
 const MAX_ANSWER: usize = 64 * 1024;
 
 impl HttpModel {
-    /// Returns the number of tokens, or `None` if the protocol has no endpoint for counting.
+    /// Returns the number of tokens of a request, or `None` if the protocol has no endpoint for counting.
     pub(super) async fn count(self, cx: StepCx, request: ModelRequest) -> Result<Option<u64>, ModelError> {
         let Some((http, number)) = self.inner.encode_count(&request)? else { return Ok(None) };
         let counted = pin!(self.inner.count(&cx, &http, number));
@@ -35,7 +35,7 @@ impl HttpModel {
 }
 
 impl ModelEndpoint {
-    /// Sends the request. Returns the number in the response that the JSON Pointer `number` refers to.
+    /// Sends the request, and returns the number at the JSON Pointer `number` of the response.
     async fn count(&self, cx: &StepCx, http: &HttpRequest, number: &str) -> Result<u64, ModelError> {
         let deadline = self.client.deadline();
         let secrets = self.secrets(deadline).await?;

@@ -30,7 +30,7 @@ pub(super) struct Exchange {
     phase: ExchangePhase,
     /// Events that were read and not yet returned.
     events: VecDeque<ModelEvent>,
-    /// Whether an event was returned. After the first returned event, no attempt is repeated.
+    /// Whether an event was returned. If so, no further attempt is made.
     has_delivered: bool,
     usage: Option<Usage>,
     restorer: Option<NullRestorer>,
@@ -73,7 +73,7 @@ impl Exchange {
         }
     }
 
-    /// Sets the listener that is notified of the limits that responses report.
+    /// Sets the listener for the rate limits that the headers of responses report.
     pub(super) fn with_quota(mut self, listener: Option<QuotaListener>) -> Self {
         self.quota = listener;
         self
@@ -149,7 +149,7 @@ impl Exchange {
         }
     }
 
-    /// Reads one piece of the response.
+    /// Reads one piece of the response, and sets the next phase.
     async fn read_piece(&mut self, mut reading: Box<(StreamingResponse, ReplyReader)>, secrets: Vec<Secret>) {
         let (response, reader) = &mut *reading;
         let mut events = Vec::new();

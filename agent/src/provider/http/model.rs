@@ -23,7 +23,7 @@ use crate::tool::secrets::SecretArguments;
 
 /// A model of a provider, accessed over HTTP. Clones share the connections and the settings.
 ///
-/// It needs a tokio runtime with timers.
+/// A model needs a tokio runtime with timers.
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
@@ -104,14 +104,14 @@ impl HttpModel {
 }
 
 impl HttpModel {
-    /// Returns the facts about the model in its catalogue: its window and its prices. `None` if nothing is known.
+    /// Returns the limits and prices of the model, from its builder or its catalogue, or `None` if nothing is known.
     pub fn facts(&self) -> Option<&ModelFacts> {
         self.inner.facts.as_ref()
     }
 }
 
 impl HttpModelBuilder {
-    /// Looks the name up in this catalogue, instead of the built-in one, and uses its options.
+    /// Looks the name up in this catalogue instead of the built-in one, and uses the options of the catalogue.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -200,8 +200,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the limits and prices, instead of those of the catalogue. [`max_output`](ModelFacts::max_output) is sent with each request that
-    /// sets no `max_tokens`, or a larger number.
+    /// Sets the limits and prices, instead of those of the catalogue. [`max_output`](ModelFacts::max_output) is sent as the `max_tokens` of
+    /// each request that sets a larger `max_tokens` or none.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -219,7 +219,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds the settings of the catalogue. Settings of the builder take precedence.
+    /// Adds the settings of this model in the catalogue. Settings of the builder take precedence.
     fn or(self, settings: Self) -> Self {
         Self {
             name: self.name,
@@ -237,7 +237,8 @@ impl HttpModelBuilder {
     /// Builds the model.
     ///
     /// # Errors
-    /// Fails when the provider is unknown, the key is missing, or the client cannot be set up.
+    /// Fails when the provider is unknown, the name contains no model and there is no default model, the key or the address is missing, the
+    /// address is invalid, or the client cannot be set up.
     pub fn build(mut self) -> Result<HttpModel, BuildModelError> {
         let own = self.catalogue.take();
         let catalogue = own.as_ref().unwrap_or_else(|| Catalogue::built_in());
@@ -259,7 +260,8 @@ impl HttpModelBuilder {
         let client = HttpClient::new(options.unwrap_or_default()).map_err(BuildModelError::Client)?;
         let by_name = protocol.capabilities(&model);
         let capabilities = settings.capabilities.unwrap_or(Capabilities {
-            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow it.
+            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow it, so the capability is
+            // assumed only at the provider's own address.
             native_output: by_name.native_output && settings.base_url.is_none(),
             ..by_name
         });
@@ -285,7 +287,7 @@ impl HttpModelBuilder {
         if let Some((host, port)) = host_and_port(&base_url) {
             info = info.with_server(host, port);
         }
-        // A header is secret if its name looks like that of a secret.
+        // Headers with these words in their names usually contain secrets, so their values are never shown.
         let is_secret = |name: &str| {
             let name = name.to_ascii_lowercase();
             ["key", "token", "auth", "secret", "cookie"].iter().any(|word| name.contains(word))
@@ -308,7 +310,7 @@ impl HttpModelBuilder {
 }
 
 impl ModelEndpoint {
-    /// Returns the headers with secrets, which must not be shown: the key, and the configured headers with secret names.
+    /// Returns the headers whose values must not be shown: the configured headers with a secret, and the header with the key.
     pub(super) async fn secrets(&self, deadline: Instant) -> Result<Vec<(String, Secret)>, ModelError> {
         let late =
             |_| ModelError::new(ModelErrorKind::Timeout, "the callback that gives the key took too long");
@@ -340,7 +342,7 @@ impl ModelEndpoint {
         }))
     }
 
-    /// Returns the request with at most the configured number of tokens for the reply.
+    /// Returns the request with at most the configured maximum output as its `max_tokens`. A request without `max_tokens` gets the maximum.
     fn limited<'a>(&self, request: Cow<'a, ModelRequest>) -> Cow<'a, ModelRequest> {
         match self.max_output {
             Some(limit) if request.max_tokens.is_none_or(|tokens| tokens > limit) => {
@@ -352,7 +354,7 @@ impl ModelEndpoint {
         }
     }
 
-    /// Returns the data that is needed to show the request without its secrets. `http` is the encoded request.
+    /// Returns the data with which the request is logged and reported without its secrets. `http` is the encoded request.
     fn loggable_request(
         &self,
         cx: &StepCx,
@@ -388,7 +390,7 @@ fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
         return Cow::Borrowed(request);
     }
     let mut request = request.clone();
-    // The model must not see secrets that a person set.
+    // The person may have set secrets, which the model must not see.
     let secrets = SecretArguments::new([request.tools.clone()]);
     let written = request.messages.iter().map(|message| match &**message {
         Message::ToolResult(result) if result.edited_args.is_some() => {
@@ -406,7 +408,8 @@ fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
     Cow::Owned(request)
 }
 
-/// Joins plain texts into one text, a line each, because not every server accepts a list in a result.
+/// Joins plain texts into one text, separated by line breaks, because not every server accepts a list in a result. Other content is not
+/// changed.
 fn join_texts(content: Vec<Part>) -> Vec<Part> {
     let is_plain =
         |part: &Part| part.provider_data.is_none() && part.cache.is_none() && part.extra.is_empty();
@@ -463,7 +466,7 @@ impl fmt::Debug for HttpModel {
     }
 }
 
-/// Leaves out the address and the headers: they may contain keys.
+/// Leaves out the address and the headers, because they may contain keys.
 impl fmt::Debug for HttpModelBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpModelBuilder")
@@ -475,7 +478,7 @@ impl fmt::Debug for HttpModelBuilder {
     }
 }
 
-/// Returns the host and port of an address, an IPv6 address without its brackets.
+/// Returns the host and the port of a URL. The host of an IPv6 address has no brackets.
 fn host_and_port(base_url: &str) -> Option<(String, u16)> {
     let url = reqwest::Url::parse(base_url).ok()?;
     let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']').to_owned();

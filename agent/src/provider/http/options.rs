@@ -45,13 +45,14 @@ use crate::traffic::{OnTraffic, Traffic};
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Time to establish a connection. Default: 60 s.
+    /// Maximum time to establish a connection. Default: 60 s.
     pub connect_timeout: Duration,
-    /// Time from the request to the first byte of the response. Default: 5 min, because reasoning models are silent for a long time.
+    /// Maximum time from the request to the first byte of the response. Default: 5 min, because reasoning models are silent for a long
+    /// time.
     pub first_byte_timeout: Duration,
-    /// Time between two pieces of the response. Default: 5 min.
+    /// Maximum time between two pieces of the response. Default: 5 min.
     pub idle_timeout: Duration,
-    /// Total time, including retries and pauses. Default: 1 h.
+    /// Maximum total time, including retries and pauses. Default: 1 h.
     pub total_timeout: Duration,
     /// Maximum number of retries. Default: 2.
     pub max_retries: u32,
@@ -92,7 +93,7 @@ pub(super) enum ProxyChoice {
     Url(Secret),
 }
 
-/// A client, and the options that it was made with.
+/// A client, and the options with which it was created.
 pub(super) struct SharedConnections {
     pub(super) connect_timeout: Duration,
     pub(super) user_agent: String,
@@ -163,13 +164,13 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Sets the time to establish a connection. Default: 60 s.
+    /// Sets the maximum time to establish a connection. Default: 60 s.
     pub fn with_connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Sets the time until the first byte of the response. Default: 5 min.
+    /// Sets the maximum time until the first byte of the response. Default: 5 min.
     pub fn with_first_byte_timeout(mut self, timeout: Duration) -> Self {
         self.first_byte_timeout = timeout;
         self
@@ -181,7 +182,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the total time, including retries and pauses. Default: 1 h.
+    /// Sets the maximum total time, including retries and pauses. Default: 1 h.
     pub fn with_total_timeout(mut self, timeout: Duration) -> Self {
         self.total_timeout = timeout;
         self
@@ -199,8 +200,8 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the proxy of all requests by its URL, which may contain a password. Default: the one that the variables `HTTPS_PROXY`,
-    /// `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` set.
+    /// Sets the proxy of all requests by its URL, which may contain a password. By default, the environment variables `HTTPS_PROXY`,
+    /// `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` decide.
     ///
     /// ```
     /// use agent::provider::http::HttpOptions;
@@ -219,7 +220,7 @@ impl HttpOptions {
         self
     }
 
-    /// Uses the connections of this client. Its proxies, TLS, `User-Agent` and connection timeout are used instead of those of the options.
+    /// Uses the connections of this client. The client's proxies, TLS, `User-Agent` and connection timeout replace those of the options.
     /// The client should not follow redirects to hosts that must not see your key.
     ///
     /// ```
@@ -245,8 +246,8 @@ impl HttpOptions {
         self
     }
 
-    /// Calls `listener` after each reply for which the provider reported usage. A reply that broke off has the usage that was reported so
-    /// far. The function must not block. If it panics, it is not called again.
+    /// Calls `listener` after each reply for which the provider reported usage. For a reply that broke off, `listener` gets the usage that
+    /// was reported so far. The function must not block. If it panics, it is not called again.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -285,9 +286,9 @@ impl HttpOptions {
         self
     }
 
-    /// Calls `listener` with everything that is sent and received: requests with their bodies, responses piece by piece, retries
-    /// included. Keys are masked; the conversation is not, so such a log is as private as the conversation. The function must not
-    /// block. If it panics, it is not called again.
+    /// Calls `listener` with everything that is sent and received: requests with their bodies and responses piece by piece, also those of
+    /// retries. Keys are masked; the conversation is not, so such a log is as private as the conversation. The function must not block. If
+    /// it panics, it is not called again.
     ///
     /// ```
     /// use agent::provider::http::HttpOptions;

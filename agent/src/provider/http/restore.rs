@@ -23,7 +23,8 @@ pub(super) struct NullRestorer {
 }
 
 impl NullRestorer {
-    /// Returns `None` if no schema of the request is strict, so that no reply has to be rewritten.
+    /// Creates the state for a reply. Returns `None` if no schema of the request is strict in OpenAI's dialect, so that no reply is
+    /// rewritten.
     pub(super) fn new(dialect: Dialect, request: &ModelRequest) -> Option<Self> {
         if dialect != Dialect::OpenAiStrict {
             return None;
@@ -48,7 +49,7 @@ impl NullRestorer {
         self.texts.clear();
     }
 
-    /// Passes the event on. If the event ends calls or the answer, their rewritten forms come first.
+    /// Adds the event to `out`. If the event ends calls or the answer, their rewritten forms are added before it.
     pub(super) fn push(&mut self, event: ModelEvent, out: &mut impl Extend<ModelEvent>) {
         match &event {
             ModelEvent::ToolCallStart { content_index, id, name } => {
@@ -93,8 +94,8 @@ impl NullRestorer {
         out.extend([event]);
     }
 
-    /// Returns the rewritten answer, or `None` if nothing had to be removed. An answer in several texts does not follow a
-    /// schema and stays as it is.
+    /// Returns the rewritten answer, or `None` if nothing had to be removed. An answer in several texts does not follow a schema and is not
+    /// rewritten.
     fn restore_answer(&mut self) -> Option<ModelEvent> {
         let (content_index, mut part) = self.texts.pop_first().filter(|_| self.texts.is_empty())?;
         let Content::Text(text) = &mut part.content else { return None };

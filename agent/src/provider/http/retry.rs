@@ -15,7 +15,7 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    /// Returns the retries of a request whose caller retries by itself: none.
+    /// Creates the state of a request that is never retried, because its caller retries.
     pub(super) fn none() -> Self {
         Self { number: u32::MAX }
     }
@@ -42,7 +42,7 @@ impl Retries {
     }
 }
 
-/// Returns the pause before retry `number` (counted from 0); `None` if there is no retry.
+/// Returns the pause before retry `number` (counted from 0), or `None` if there is no retry.
 fn retry_delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option<Duration> {
     if number >= options.max_retries || !error.is_retryable() {
         return None;
@@ -52,7 +52,7 @@ fn retry_delay(options: &HttpOptions, number: u32, error: &ModelError) -> Option
     }
     let doubled = options.first_delay.saturating_mul(2u32.saturating_pow(number));
     let longest = doubled.min(options.max_delay);
-    // Subtracts up to a quarter at random, so that clients that failed together do not retry together. The hasher is the standard
+    // Up to a quarter is subtracted at random, so that clients that failed together do not retry together. The hasher is the standard
     // library's source of randomness.
     let quarters = RandomState::new().hash_one(number) % 1000;
     Some(longest.mul_f64(1.0 - 0.25 * f64::from(u32::try_from(quarters).unwrap_or(0)) / 1000.0))

@@ -18,10 +18,11 @@ impl Secret {
     }
 }
 
-/// The minimum length of a secret that is searched for. A shorter one also occurs in ordinary words, and masking it would garble texts.
+/// Minimum length of a secret that is masked in texts, in characters. A shorter secret also occurs in ordinary words, and masking it would
+/// garble texts.
 const MIN_SEARCHABLE: usize = 8;
 
-/// Returns the secrets that are searched for and masked in texts.
+/// Returns the secrets that are long enough to be searched for and masked in texts.
 pub(super) fn searchable(secrets: &[Secret]) -> Vec<&str> {
     secrets.iter().map(Secret::expose).filter(|secret| secret.chars().count() >= MIN_SEARCHABLE).collect()
 }
@@ -49,9 +50,9 @@ type KeyCallback =
 
 /// The source of a request's key.
 ///
-/// A key is in no log, `Debug` text or URL. Where a server repeats it in a response, it is masked in errors and in what
-/// [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic) receives. Keys of fewer than eight characters, which local servers use
-/// (`x`, `none`), are not searched for in texts, but the headers that contain them are masked, too.
+/// A key is in no log, `Debug` text or URL. If a server repeats it in a response, it is masked in errors and in the reports to
+/// [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic). Keys of fewer than eight characters, which local servers use (`x`, `none`),
+/// are not searched for in texts, but the headers that contain them are masked, too.
 ///
 /// ```
 /// use agent::provider::http::ApiKey;
@@ -73,13 +74,13 @@ enum KeySource {
 }
 
 impl ApiKey {
-    /// Sends no key, for local servers.
+    /// Creates the source for local servers that need no key: requests are sent without one.
     pub fn none() -> Self {
         Self(KeySource::None)
     }
 
-    /// Calls the function before each request; it must not block. Its error becomes the error of the request, of kind
-    /// [`Auth`](ModelErrorKind::Auth).
+    /// Creates a source that calls the function before each request. The function must not block. Its error becomes the error of the
+    /// request, of kind [`Auth`](ModelErrorKind::Auth).
     pub fn callback<F, Fut>(callback: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -88,7 +89,7 @@ impl ApiKey {
         Self(KeySource::Callback(Arc::new(move || Box::pin(callback()))))
     }
 
-    /// Returns the key that this environment variable contains now; `None` if the variable is unset or blank.
+    /// Returns the key that this environment variable contains now, or `None` if the variable is unset or blank.
     ///
     /// ```
     /// use agent::provider::http::ApiKey;

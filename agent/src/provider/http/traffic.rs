@@ -20,7 +20,7 @@ pub(super) struct TrafficReporter {
 impl TrafficReporter {
     /// Creates the reporter of an exchange with the server at this address.
     pub(super) fn new(listeners: Vec<OnTraffic>, address: &str, secrets: &[Secret]) -> Self {
-        // `https://host:443`, without the path.
+        // Listeners get the address without its path, for example `https://host:443`.
         let path = address.match_indices('/').nth(2).map_or(address.len(), |(at, _)| at);
         Self {
             listeners,

@@ -12,7 +12,7 @@ pub(super) fn invalid(what: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::InvalidRequest, what)
 }
 
-/// Writes a single plain text as a string, anything else as a list.
+/// Writes a single plain text as a string, and any other content as a list.
 pub(super) fn content(
     parts: &[Part],
     provider: &str,
@@ -29,7 +29,7 @@ pub(super) fn content(
 const FAILED: &str = "Error: ";
 const NO_REASON: &str = "Error: the tool gave no reason";
 
-/// Returns the text that [`mark_failed`] adds before the texts of a result.
+/// Returns the text that [`mark_failed`] puts before the texts of a result. It is empty if the result is not an error.
 pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'static str {
     match texts {
         _ if !result.is_error => "",
@@ -38,8 +38,8 @@ pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'st
     }
 }
 
-/// Prepends `Error:` to the content of a failed result, because these APIs have no field for failures.
-/// `text_kind` is the type of a text in a list.
+/// Puts `Error:` before the content of a failed result, because these APIs have no field for failures. `text_kind` is the type of a text in
+/// a list. The caller has checked that the result failed.
 pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     match content {
         Value::String(text) if text.is_empty() => text.push_str(NO_REASON),
@@ -49,8 +49,8 @@ pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     }
 }
 
-/// Creates a message with this content and its other fields. Returns `None` for a message without content, unless it was read from a
-/// request with such a message.
+/// Creates a message with this content and the other fields from its provider data. Returns `None` for a message without content, unless it
+/// was read from a request in which it had none.
 pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
     let rest = data.and_then(|data| data.get("message"));
     let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());
@@ -85,7 +85,7 @@ pub(super) fn too_many_stops(max: usize) -> ModelError {
     invalid(format!("OpenAI takes at most {max} stop sequences")).with_code("too_many_stop_sequences")
 }
 
-/// Writes the tool choice; `named` writes the choice of one tool.
+/// Writes the tool choice. `named` writes the choice of one tool.
 pub(super) fn tool_choice(choice: &ToolChoice, named: impl Fn(&str) -> Value) -> Value {
     match choice {
         ToolChoice::Auto => "auto".into(),

@@ -6,8 +6,8 @@ use crate::model::ModelErrorKind as K;
 use crate::provider::failure::{self, ErrorReport};
 use crate::provider::parts::some_text;
 
-/// Reads `{"error": {"message", "type", "param", "code"}}`. On other servers the error may be a string or a list, the code a number,
-/// and the message a field next to the error.
+/// Reads the report in a body of the form `{"error": {"message", "type", "param", "code"}}`. On other servers, the error may be a string or
+/// a list, the code a number, and the message a field next to the error.
 pub(super) fn read_report(body: &Value) -> ErrorReport {
     let body = body.as_array().and_then(|list| list.first()).unwrap_or(body);
     let error = failure::find_error(body).unwrap_or(body);
@@ -27,7 +27,7 @@ pub(super) fn read_report(body: &Value) -> ErrorReport {
         (None | Some(K::InvalidRequest), Some(message)) if is_too_long(message) => Some(K::ContextTooLong),
         _ => kind,
     };
-    // The account has no credit left: waiting does not help.
+    // The account has no credit left, so a retry does not help.
     let is_out = words.iter().flatten().any(|word| *word == "insufficient_quota");
     ErrorReport { message, code, status, kind, retryable: is_out.then_some(false), ..ErrorReport::default() }
 }

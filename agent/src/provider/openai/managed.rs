@@ -9,7 +9,7 @@ use crate::model::{Capabilities, ManagedResult, ManagedTool, ModelError};
 use crate::provider::managed::{add_cited, add_generated_images, list, source, texts};
 use crate::provider::parts::{own_data, some_text, text};
 
-/// Adds the tools that a model is known to support in Responses.
+/// Sets the capabilities for the tools that OpenAI runs in Responses, as far as the model's name tells.
 ///
 /// Source: OpenAI's model pages, on tools of the Responses API.
 pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities {
@@ -80,7 +80,7 @@ fn warn_about_uses(max_uses: Option<u32>, own: &str) {
     }
 }
 
-/// Returns the results in the items of Responses, and the pages that the text cites.
+/// Returns the results in the items of Responses, with the pages that the text cites.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let mut results: Vec<ManagedResult> = reply
         .content

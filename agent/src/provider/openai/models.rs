@@ -2,7 +2,7 @@
 
 use crate::model::{Capabilities, Thinking};
 
-/// Returns whether a model is known not to reason. `false` for unknown names.
+/// Returns whether a model is known not to reason. Returns `false` for unknown names.
 pub(super) fn is_non_reasoning(model: &str) -> bool {
     let name = base_name(model);
     ["gpt-3", "gpt-4", "chatgpt-4"].iter().any(|family| name.starts_with(family))
@@ -16,7 +16,8 @@ pub(super) fn is_reasoning_model(model: &str) -> bool {
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !is_non_reasoning(model)
 }
 
-/// Returns whether a model reasons at this level of thinking. A model that cannot turn reasoning off reasons at every level.
+/// Returns whether a model reasons at this level of thinking, or by default if `level` is `None`. A model that cannot turn reasoning off
+/// reasons at every level.
 pub(super) fn is_reasoning_at(model: &str, level: Option<Thinking>) -> bool {
     match level {
         None => is_reasoning_model(model),
@@ -42,7 +43,7 @@ pub(super) fn has_structured_output(model: &str) -> bool {
     !is_old
 }
 
-/// Returns which media a model accepts, as far as its name tells.
+/// Returns the media that a model accepts, as far as its name tells.
 pub(super) fn media(model: &str) -> Capabilities {
     let name = base_name(model);
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
@@ -57,7 +58,7 @@ pub(super) fn media(model: &str) -> Capabilities {
     }
 }
 
-/// Returns whether a model is known to have the tools that OpenAI runs in Responses.
+/// Returns whether a model has the tools that OpenAI runs in Responses, as far as its name tells.
 pub(super) fn has_hosted_tools(model: &str) -> bool {
     let name = base_name(model);
     let is_old = ["gpt-3", "gpt-4-", "gpt-oss", "o1", "o3-mini"].iter().any(|old| name.starts_with(old))
@@ -71,12 +72,12 @@ pub(super) fn is_search_model(model: &str) -> bool {
     is_openai(base_name(model)) && model.contains("-search")
 }
 
-/// Returns whether a model may search the web in Chat Completions. `true` for unknown names.
+/// Returns whether a model may search the web in Chat Completions. Returns `true` for unknown names.
 pub(super) fn can_search_in_chat(model: &str) -> bool {
     !is_openai(base_name(model)) || is_search_model(model)
 }
 
-/// Returns the effort for a level: the nearest one that the model supports.
+/// Returns the effort for a level: the highest supported effort that is not above the level, or else the lowest supported effort.
 ///
 /// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages. All models
 /// support `low` to `high`; only gpt-5 `minimal`; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6. gpt-5-pro
@@ -97,7 +98,7 @@ pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     // If the model has no effort at or below the wanted one, its lowest effort is used.
     let below = known.iter().rev().find(|at| **at <= wanted);
     let at = below.or(known.first()).copied().unwrap_or(wanted);
-    // Only the level `none` turns reasoning off: a higher level becomes at least the lowest effort with reasoning.
+    // Only the level `none` turns reasoning off, so any higher level gets at least the lowest effort with reasoning.
     let at = if at == 0 && wanted > 0 { known.get(1).copied().unwrap_or(at) } else { at };
     WORDS.get(at).copied().unwrap_or("medium")
 }
@@ -132,12 +133,12 @@ fn is_openai(name: &str) -> bool {
     name.starts_with("gpt-") || is_o_series(name)
 }
 
-/// Returns whether the name is that of an o-series model: `o1`, `o3-mini`, …
+/// Returns whether the name is that of an o-series model, for example `o1` or `o3-mini`.
 fn is_o_series(name: &str) -> bool {
     name.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Removes the vendor that routers prepend: `openai/gpt-5`, `openai.gpt-5`.
+/// Removes the vendor that routers prepend, for example from `openai/gpt-5` or `openai.gpt-5`.
 fn base_name(model: &str) -> &str {
     let name = model.rsplit('/').next().unwrap_or(model);
     name.strip_prefix("openai.").unwrap_or(name)

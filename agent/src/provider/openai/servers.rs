@@ -5,12 +5,12 @@ use super::chat::Compat;
 /// A server that supports Chat Completions.
 pub(in crate::provider) struct ChatServer {
     pub(in crate::provider) name: &'static str,
-    /// The base URL, or an empty text if each account has its own.
+    /// The base URL, or an empty text if each account has a different one.
     pub(in crate::provider) base_url: &'static str,
     pub(in crate::provider) key_variable: &'static str,
     /// Whether the server runs on this machine, and may not need a key.
     pub(in crate::provider) is_local: bool,
-    /// The differences from OpenAI.
+    /// The server's differences from OpenAI.
     pub(in crate::provider) compat: fn() -> Compat,
 }
 
@@ -32,11 +32,10 @@ const fn local(
     ChatServer { name, base_url, key_variable, is_local: true, compat }
 }
 
-/// All known servers.
+/// The servers with built-in settings.
 ///
-/// Source: the API pages of each server, and recorded traffic for the responses. The decoder handles differences in responses
-/// (thinking in other fields, lists for content, empty ids, usage in other places) in the same way for every server, so they are not
-/// listed here.
+/// Source: the API pages of each server, and recorded traffic for the responses. The decoder handles differences in responses (thinking or
+/// usage in other fields, lists for content, empty ids) in the same way for every server, so they are not listed here.
 pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
         Compat::plain().with_thinking("reasoning").with_json_schema(true).with_web_search("plugins")
@@ -65,7 +64,7 @@ pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     remote("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", || {
         Compat::plain().with_json_schema(true)
     }),
-    // `https://RESOURCE.openai.azure.com/openai/v1`, set by the variable AZURE_OPENAI_BASE_URL.
+    // Each account has a different address, `https://RESOURCE.openai.azure.com/openai/v1`, which the variable AZURE_OPENAI_BASE_URL sets.
     remote("azure", "", "AZURE_OPENAI_API_KEY", Compat::default),
     remote("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", || {
         Compat::plain().with_thinking("thinking").with_parallel_tool_calls(false)

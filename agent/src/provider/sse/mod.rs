@@ -36,7 +36,7 @@ pub const MAX_EVENT: usize = 16 << 20;
 
 /// A parser of event streams. The chunks may have any size and end anywhere.
 ///
-/// The work is linear in the number of bytes, whatever the chunks. An event in a single chunk with one `data` line is passed on
+/// The work is linear in the number of bytes, whatever the size of the chunks. An event in a single chunk with one `data` line is passed on
 /// without a copy; only events that are split or have several lines are copied.
 ///
 /// One rule differs from the standard: if the stream ends in an event without a blank line, [`finish`](Self::finish) passes it on,
@@ -77,7 +77,8 @@ pub struct SseParser {
     stray: Option<StrayJson>,
 }
 
-/// JSON without `data:`, with the depth of its brackets and quotes. The depth shows where the JSON ends, so that it is parsed only once.
+/// JSON without `data:`, with the depth of its brackets and the state of its strings. Both show where the JSON ends, so that it is parsed
+/// only once.
 #[derive(Debug, Default)]
 struct StrayJson {
     text: Vec<u8>,
@@ -114,7 +115,7 @@ impl StrayJson {
     }
 }
 
-/// Maximum length of JSON without `data:`, in bytes; longer JSON is not read.
+/// Maximum length of JSON without `data:`, in bytes. Longer JSON is ignored.
 const MAX_STRAY: usize = 64 << 10;
 
 /// One event.
@@ -170,7 +171,7 @@ impl SseParser {
         }
     }
 
-    /// Also passes on JSON outside of events, in one line or several: some servers report errors this way.
+    /// Makes the parser pass on JSON outside of events, too, in one line or several lines. Some servers report errors in this form.
     #[cfg(feature = "http")]
     pub(super) fn with_stray_json(mut self) -> Self {
         self.stray = Some(StrayJson::default());
@@ -321,8 +322,8 @@ impl SseParser {
         Ok(())
     }
 
-    /// Adds a line of JSON without `data:`. If the line completes the JSON, passes it on as an event, after the event whose lines
-    /// surround it.
+    /// Adds a line of JSON without `data:`. If the line completes the JSON, passes on the current event, if it has data, and then the JSON
+    /// as an event.
     fn keep_stray(&mut self, line: &[u8], fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
         stray.push(line);
@@ -366,7 +367,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// Passes on the event that a blank line completes. An event without data is dropped.
+    /// Passes on the current event, and begins the next. An event without data is dropped.
     #[inline]
     fn dispatch(&mut self, fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let event = fields.event.take().unwrap_or(&self.event);

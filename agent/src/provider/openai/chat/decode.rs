@@ -20,7 +20,7 @@ use crate::provider::sse::SseEvent;
 pub(super) const THINKING_FIELDS: [&str; 4] =
     ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
 
-/// State of a message that some servers require back.
+/// The fields of a message with state that some servers require back.
 const STATE_FIELDS: [&str; 5] =
     ["reasoning_details", "extra_content", "thought_signature", "annotations", "audio"];
 
@@ -33,7 +33,7 @@ pub(super) struct ChatDecoder {
     text: Option<usize>,
     thinking: Option<usize>,
     calls: Vec<OpenCall>,
-    /// The position in `calls` of the last call with an id (`by_id`) and with an index (`by_index`).
+    /// The last call with each id (`by_id`) and with each index (`by_index`), as its position in `calls`.
     by_id: HashMap<String, usize>,
     by_index: HashMap<u64, usize>,
     parts: usize,
@@ -41,7 +41,7 @@ pub(super) struct ChatDecoder {
     message_data: JsonObject,
     usage: Option<Value>,
     finish: Option<String>,
-    /// Whether a choice was received: without one, the end of the stream is not the end of a reply.
+    /// Whether a choice was received. Without a choice, the end of the stream is not the end of a reply.
     has_choice: bool,
     is_done: bool,
 }
@@ -51,7 +51,7 @@ pub(super) struct ChatDecoder {
 struct OpenCall {
     id: String,
     name: String,
-    /// The server's index of the call, once it is known: some servers leave it out of the first piece.
+    /// The server's index of the call, once a piece contains it. Some servers leave it out of the first piece.
     index: Option<u64>,
     /// The index of the call's part, once the name is known and the start of the call was emitted.
     content_index: Option<usize>,
@@ -75,7 +75,7 @@ impl ChatDecoder {
         let call = match tool_calls {
             None => None,
             Some([Object(CallPiece { index, function: Object(function) })]) => {
-                // A piece of a call that has already started; it has neither an id nor a name.
+                // This is a piece of a call that has already started, without an id or a name.
                 let call = self.by_index.get(&index).and_then(|at| self.calls.get_mut(*at));
                 let Some(call) = call.filter(|call| call.content_index.is_some()) else { return false };
                 Some((call, function.arguments))
@@ -160,7 +160,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a message, or a piece of one.
+    /// Decodes a whole message, or a piece of a message.
     fn message(&mut self, message: &Value, is_whole: bool, out: &mut Vec<ModelEvent>) {
         let thinking = THINKING_FIELDS.iter().find_map(|field| Some((*field, some_text(message, field)?)));
         let details = message.get("reasoning_details").and_then(Value::as_array);
@@ -244,8 +244,8 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes an image that the model generated: `OpenRouter` sends images in a field of their own, not in the content. The other fields
-    /// of an image are sent back.
+    /// Decodes an image that the model generated. `OpenRouter` sends images in a separate field, not in the content. The other fields of an
+    /// image are sent back.
     fn image(&mut self, image: &Value, out: &mut Vec<ModelEvent>) {
         let mut rest = image.clone();
         let url = rest.get_mut("image_url").and_then(Value::as_object_mut);
@@ -320,7 +320,7 @@ impl ChatDecoder {
         let arguments = match function.get("arguments") {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
-            // Some servers send the object itself.
+            // Some servers send the arguments as an object, not as a text.
             Some(value) => ToolArguments::from(value.clone()).text().to_owned(),
         };
         call.has_arguments |= !arguments.is_empty();
@@ -350,7 +350,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Returns the index of the call that a piece belongs to. If the piece starts a call, the call is added.
+    /// Returns the position in `calls` of the call to which a piece belongs. If the piece starts a call, adds the call.
     fn find_call(&mut self, index: Option<u64>, id: &str, name: &str) -> usize {
         let by_id = self.by_id.get(id).copied();
         let by_index = index.and_then(|index| self.by_index.get(&index).copied());
@@ -367,7 +367,7 @@ impl ChatDecoder {
             // A piece without an index, an id and a name continues the last call.
             None if index.is_none() && name.is_empty() && id.is_empty() => self.calls.len().checked_sub(1),
             None if index.is_none() => by_id,
-            // The call may have started with a piece without an index.
+            // The call may have started with a piece without an index, so only a call that has no index yet is continued.
             None => {
                 let unnumbered = |at: &usize| self.calls.get(*at).is_some_and(|call| call.index.is_none());
                 let last = || self.calls.len().checked_sub(1).filter(|_| name.is_empty() && id.is_empty());
@@ -428,7 +428,8 @@ impl Decoder for ChatDecoder {
             return Ok(());
         }
         let chunk = match failure::parse_event(event) {
-            // After the finish reason only usage may follow. Keep-alive events have other names and may contain anything.
+            // After the finish reason, only usage may follow. Keep-alive events have other names and may contain any data. Malformed events
+            // of both kinds are ignored.
             Err(_) if self.finish.is_some() || !matches!(event.event, "message" | "error") => return Ok(()),
             chunk => chunk?,
         };
@@ -469,7 +470,7 @@ impl Decoder for ChatDecoder {
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| failure::not_a_reply(body, "it is not JSON").with_source(error))?;
-        // An error may be inside a list.
+        // Some servers put an error in a list.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
         self.chunk(value, out)?;
         if !self.has_choice {
@@ -516,7 +517,7 @@ fn merge_detail(list: &mut Vec<Value>, piece: &Value) {
     }
 }
 
-/// Merges a piece into a message's audio. Fields that are sent in pieces grow, and others are replaced.
+/// Merges a piece into a message's audio. The fields `data` and `transcript` are appended, all others are replaced.
 fn merge_audio(known: &mut JsonObject, more: &JsonObject) {
     for (key, value) in more.iter().filter(|(_, value)| !value.is_null()) {
         match (known.get_mut(key), value) {
@@ -530,8 +531,8 @@ fn merge_audio(known: &mut JsonObject, more: &JsonObject) {
     }
 }
 
-/// Returns the error in a chunk, in its field `x_groq` (Groq) or in its first choice (`OpenRouter`). A chunk can also be an error itself
-/// (vLLM).
+/// Finds the error in a chunk: in the chunk itself, in its field `x_groq` (Groq) or in its first choice (`OpenRouter`). A chunk whose
+/// `object` is `error` is an error itself (vLLM).
 fn find_error(chunk: &Value) -> Option<Value> {
     let reported = |value: &Value| failure::find_error(value).cloned();
     let of_choice = || reported(chunk.get("choices")?.get(0)?);
@@ -553,8 +554,8 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Converts token counts. In the result, cached input is part of the input, and reasoning is part of the output. If a server counts
-/// reasoning separately (xAI), its counts of input, output and reasoning add up to the total, so reasoning is added to the output.
+/// Converts token counts. In the result, cached input is part of the input, and reasoning is part of the output. Some servers (xAI) count
+/// reasoning separately, so that their input, output and reasoning add up to the total. In this case, reasoning is added to the output.
 fn usage(raw: Value) -> Usage {
     let first = |paths: &[&[&str]]| paths.iter().find_map(|path| count_at(&raw, path)).unwrap_or_default();
     let input = first(&[&["prompt_tokens"], &["input_tokens"]]);

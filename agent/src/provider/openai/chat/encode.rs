@@ -21,10 +21,10 @@ use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::written_tools;
 
-/// State of a message that is sent back unchanged. (Annotations and audio are only for reading.)
+/// The fields of a message with state that is sent back unchanged. Annotations and audio are not sent back.
 const ECHOED: [&str; 3] = ["reasoning_details", "extra_content", "thought_signature"];
 
-/// The maximum number of stop sequences that OpenAI accepts.
+/// Maximum number of stop sequences that OpenAI accepts.
 ///
 /// Source: <https://help.openai.com/en/articles/5072263-how-do-i-use-stop-sequences-in-the-openai-api>.
 const MAX_STOPS: usize = 4;
@@ -132,8 +132,8 @@ impl Encoder<'_> {
         }
         let tags = metadata::tags(request)?;
         if !tags.is_empty() {
-            // Source: OpenAI's error for metadata of replies that are not stored, `The 'metadata' parameter is only allowed when
-            // 'store' is enabled` (https://github.com/tmc/langchaingo/issues/1484).
+            // OpenAI accepts metadata only for stored replies. Source: the error `The 'metadata' parameter is only allowed when 'store' is
+            // enabled` (https://github.com/tmc/langchaingo/issues/1484).
             let is_stored = options.is_some_and(|options| options.get("store") == Some(&Value::Bool(true)));
             if compat.openai_limits && !is_stored {
                 return Err(metadata::refusal(
@@ -155,7 +155,7 @@ impl Encoder<'_> {
         Ok(body)
     }
 
-    /// Writes the thinking level in the server's field.
+    /// Writes the thinking level in the server's field for it.
     fn thinking(&self, level: Thinking, body: &mut BodyFields) {
         let name = self.model.model.as_str();
         match self.compat.thinking.as_deref() {
@@ -205,7 +205,7 @@ impl Encoder<'_> {
         let mut managed = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             match tool {
-                // A web search is requested by a field of its own, not in the list of tools.
+                // A separate field requests a web search, so the list of tools has no entry for it.
                 ManagedTool::WebSearch { .. } => {}
                 ManagedTool::Other { provider, definition } if *provider == self.model.provider => {
                     managed.push(definition.clone());
@@ -219,8 +219,7 @@ impl Encoder<'_> {
     fn messages(&self) -> Result<Vec<TextSegment>, ModelError> {
         let (messages, model) = (&self.request.messages, self.model);
         let stable = match self.compat.echo_thinking {
-            // Thoughts are sent only until the user's next message, so the text of messages after the user's last one is not
-            // stable.
+            // Thoughts are sent only until the user's next message, so the text of messages after the user's last message is not stable.
             EchoThinking::WithinTurn => last_user(messages).unwrap_or_default(),
             EchoThinking::Always | EchoThinking::Never => messages.len(),
         };
@@ -275,7 +274,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Writes a turn that has only texts and calls, the frequent case. Returns `false` for any other turn.
+    /// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         match &turn.content {
@@ -336,8 +335,8 @@ impl Encoder<'_> {
         true
     }
 
-    /// Writes texts as one text, a line each, because not every server accepts a list. A list that was read from a request stays a
-    /// list.
+    /// Writes several plain texts as one text, separated by line breaks, because not every server accepts a list. A list that was read from
+    /// a request stays a list.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let content = content::content(parts, provider, &RULES, |part| write(part, provider, self.compat))?;
@@ -421,7 +420,7 @@ impl Encoder<'_> {
             wire.insert("images".into(), images.into());
         }
         if wire["content"].is_null() && calls.is_empty() && wire.len() == 2 && data.is_none() {
-            // A message is empty here if it had only thinking of another model.
+            // The message had no content for this server, for example only thinking of another model, so it is not sent.
             return Ok(None);
         }
         if !calls.is_empty() {
@@ -489,7 +488,7 @@ fn call_id(compat: &Compat, id: &str, is_own: bool, number: u32) -> String {
     match max {
         None if number == 0 => id.to_owned(),
         max => {
-            // Keeps as much of the original id as fits, so that people can recognize it.
+            // The id keeps as much of the original id as fits, so that people can recognize it.
             let room = max.unwrap_or(length + DIGEST + 1).saturating_sub(DIGEST + 1);
             let head: String = id.chars().take(room).collect();
             format!("{head}_{}", digest(id, number, DIGEST))
@@ -515,7 +514,8 @@ fn is_media(part: &Part, provider: &str) -> bool {
         && part.provider_data_of(provider).is_none()
 }
 
-/// Writes a part of a content list. Returns `None` for parts that must not or need not be sent.
+/// Writes a part of a content list. Returns `None` for opaque parts of other providers, and for parts that are not content, such as
+/// thinking.
 ///
 /// # Errors
 /// Returns the kind of the part, if the API does not accept it.
@@ -573,7 +573,7 @@ fn file(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     }
 }
 
-/// Writes audio under the server's word for its format. OpenAI accepts two formats.
+/// Writes audio with the API's name of its format. With OpenAI's limits, only WAV and MP3 are accepted.
 fn audio(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     let MediaSource::Data(bytes) = &media.source else { return Err("sound behind a URL".into()) };
     let media = if compat.openai_limits {

@@ -46,11 +46,11 @@ mod tests;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenAiChat {
-    /// How the server differs from OpenAI.
+    /// The server's differences from OpenAI.
     pub compat: Compat,
 }
 
-/// How a server differs from OpenAI. The default is OpenAI itself.
+/// The differences of a server from OpenAI. The default has none.
 ///
 /// ```
 /// use agent::provider::openai::{Compat, OpenAiChat};
@@ -84,7 +84,7 @@ pub struct Compat {
     pub thinking: Option<Cow<'static, str>>,
     /// Whether the server supports a schema for the reply (`response_format` of type `json_schema`).
     pub json_schema: bool,
-    /// When the model's thinking is sent back to it.
+    /// The messages of the model whose thinking is sent back to it.
     pub(super) echo_thinking: EchoThinking,
     /// The exact length of call ids, in letters and digits. Other ids are replaced. Equal ids have equal replacements.
     pub call_id_length: Option<usize>,
@@ -95,19 +95,19 @@ pub struct Compat {
     pub web_search: Option<Cow<'static, str>>,
     /// Whether the server has OpenAI's limits: images as JPEG, PNG, GIF or WebP, documents as PDF, audio as WAV or MP3, four stop
     /// sequences, metadata only for stored replies. A request beyond these limits is refused before it is sent. The limits of other servers
-    /// are unknown, so they get every request.
+    /// are unknown, so these servers get every request.
     pub openai_limits: bool,
 }
 
-/// When a model's thinking is sent back to it.
+/// The messages of a model whose thinking is sent back to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::provider) enum EchoThinking {
-    /// With each message of the model.
+    /// All messages of the model.
     #[default]
     Always,
-    /// Only while the model's calls are answered: in messages after the user's last message.
+    /// The messages after the user's last message: thinking is sent back only while the model's calls are answered.
     WithinTurn,
-    /// Never.
+    /// No message.
     Never,
 }
 
@@ -132,8 +132,8 @@ impl Default for Compat {
 }
 
 impl Compat {
-    /// Returns the settings for a server that is compatible with OpenAI, if nothing else is known about it: `max_tokens`, the role
-    /// `system`, no strict schemas, no schema for the reply, no web search.
+    /// Returns the settings for a compatible server of which nothing else is known: `max_tokens`, the role `system`, no strict schemas, no
+    /// schema for the reply, no web search.
     pub fn plain() -> Self {
         Self {
             max_tokens_field: Cow::Borrowed("max_tokens"),
@@ -297,7 +297,7 @@ impl OpenAiChat {
     /// The name of the protocol.
     pub const API: &str = "openai-chat";
 
-    /// Sets how the server differs from OpenAI. By default, the server is OpenAI.
+    /// Sets the server's differences from OpenAI. By default, the server is OpenAI.
     pub fn with_compat(mut self, compat: Compat) -> Self {
         self.compat = compat;
         self

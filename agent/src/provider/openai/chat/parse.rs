@@ -90,7 +90,7 @@ pub(super) fn request(
 struct Reader<'a> {
     provider: &'a str,
     compat: &'a Compat,
-    /// The tool of each call, by the call's id.
+    /// The name of each call's tool, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
 }
@@ -192,7 +192,7 @@ impl Reader<'_> {
         } else {
             return None;
         }
-        // Blank arguments are kept, although they mean `{}`.
+        // Blank arguments are kept, although they mean `{}`, so that they are written back unchanged.
         if !function.is_empty() || arguments.trim().is_empty() {
             if arguments.trim().is_empty() {
                 function.insert("arguments".to_owned(), arguments.as_str().into());

@@ -21,7 +21,7 @@ pub(super) struct ResponsesDecoder {
     items: Vec<OpenItem>,
     parts: usize,
     is_refused: bool,
-    /// Unfinished refusals, by the item and the index of the content in the item.
+    /// Unfinished refusals, by the position of the item in `items` and the index of the content in the item.
     refusals: Vec<((usize, u64), String)>,
     is_started: bool,
     end: Option<ResponseEnd>,
@@ -34,7 +34,7 @@ struct OpenItem {
     kind: String,
     /// The parts of the item, each with the text that was emitted.
     parts: Vec<EmittedPart>,
-    /// Arguments that were sent with the start of a call: some servers repeat them in deltas.
+    /// The arguments in the start of a call. Some servers repeat them in deltas, so they are used only if no delta follows.
     early: String,
     /// Whether an event announced the item (`output_item.added`). Without that event, the item starts with the first event
     /// about it.
@@ -44,7 +44,7 @@ struct OpenItem {
 
 struct EmittedPart {
     content_index: usize,
-    /// The index of the summary or content in the item; `None` for a part that no event mentioned yet.
+    /// The list and the index of the part in the item, or `None` as long as no event has named them.
     position: Option<(PartList, u64)>,
     emitted: String,
 }
@@ -56,11 +56,11 @@ struct ResponseEnd {
     usage: Option<Usage>,
 }
 
-/// The list of an item that a part belongs to, and the event's field with the part's index in this list.
+/// A list of parts in an item, and the field of an event with the index of a part in this list.
 const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
 const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
-/// Types of the last event that say how the response ended.
+/// The last word in the type of the last event, if it says how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
@@ -100,9 +100,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Finds the item of an event: by `output_index`, because ids may differ between events. If a server leaves the index out,
-    /// the item is found by its id, or as the last announced and unfinished item of this kind. Without index and id, it is the last
-    /// unfinished item.
+    /// Returns the position of an event's item in `items`. The item is found by `output_index`, because ids may differ between events. If a
+    /// server leaves the index out, the item is found by its id, or as the last announced and unfinished item of this kind. Without an
+    /// index and an id, the last unfinished item is returned.
     fn find_item(&self, event: &Value, id: Option<&str>, kind: &str) -> Option<usize> {
         if let Some(index) = event.get("output_index").and_then(Value::as_u64) {
             return self.items.iter().rposition(|item| item.output_index == Some(index));
@@ -116,7 +116,7 @@ impl ResponsesDecoder {
         })
     }
 
-    /// Returns the item of an event, and starts it if needed.
+    /// Returns the position of an event's item in `items`, and starts the item if it does not exist.
     fn find_or_start_item(&mut self, event: &Value, kind: &str) -> usize {
         let id = text(event, "item_id").unwrap_or_default();
         self.find_item(event, Some(id), kind).unwrap_or_else(|| {
@@ -174,7 +174,7 @@ impl ResponsesDecoder {
         content_index
     }
 
-    /// Returns the index of the part at this position of an item, and starts the part if needed.
+    /// Returns the number of the part at this position in item `at`, and starts the part if it does not exist.
     fn find_or_start_part(
         &mut self,
         at: usize,
@@ -202,7 +202,7 @@ impl ResponsesDecoder {
         self.items.get(at).map_or(0, |item| item.parts.len() - 1)
     }
 
-    /// Emits a delta of a part.
+    /// Emits a delta of part `number` of item `at`, unless the item is done or the delta is empty.
     fn emit_delta(&mut self, at: usize, number: usize, delta: &str, out: &mut Vec<ModelEvent>) {
         let Some(item) = self.items.get_mut(at) else { return };
         let Some(part) = item.parts.get_mut(number).filter(|_| !item.is_done && !delta.is_empty()) else {
@@ -291,7 +291,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Handles a completed item.
+    /// Handles a completed item: emits its parts in their final form.
     fn complete_item(&mut self, at: usize, value: &Value, out: &mut Vec<ModelEvent>) {
         let parts = items::read(&self.provider, value.clone(), JsonSource::Reply);
         let Some(item) = self.items.get_mut(at).filter(|item| !item.is_done) else { return };
@@ -317,7 +317,7 @@ impl ResponsesDecoder {
             out.extend(items::missing_delta(&mut part, &emitted, content_index));
             out.push(ModelEvent::Part { content_index, part: Box::new(part) });
         }
-        // Emitted parts that are missing in the completed item are not revoked.
+        // Emitted parts that are missing in the completed item stay as they were emitted.
         let refused = |value: &Value| some_text(value, "refusal").is_some();
         let content = value.get("content").and_then(Value::as_array);
         self.is_refused |= content.is_some_and(|content| content.iter().any(refused));
@@ -329,9 +329,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Handles the items of a completed response: emits the items that no event mentioned, and state that only this event has.
+    /// Handles the items of a completed response: completes unfinished items, adds missing items, and emits state that only this event has.
     fn reconcile(&mut self, output: &[Value], out: &mut Vec<ModelEvent>) {
-        // If items have no indexes and other ids than before, only their order identifies them. It is used if all items are known.
+        // Items without an index and with a new id can only be found by their order, which is reliable only if no item is missing.
         let is_whole = self.items.len() == output.len();
         for (index, value) in (0u64..).zip(output) {
             let (id, kind) = (text(value, "id").unwrap_or_default(), text(value, "type").unwrap_or_default());
@@ -450,7 +450,7 @@ impl Decoder for ResponsesDecoder {
             return Ok(());
         }
         let value = match failure::parse_event(event) {
-            // Keep-alive events have other names and may contain anything.
+            // Keep-alive events have other names and may contain any data, so malformed data of these events is ignored.
             Err(_)
                 if !event.event.starts_with("response.") && !matches!(event.event, "message" | "error") =>
             {
@@ -515,7 +515,7 @@ impl Decoder for ResponsesDecoder {
             | "response.done"
             | "response.cancelled" => self.finish_response(&value, kind, out)?,
             "error" => return Err(failure::event_error(&to_error(&value), errors::read_report)),
-            // The error of a tool at the provider is not an error of the reply.
+            // An error in another `response.` event, such as that of a tool at the provider, is not an error of the reply.
             _ if !kind.starts_with("response.") && failure::find_error(&value).is_some() => {
                 return Err(failure::event_error(&value, errors::read_report));
             }
@@ -582,7 +582,7 @@ fn to_error(event: &Value) -> Value {
     serde_json::json!({ "error": error })
 }
 
-/// Converts token counts. Cached input is part of the input here, and reasoning is part of the output.
+/// Converts token counts. In the result, cached input is part of the input, and reasoning is part of the output.
 fn usage(raw: Value) -> Usage {
     let count = |path: &[&str]| count_at(&raw, path).unwrap_or_default();
     let mut usage = Usage::new(count(&["input_tokens"]), count(&["output_tokens"]));

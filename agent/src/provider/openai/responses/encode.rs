@@ -219,7 +219,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Writes a turn that has only texts and calls, the frequent case. Returns `false` for any other turn.
+/// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
 fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> bool {
     match &turn.content {
         TurnContent::Input { role, parts } => {
@@ -276,7 +276,8 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
     true
 }
 
-/// Writes a part of a content list. Returns `None` for parts that must not or need not be sent.
+/// Writes a part of a content list. Returns `None` for opaque parts of other providers, and for parts that are not content, such as
+/// thinking.
 ///
 /// # Errors
 /// Returns the kind of the part, if the API does not accept it.

@@ -1,6 +1,7 @@
 //! Converts between the items of the Responses API and parts.
 //!
-//! A part keeps the fields of its item without a neutral form as provider data, and the item is written back from both:
+//! A part keeps the fields of its item that have no neutral form as provider data. The item is written back from the part and this data.
+//! The data of each kind of item is:
 //!
 //! * `reasoning`, and tools that the provider runs: the whole item, on the first of several parts;
 //! * `message`: on the first part, the item's own fields as `item`; on each further part, the mark `more`; on every part, the
@@ -26,7 +27,7 @@ pub(super) fn read(provider: &str, item: Value, source: JsonSource) -> Vec<Part>
     parts.unwrap_or_else(|| vec![Part::opaque(provider, item)])
 }
 
-/// Reads the summaries, then the reasoning itself if the model shows it.
+/// Reads the summaries of a reasoning item, and then the reasoning itself, if the item shows it. Returns at least one part.
 fn reasoning(provider: &str, item: &Value) -> Vec<Part> {
     let texts = ["summary", "content"].into_iter().filter_map(|key| item.get(key)?.as_array()).flatten();
     let mut parts: Vec<Part> = texts.filter_map(|part| text(part, "text")).map(Part::thinking).collect();
@@ -127,7 +128,7 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
         parts.push(Part::new(read).with_provider_data(ProviderData::new(provider, data)));
     }
     if parts.is_empty() {
-        // An empty message is kept, because the API refuses the reasoning before the message without a following item.
+        // An empty message is kept, because the API refuses reasoning that no item follows.
         let data = json!({"item": fields, "empty": true});
         parts.push(Part::text("").with_provider_data(ProviderData::new(provider, data)));
     }
@@ -173,7 +174,7 @@ pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     [of(PartList::Summary, "summary"), of(PartList::Content, "content")].concat()
 }
 
-/// The list of an item that a part belongs to.
+/// The list in an item to which a part belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartList {
     Summary,
@@ -204,10 +205,10 @@ fn provider_tool(item: &Value) -> Option<Content> {
 
 /// Writes the parts of an assistant message as items.
 ///
-/// Reasoning is sent back together with the item that followed it, because the API refuses reasoning alone. `stored` says whether
-/// the provider may have stored reasoning that has no encrypted form, and `is_own` whether the same model wrote the message.
-/// Reasoning of another model was removed before. Calls of another model are sent without their item's id, because the id would require
-/// the reasoning.
+/// Reasoning is sent back together with the item that followed it, because the API refuses reasoning alone. `stored` is whether the
+/// provider may have stored reasoning that has no encrypted form, and `is_own` is whether the same model wrote the message. The reasoning
+/// of other models was removed by the hand-off. Calls of another model are sent without their item's id, because the id would require the
+/// reasoning.
 pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) -> Vec<Value> {
     let mut items: Vec<Value> = Vec::new();
     // Whether the last item is a message of plain text, to which a following plain text is appended.
@@ -331,8 +332,8 @@ pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
     }
 }
 
-/// Returns the end of a completed part that the deltas left out, as one more delta. An empty completed part does not revoke the
-/// text that was emitted.
+/// Returns the end of a completed part that the deltas left out, as a further delta. A completed part without text gets the text that was
+/// emitted.
 pub(super) fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
     let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {

@@ -54,7 +54,8 @@ mod tests;
 pub struct OpenAiResponses {
     /// Whether the provider stores the reply.
     pub store: bool,
-    /// Whether encrypted reasoning is requested from models that reason. It is required if nothing is stored.
+    /// Whether encrypted reasoning is requested from models that reason. Without it, reasoning is sent back only if the provider stores it
+    /// or shows its text.
     pub encrypted_reasoning: bool,
     /// The kind of reasoning summary that is requested, such as `auto`. OpenAI refuses requests for summaries from organisations that are
     /// not verified, so the default is `None`.

@@ -94,7 +94,7 @@ pub(super) fn request(
 
 struct Reader<'a> {
     provider: &'a str,
-    /// The tool of each call, by the call's id.
+    /// The name of each call's tool, by the call's id.
     tools_of_calls: HashMap<String, String>,
     messages: Vec<Message>,
     /// The parts that the model wrote since the last item of the user, the system or a tool.
