@@ -47,7 +47,7 @@ enum Kind {
 }
 
 impl ToolError {
-    /// Creates the error of a call that failed, and that would fail again.
+    /// Creates the error of a call that failed, and that would fail again with the same arguments.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             outcome: Kind::Failed(OutcomeCode::TOOL_ERROR),

@@ -3,7 +3,7 @@
 use crate::message::Part;
 use serde::{Deserialize, Serialize};
 
-/// The progress of a body. Listeners of the run get it, never the model.
+/// The progress of a body. The listeners of the run get it; the model does not.
 ///
 /// ```
 /// use agent::{Progress, ToolContext, message::Part, tool};
@@ -69,7 +69,7 @@ impl Progress {
         self.at(done)
     }
 
-    /// Sets how much is done when the total is unknown. A negative number counts as 0.
+    /// Sets how much is done, for a total that is unknown. A negative number counts as 0.
     pub fn at(mut self, done: impl TryInto<u64>) -> Self {
         self.done = Some(done.try_into().unwrap_or(0));
         self
