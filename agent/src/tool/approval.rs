@@ -106,7 +106,7 @@ impl Approval {
         self.applies(&ArgumentText { plan, text: arguments })
     }
 
-    /// Whether a call with these arguments has to be approved.
+    /// Returns whether a call with these arguments has to be approved.
     pub(crate) fn applies(&self, arguments: &dyn RuleArguments) -> bool {
         match &self.0 {
             Rule::Never => false,

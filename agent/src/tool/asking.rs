@@ -131,7 +131,7 @@ impl BodyInProgress {
         stop
     }
 
-    /// Whether a person is being asked in place.
+    /// Returns whether a person is being asked in place.
     pub(super) fn is_waiting(&self) -> bool {
         self.asking().in_place > 0
     }

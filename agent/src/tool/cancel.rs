@@ -124,7 +124,7 @@ impl CancelToken {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether this token or one of its ancestors was cancelled.
+    /// Returns whether this token or one of its ancestors was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.node.is_cancelled()
     }

@@ -96,13 +96,13 @@ impl ToolContext {
         self.inner.state.over(&self.inner.shared)
     }
 
-    /// Whether the prompt set any state.
+    /// Returns whether the prompt set any state.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own_state(&self) -> bool {
         !self.inner.state.is_empty()
     }
 
-    /// Whether the prompt set state of this type.
+    /// Returns whether the prompt set state of this type.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own(&self, key: &StateKey) -> bool {
         self.inner.state.contains(key)
@@ -210,7 +210,7 @@ impl ToolContext {
         self.inner.running.take_questions()
     }
 
-    /// Whether the call was cancelled.
+    /// Returns whether the call was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancel.is_cancelled()
     }

@@ -202,7 +202,7 @@ impl ToolDefinition {
         self.inner.options.strict
     }
 
-    /// Whether models see the tool only after they searched for it.
+    /// Returns whether models see the tool only after they searched for it.
     pub fn is_deferred(&self) -> bool {
         self.inner.options.deferred
     }
@@ -240,7 +240,7 @@ impl ToolDefinition {
         format!("{text}\nExample Usage:\n{call:#}")
     }
 
-    /// Whether the texts of the tool are doc comments of this program, rather than texts of a schema that is read at run time.
+    /// Returns whether the texts of the tool are doc comments of this program, rather than texts of a schema that is read at run time.
     pub(crate) fn is_in_code(&self) -> bool {
         self.inner.options.is_in_code
     }

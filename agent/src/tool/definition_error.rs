@@ -6,7 +6,7 @@ use crate::args::SchemaError;
 /// Maximum length of a name that every provider accepts.
 pub(crate) const MAX_NAME: usize = 64;
 
-/// Whether every provider accepts this name: `[A-Za-z0-9_-]{1,64}`.
+/// Returns whether every provider accepts this name: `[A-Za-z0-9_-]{1,64}`.
 pub(crate) fn is_valid_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))

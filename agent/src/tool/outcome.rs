@@ -248,7 +248,7 @@ impl ToolOutcome {
         Self::Interrupted { code: OutcomeCode::LOST, reason: crate::message::LOST.to_owned() }
     }
 
-    /// Whether the model sees an error.
+    /// Returns whether the model sees an error.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Completed(_) | Self::Deferred { .. })
     }

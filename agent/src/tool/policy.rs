@@ -100,7 +100,7 @@ pub struct ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// Whether the tool has a time limit of its own.
+    /// Returns whether the tool has a time limit of its own.
     pub(crate) fn has_time_limit(&self) -> bool {
         self.timeout.is_some_and(|limit| limit < Duration::MAX)
     }

@@ -165,7 +165,7 @@ impl Question {
         if has_property { [plain, wrapped] } else { [wrapped.clone(), wrapped] }
     }
 
-    /// Whether both questions have the same message and schema.
+    /// Returns whether both questions have the same message and schema.
     pub(crate) fn asks_like(&self, other: &Self) -> bool {
         self.message == other.message && self.schema == other.schema
     }

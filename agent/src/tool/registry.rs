@@ -177,7 +177,7 @@ impl Registry {
         self.get(name).ok_or_else(|| unknown_among(&self.inner.definitions, name))
     }
 
-    /// Whether there is a tool with this name.
+    /// Returns whether there is a tool with this name.
     pub fn contains(&self, name: &str) -> bool {
         self.inner.by_name.contains_key(name)
     }
@@ -354,7 +354,7 @@ impl Registry {
         self.inner.tools.len()
     }
 
-    /// Whether there are no tools.
+    /// Returns whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.inner.tools.is_empty()
     }

@@ -53,7 +53,7 @@ impl SecretArguments {
         self
     }
 
-    /// Whether any call can have arguments that are withheld.
+    /// Returns whether any call can have arguments that are withheld.
     pub(crate) fn is_needed(&self) -> bool {
         self.hides_unknown
     }
@@ -65,7 +65,7 @@ impl SecretArguments {
         known.find(|known| known.name() == tool).map(ToolDefinition::plan)
     }
 
-    /// Whether a call of this tool can have arguments that are withheld.
+    /// Returns whether a call of this tool can have arguments that are withheld.
     pub(crate) fn may_hide(&self, tool: &str) -> bool {
         let mut known = self.definitions(tool).peekable();
         self.hides_unknown

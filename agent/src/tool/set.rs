@@ -88,7 +88,7 @@ impl ToolSet {
         self.entries.len()
     }
 
-    /// Whether there are no tools.
+    /// Returns whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

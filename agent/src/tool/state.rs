@@ -186,7 +186,7 @@ impl StateMap {
         self
     }
 
-    /// Whether an `Arc` of that type was added as a value, instead of as shared state.
+    /// Returns whether an `Arc` of that type was added as a value, instead of as shared state.
     pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
         self.values.keys().any(|given| given.id == key.in_arc)
     }

@@ -163,7 +163,7 @@ impl Tool {
         self.body.requires()
     }
 
-    /// Whether the body may read more of the context than the state that it [requires](Self::requires).
+    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires).
     pub fn reads_context(&self) -> bool {
         self.body.reads_context()
     }
@@ -328,7 +328,7 @@ impl Tool {
         self.options().format_result.is_some()
     }
 
-    /// Whether the model is asked at once when a call that was made outside of a run is recorded.
+    /// Returns whether the model is asked at once when a call that was made outside of a run is recorded.
     pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
         options

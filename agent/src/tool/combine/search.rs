@@ -228,7 +228,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// Whether the words are equal, or forms of one word that differ only in the last letters.
+/// Returns whether the words are equal, or forms of one word that differ only in the last letters.
 fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;

@@ -210,7 +210,7 @@ fn is_constant(schema: &Value) -> bool {
         || schema.get("type").and_then(Value::as_str) == Some("null")
 }
 
-/// Whether a description only repeats the words of names.
+/// Returns whether a description only repeats the words of names.
 fn says_only(said: &str, names: &[&str]) -> bool {
     let known: BTreeSet<String> = names.iter().flat_map(|name| stems(name)).collect();
     telling(said).is_subset(&known)
