@@ -5,7 +5,7 @@ use crate::args::{push_index, push_segment};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Keywords that restrict the accepted values and that no rendered schema has.
+/// Keywords of an original schema that restrict the accepted values and that are not rendered.
 const UNRENDERED: [&str; 14] = [
     "not",
     "if",
@@ -53,7 +53,7 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     Some((Value::Object(out.into_owned()), changes))
 }
 
-/// Returns the restrictions of a schema that no rendered schema has: the keywords in `UNRENDERED` and `unmodelled`. Arguments are still
+/// Returns the restrictions of an original schema that are not rendered: the keywords in `UNRENDERED` and `unmodelled`. Arguments are still
 /// checked against these restrictions.
 pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();

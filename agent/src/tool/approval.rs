@@ -1,4 +1,4 @@
-//! The rules by which calls need approval.
+//! Rules that decide whether a call needs approval.
 
 use super::arguments::Argument;
 use crate::args::Plan;
@@ -6,7 +6,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// The rule by which a call of a tool needs approval before it runs. `#[tool(approval = …)]` sets it.
+/// The rule that decides whether a call of a tool needs approval before it runs. `#[tool(approval = …)]` sets the rule.
 ///
 /// ```
 /// use agent::{Approval, Registry, tool, tools};
@@ -122,7 +122,7 @@ pub(crate) trait RuleArguments {
 
     fn text(&self) -> &str;
 
-    /// Passes each value that was already parsed from the text to `take`, until `take` returns `true`.
+    /// Calls `take` with each value that was already parsed from the text, until `take` returns `true`.
     fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool);
 }
 

@@ -38,7 +38,7 @@ pub trait ToolArgs {
 
 /// A by-value parameter of a tool: any type that serde can deserialize and schemars can describe.
 ///
-/// Implemented for all types that meet these bounds. Deriving is enough.
+/// Every type with these bounds implements the trait, so a derive is enough.
 ///
 /// ```
 /// use agent::args::{InvalidArguments, Plan};

@@ -99,7 +99,7 @@ impl BodyInProgress {
     }
 
     fn asking(&self) -> MutexGuard<'_, Asking> {
-        // No code panics while this lock is held, so a poisoned lock still has a valid value.
+        // No code that can panic runs while this lock is held, so the lock is never poisoned.
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -111,7 +111,7 @@ impl BodyInProgress {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Records that the body starts, and whether the tool's policy allows it to be restarted.
+    /// Records whether the tool's policy allows the body to be restarted. Called before the body starts.
     pub(super) fn begin(&self, policy: &ToolPolicy) {
         self.asking().may_restart = policy.effect != Effect::Once || policy.asks;
     }
@@ -151,8 +151,8 @@ impl BodyInProgress {
         asking.count = asking.count.max(count);
     }
 
-    /// Records `question` as open and why the body must be dropped, and wakes the task that polls and drops the body. The first reason
-    /// counts.
+    /// Records why the body must be dropped, adds `question` to the open questions, and wakes the task that polls and drops the body. If a
+    /// reason was recorded before, the earlier reason counts.
     pub(super) fn stop(&self, stop: AskStop, question: Option<Question>) {
         let mut asking = self.asking();
         asking.open.extend(question);
@@ -392,8 +392,8 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input that this question got before the body was restarted, and sets the refusals and the id of the question to those of
-    /// that time. If the restarted body asks a different question than before, stops the call and never completes.
+    /// Returns the input that this question got before the body was restarted, and copies the recorded refusals and the recorded id to the
+    /// question. If the restarted body asks a different question than before, stops the call and never completes.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();
         let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;
@@ -406,8 +406,8 @@ impl ToolContext {
         Some(recorded.input.clone())
     }
 
-    /// Returns the input of a person to a question, from the function that answers questions if there is one. Suspends the call and never
-    /// completes if no function answers and the body may be restarted.
+    /// Returns the input of a person to a question, if a function answers it at once. If not, suspends the call and never completes. Fails
+    /// if the call is over, or if no function answers and the call cannot be suspended or its body cannot be restarted.
     async fn input(&self, mut question: Question) -> Result<QuestionInput, AskError> {
         let call = self.running_call();
         if call.is_over() || self.is_cancelled() {

@@ -98,8 +98,8 @@ pub trait ToolBody: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. If a
-    /// prompt has state of its own, results of such a tool are not [cached](crate::tool::ToolPolicy::cache).
+    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. If it may,
+    /// and a prompt has state of its own, results of the tool are not [cached](crate::tool::ToolPolicy::cache).
     fn reads_context(&self) -> bool {
         true
     }
@@ -160,7 +160,7 @@ impl AcceptedArguments {
         Ok(accepted)
     }
 
-    /// Creates accepted arguments that the caller has checked itself.
+    /// Creates accepted arguments from arguments that the caller has checked.
     pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Vec<Coercion>) -> Self {
         Self::with(definition, text, coercions)
     }
@@ -181,7 +181,7 @@ impl AcceptedArguments {
         }
     }
 
-    /// Sets these arguments as JSON, and the arguments that the body gets instead of them.
+    /// Sets `value`, the JSON of these arguments, and `whole`, the arguments that the body gets instead of these.
     pub(super) fn with_whole(mut self, value: Value, whole: Self) -> Self {
         self.value = value.into();
         self.whole = Some(Box::new(whole));
@@ -208,7 +208,8 @@ impl AcceptedArguments {
         &self.coercions
     }
 
-    /// Returns the arguments after coercion, under their canonical names. Whole numbers keep every digit; floats are rounded.
+    /// Returns the arguments after coercion, under their canonical names. Whole numbers of up to 64 bits keep every digit; all other
+    /// numbers are rounded to `f64`.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| {
             let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);

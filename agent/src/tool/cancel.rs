@@ -24,8 +24,8 @@ pub struct CancelToken {
     node: Arc<Node>,
 }
 
-/// The state of a token. A waiter registers in the node of its token and in each ancestor of it. So a parent keeps no list of its children,
-/// and a finished child leaves nothing behind.
+/// The state of a token. A waiter registers in the node of its token and in each ancestor of this node. So a parent keeps no list of its
+/// children, and a finished child leaves nothing behind.
 #[derive(Default)]
 struct Node {
     parent: Option<Arc<Node>>,
@@ -51,7 +51,7 @@ impl Node {
     }
 
     fn waiters(&self) -> MutexGuard<'_, Waiters> {
-        // The list of wakers stays valid if a waker panics, so a poisoned lock is ignored.
+        // The list of wakers stays valid if a waker panics, so poisoning of the lock is ignored.
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,7 +186,7 @@ impl Future for Cancelled {
                 this.slots.push(slot);
             }
         }
-        // Checked again: if the token was cancelled between the first check and the registration, no waker is called.
+        // The check is repeated, because a cancellation between the first check and the registration calls no waker.
         if self.node.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

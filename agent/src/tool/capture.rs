@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// The application's function that changes one text, number or boolean of the captured content. It gets the JSON Pointer of the value.
+/// The application's function that changes one text, number or boolean of the captured content. The function gets the JSON Pointer of the
+/// value.
 pub(crate) type Redact = dyn Fn(&str, &mut Value) + Send + Sync;
 
 /// The capture of content for traces. The application's function, if there is one, redacts the content first.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The kind of type that a constraint applies to.
+/// The kind of a type, which decides whether a constraint applies to the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Sort {
@@ -32,7 +32,7 @@ pub struct Integer {
     max: i128,
 }
 
-/// The default of `SORT` for types that are not a `KnownSort`. `SORT` is the kind of a type that a constraint applies to.
+/// The default of `SORT` for types that are not a `KnownSort`. `SORT` is the kind of a type.
 pub trait SortUnknown {
     const SORT: Sort = Sort::Unknown;
 }
@@ -234,7 +234,7 @@ impl<A, B, C> Composed for (A, B, C) {}
 impl<A, B, C, D> Composed for (A, B, C, D) {}
 impl<A, const N: usize> Composed for [A; N] {}
 
-/// Panics at compile time for a map whose keys cannot be the keys of a JSON object.
+/// Panics at compile time for a map whose keys cannot be the keys of a JSON object. `are` is whether they can.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn text_keys(are: bool) {
@@ -264,7 +264,7 @@ const fn refuse(parts: &[&str]) -> ! {
 /// A type that an end of a `range` can have.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
 pub trait Bound: serde::Serialize {
-    /// The type itself. A type without this trait has no `End`, so that one mistake causes one message.
+    /// The type itself. A type without this trait has no `End`, so the compiler reports one error for it instead of several.
     type End;
 }
 
@@ -274,7 +274,7 @@ macro_rules! bounds {
 
 bounds!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64);
 
-/// Returns the number unchanged.
+/// Returns the number unchanged. A type without the trait [`Bound`] is a compile error.
 pub const fn bound<T: Bound<End = T> + Copy>(end: T) -> T::End {
     end
 }

@@ -14,12 +14,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Default time for which a cancelled body may continue before it is dropped ([`cancel_grace`](ToolContext::with_cancel_grace)).
+/// The default of [`cancel_grace`](ToolContext::with_cancel_grace): the time for which a cancelled body may continue before it is dropped.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Everything that a tool gets in addition to its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
-/// `cx: &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` receives the state that
-/// [`cx.get::<Database>()`](Self::get) returns. A clone costs one reference count.
+/// The context of a call: everything that a tool gets in addition to its arguments, such as state, the ids of the call and its run,
+/// progress and cancellation. A parameter `cx: &ToolContext` of a `#[tool]` function receives the context. A parameter `db: &Database`
+/// receives the state that [`cx.get::<Database>()`](Self::get) returns. A clone costs one reference count.
 ///
 /// ```
 /// use agent::ToolContext;
@@ -55,9 +55,10 @@ struct Inner {
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
     progress: Option<Arc<ProgressReceiver>>,
-    /// The rules by which traces capture the content of calls; `None` if they do not contain it.
+    /// The rules by which traces capture the content of calls; `None` if traces do not contain content.
     capture: Option<Arc<Capture>>,
-    /// The state of the running call. Progress that is reported after the call is over is dropped.
+    /// The progress of the call itself, which all clones of the context share. Progress that the body reports after the call is over is
+    /// dropped.
     running: Arc<BodyInProgress>,
     /// The rules by which questions are answered; `None` if no person can be asked.
     ask: Option<AskRules>,
@@ -132,9 +133,9 @@ impl ToolContext {
         &self.inner.tool
     }
 
-    /// Returns a key that is unique to the call and the same for every attempt at it. Pass it to services that detect duplicates. In a run,
-    /// it is the key of the step. A call within another call has the key of the other call and its own id. Without such a key, it is the id
-    /// of the call.
+    /// Returns a key that is unique to the call and the same for every attempt at the call. Pass the key to services that detect
+    /// duplicates. In a run, it is the key of the step. A call within another call appends its own id to the key of the other call. If no
+    /// key is set, the id of the call is the key.
     pub fn idempotency_key(&self) -> &str {
         self.inner.idempotency_key.as_deref().unwrap_or(&self.inner.call_id)
     }
@@ -221,12 +222,12 @@ impl ToolContext {
         self.inner.cancel.cancelled()
     }
 
-    /// Returns the cancel token of this call. Pass it to work that the body starts.
+    /// Returns the cancel token of this call. Pass the token to work that the body starts.
     pub fn cancel_token(&self) -> &CancelToken {
         &self.inner.cancel
     }
 
-    /// Returns the executor, which runs blocking work and waits for a time.
+    /// Returns the executor, which runs blocking work and provides timers.
     pub fn executor(&self) -> &dyn Executor {
         &*self.inner.executor
     }
@@ -243,8 +244,8 @@ impl ToolContext {
         self.inner.capture.as_deref()
     }
 
-    /// Returns the context of one call. It has the ids of the call, a cancel token below the one of this context, and `shared` as the state
-    /// of the registry.
+    /// Returns the context of one call, with the ids of the call, a child of this context's cancel token, and `shared` as the state of the
+    /// registry.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
         // A call within another call appends its id to the key of the other call, so that the keys differ.
@@ -431,15 +432,15 @@ impl ToolContext {
         self
     }
 
-    /// Sets the executor, which runs blocking work and waits for a time. By default, tokio is the executor with the feature `runtime`;
+    /// Sets the executor, which runs blocking work and provides timers. By default, tokio is the executor with the feature `runtime`;
     /// without this feature, the executor blocks in place and has no clock.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.edit().executor = executor;
         self
     }
 
-    /// Sets the listener for [`ToolContext::progress`], which also gets the context of the call. The body calls the listener, so it must
-    /// not block.
+    /// Sets the listener for [`ToolContext::progress`]. The listener also gets the context of the call. It is called within the body, so it
+    /// must not block.
     pub fn on_progress(mut self, receive: impl Fn(&ToolContext, Progress) + Send + Sync + 'static) -> Self {
         self.edit().progress = Some(Arc::new(receive));
         self
@@ -472,7 +473,7 @@ impl ToolContext {
         self
     }
 
-    /// Sets how traces capture the content of calls; with `None` they do not contain it.
+    /// Sets how traces capture the content of calls. With `None`, traces do not contain content.
     #[cfg(feature = "runtime")]
     pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.edit().capture = capture;

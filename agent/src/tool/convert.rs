@@ -135,7 +135,7 @@ impl AsJson {
     }
 }
 
-/// A value that may be absent, for which `#[tool(none = "…")]` sets the text.
+/// A type of values that may be absent. `#[tool(none = "…")]` sets the text for an absent value.
 #[diagnostic::on_unimplemented(
     message = "the option `none` is for a result that may be `None`, and `{Self}` always has a value",
     label = "return an `Option`, or remove the option `none`"

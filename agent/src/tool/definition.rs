@@ -43,7 +43,7 @@ struct Inner {
     /// The plan, which also has the tool's name.
     plan: Plan,
     options: ToolOptions,
-    /// The definition as text of requests, for each protocol and dialect that needed it.
+    /// The texts of the definition in requests, one for each protocol and dialect in which it was requested.
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
         allow(dead_code, reason = "only the protocols of providers write definitions")

@@ -92,7 +92,8 @@ struct FiniteWalk {
 type Walked = Result<(), Stop>;
 
 impl FiniteWalk {
-    /// Creates the position at the start of a container. `variant` is the name of its enum variant, which is a key in JSON.
+    /// Creates the position at the start of a container. If the container is an enum variant, `variant` is its name, which is a key in
+    /// JSON.
     fn of(variant: Option<&'static str>) -> FiniteWalk {
         FiniteWalk { variant, index: 0, key: String::new() }
     }

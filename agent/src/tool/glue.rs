@@ -109,8 +109,8 @@ impl ToolBody for TypedBody {
         }
     }
 
-    /// Checks arguments by `definition`. If it was not compiled from the function's type, also checks them by the function's own
-    /// definition.
+    /// Checks arguments by `definition`. If `definition` was not compiled from the function's type, also checks the arguments by the
+    /// function's own definition.
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
         if definition.plan().source().is_some() {
             return AcceptedArguments::parse_by(self.reader, definition, text);
@@ -140,7 +140,7 @@ pub fn blocking<B>(cx: &ToolContext, body: B) -> BoxFuture<'_, ToolOutcome>
 where
     B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
 {
-    // The slot has the message of a panic instead of its payload. It may be dropped unread, and dropping a payload may panic.
+    // The slot has the message of a panic instead of its payload, because the slot may be dropped unread, and dropping a payload may panic.
     type Slot = Mutex<Option<Result<ToolOutcome, String>>>;
     let (own, span) = (cx.clone(), tracing::Span::current());
     Box::pin(async move {
@@ -149,7 +149,7 @@ where
         let work = move || {
             let Some(slot) = given_up.upgrade() else { return };
             let end = span.in_scope(|| catch(|| body(&own)));
-            // No code that can panic runs while this lock is held.
+            // No code that can panic runs while this lock is held, so the lock is never poisoned.
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         };
         cx.executor().run_blocking(Box::new(work)).await;
@@ -333,7 +333,7 @@ impl<T: ToolArgs> DefaultValue<T> {
     }
 }
 
-/// Adds a default to a schema that has none, if the default has JSON.
+/// Adds `value` as the default of a schema that has no default. Does nothing if `value` is `None`.
 pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     if let Some(value) = value
         && schema.get("default").is_none()

@@ -363,7 +363,7 @@ impl<'a> SupervisedBody<'a> {
 }
 
 impl Drop for SupervisedBody<'_> {
-    /// Stops the body. The caller may drop the call at any time.
+    /// Stops the body, because the caller may drop the call before the body ends.
     fn drop(&mut self) {
         self.stop("the caller stopped waiting");
     }

@@ -10,9 +10,9 @@ use super::registry::Registry;
 use std::fmt;
 
 impl Registry {
-    /// Reports faults that make these tools hard to choose or to call correctly. Examples are parameters without a description,
-    /// descriptions that name a parameter that does not exist, similar words, texts that are too long or repeated, names that a provider
-    /// refuses, examples that would be refused, and definitions that cost many tokens in each request. Use it in a test:
+    /// Reports faults that make these tools hard to choose or to call correctly, for example missing descriptions, descriptions that name a
+    /// parameter that does not exist, similar words, texts that are too long or repeated, names that a provider refuses, refused examples,
+    /// and definitions that cost many tokens in each request. Use it in a test:
     ///
     /// ```
     /// use agent::{Registry, lint::Lint, tool, tools};
@@ -92,7 +92,7 @@ pub enum Lint {
     OtherName,
     /// The members of a closed set look alike, or are single letters or numbers that no description explains.
     AmbiguousWords,
-    /// A description is longer than some providers accept, or than models follow.
+    /// The description of a tool is longer than some provider accepts, or the description of a parameter is too long to help a model.
     LongDescription,
     /// Two tools, or two parameters of one tool, have the same description.
     SameDescription,
@@ -100,7 +100,7 @@ pub enum Lint {
     LookAlike,
     /// A provider refuses a request with a parameter of this name.
     RefusedName,
-    /// The `Debug` of a type with secret arguments shows them, mostly because it is derived.
+    /// The `Debug` of a type with secret arguments shows these arguments, usually because it is derived.
     SecretInDebug,
     /// An example of a call, or of a parameter, would be refused. Refused examples of a call are not sent to models.
     RefusedExample,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The options of a tool: everything except its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) and a [`ToolPolicy`]
-/// are views of it.
+/// are views of the options.
 ///
 /// The setters have the names of the options of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
 /// setters. [`Tool::configure`](crate::Tool::configure) changes the options of any tool:
@@ -50,7 +50,7 @@ pub struct ToolOptions {
     pub(super) strict: Option<bool>,
     pub(super) deferred: bool,
     pub(super) meta: Map<String, Value>,
-    /// Whether the texts of the tool are doc comments of this program. The hints of the lint depend on it.
+    /// Whether the texts of the tool are doc comments of this program. The hints of the lint depend on this.
     pub(super) is_in_code: bool,
     pub(super) policy: ToolPolicy,
     pub(crate) arguments: PlanOptions,

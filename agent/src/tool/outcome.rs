@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// How a tool call ended.
+/// The outcome of a tool call: how the call ended.
 ///
 /// A call never fails a run. An unknown name, bad arguments, an error, a panic and a timeout are all outcomes, and the model
 /// reads a text about each.
@@ -66,7 +66,7 @@ pub enum ToolOutcome {
         #[serde(default, with = "json::map", skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
     },
-    /// The call failed. The model may make another call, but this call is not repeated.
+    /// The call failed. The failure is final for this call.
     Failed {
         /// The reason, for the application.
         code: OutcomeCode,
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for ToolOutcome {
     }
 }
 
-/// Why a call has no result: the code of a failure, a denial or an interruption.
+/// A code that says why a call failed, was denied or was interrupted.
 ///
 /// The set is open: a tool may have codes of its own, and a stored code that this version does not know is kept.
 ///
@@ -432,7 +432,7 @@ impl<T: IntoOutcome, E: IntoOutcome> IntoOutcome for Result<T, E> {
     }
 }
 
-/// The result of one call, which can be converted to the message that answers it.
+/// The result of one call, which can be converted to the message that answers the call.
 ///
 /// ```
 /// use agent::{ToolOutput, ToolResult};

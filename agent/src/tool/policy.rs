@@ -4,7 +4,7 @@ use super::approval::Approval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a call of a tool does to the world. This decides whether an interrupted call may be repeated.
+/// What a call of a tool does to the world. The effect decides whether an interrupted call may be repeated.
 ///
 /// ```
 /// use agent::{Registry, tool, tool::Effect, tools};
@@ -69,14 +69,14 @@ pub struct ToolPolicy {
     pub timeout: Option<Duration>,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
-    /// Maximum number of times that the body may be started for one call. It is started again after a panic or a timeout, and after a crash
-    /// of the process or the engine, but not after an error that it returns. A body with the effect [`Once`](Effect::Once) is never started
-    /// again. `None`: the driver decides.
+    /// Maximum number of times that the body may be started for one call. The body is started again after a panic or a timeout, and after a
+    /// crash of the process or the engine, but not after an error that it returns. A body with the effect [`Once`](Effect::Once) is never
+    /// started again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// The number of further calls that a model gets in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). `None`: the driver decides.
     pub max_retries: Option<u32>,
-    /// Whether a call has to be approved.
+    /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
     /// Whether no other call of the same reply runs at the same time.
     pub exclusive: bool,

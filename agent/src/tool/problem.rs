@@ -215,7 +215,7 @@ pub enum RegistryProblem {
         /// The name of the tool.
         tool: String,
     },
-    /// A dialect cannot express what a tool accepts.
+    /// A dialect cannot express the arguments that a tool accepts.
     #[error("tool `{tool}` in `{dialect}`: {change}")]
     NotExpressible {
         /// The name of the tool.

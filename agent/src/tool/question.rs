@@ -151,7 +151,7 @@ impl Question {
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
     }
 
-    /// Returns the two texts as which an input is parsed, in this order. If the schema has only the property `value`, the input is wrapped
+    /// Returns the two texts that are parsed for an input, in this order. If the schema has only the property `value`, the input is wrapped
     /// in an object with this property. An input that already is such an object is first parsed unchanged. With any other schema, both
     /// texts are the unchanged input.
     pub(super) fn texts(&self, input: &Value) -> [String; 2] {
@@ -232,7 +232,7 @@ impl fmt::Debug for QuestionInput {
     }
 }
 
-/// Why a question has no answer. If a tool returns this error, the model reads its text.
+/// The error of a question that got no answer. If a tool returns this error, the model reads its text.
 ///
 /// ```
 /// use agent::{ToolError, ToolOutcome, tool::AskError};
@@ -267,7 +267,8 @@ pub enum AskError {
         /// The name of the tool.
         tool: String,
     },
-    /// The question is not valid: its type has no schema, its message is longer than 4 KiB, or it is the 65th question of its call.
+    /// The question is not valid: the schema of its type cannot be compiled, its message is longer than 4 KiB, or it is the 65th question
+    /// of its call.
     #[error("the question is not valid: {message}")]
     #[non_exhaustive]
     Invalid {

@@ -490,7 +490,7 @@ impl Registry {
 pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool {
     let names = || tools.iter().map(ToolDefinition::name);
     let mut suggestions = did_you_mean(name, names());
-    // Some models put a namespace in front of the name, as in `functions.book_room`. The name without it is compared, too.
+    // Some models put a namespace in front of the name, as in `functions.book_room`. The name without the namespace is compared, too.
     let own = name.rsplit(['.', ':', '/']).next().filter(|own| own.len() < name.len());
     if let Some(own) = own.filter(|_| suggestions.is_empty()) {
         suggestions = names().filter(|name| *name == own).collect();
@@ -498,7 +498,8 @@ pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool
             suggestions = did_you_mean(own, names());
         }
     }
-    // Some models put a prefix in front of the name, as in `mcp_notes_search_notes`. The longest tool name at its end is suggested first.
+    // Some models put a prefix in front of the name, as in `mcp_notes_search_notes`. The longest tool name at the end of `name` is
+    // suggested first.
     let is_end = |tool: &&str| {
         let before = name.strip_suffix(*tool).unwrap_or_default();
         !tool.is_empty() && before.ends_with(|c: char| !c.is_alphanumeric())

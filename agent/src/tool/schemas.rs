@@ -66,7 +66,7 @@ fn mark(schema: &mut Map<String, Value>) {
 }
 
 /// Returns the names that the fields of a flattened type have in the outer object, and whether serde takes these fields out of the object.
-/// For structs serde does, so that a later field cannot have the same names. For enums it does not.
+/// serde takes out the fields of a struct, so that a later field cannot have the same names. It does not take out the fields of an enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();

@@ -195,7 +195,7 @@ impl Quoted {
 const MIN_SEARCHED: usize = 4;
 
 impl SecretArguments {
-    /// Returns the secrets of all calls in these messages, so that other texts can be searched for them. Leaves out secrets with less than
+    /// Returns the secrets of all calls in these messages, so that other texts can be searched for them. Leaves out secrets with fewer than
     /// `MIN_SEARCHED` characters.
     pub(crate) fn texts<'m>(&self, messages: impl IntoIterator<Item = &'m Arc<Message>>) -> Vec<String> {
         if !self.hides_unknown {

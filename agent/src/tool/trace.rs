@@ -106,7 +106,7 @@ pub(crate) fn end_refused_call(
     end_call(span, tool, arguments, outcome, Err(refused.as_ref()), cx);
 }
 
-/// Returns the text of a result as JSON: as an object if it is the text of one, or else as a string.
+/// Returns the text of a result as JSON: an object if the text is a JSON object, or else a string.
 fn result(outcome: &ToolOutcome) -> Value {
     let text = outcome.text();
     let object = serde_json::from_str(&text).ok().filter(Value::is_object);
@@ -179,8 +179,8 @@ impl<'a> Names<'a> {
         Self { known: names, has_secrets: tool.definition().plan().graph().has_secrets() }
     }
 
-    /// Returns the path, with `*` instead of each key that the model chose. If content is captured, returns the whole path, unless the tool
-    /// has secrets: then a key may be a secret.
+    /// Returns the path, with `*` instead of each key that the model chose. If content is captured, the keys stay, unless the tool has
+    /// secrets: in the arguments of a tool with secrets, a key may be a secret.
     fn shown(&self, path: &str, capture: Option<&Capture>) -> String {
         if capture.is_some() && !self.has_secrets {
             return path.to_owned();

@@ -47,8 +47,8 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 ///
-/// Each of them can be replaced: the options by [`configure`](Self::configure), the schema by [`with_schema`](Self::with_schema), the body
-/// by [`with_body`](Self::with_body). A closure around the body receives each call ([`wrap`](Self::wrap)):
+/// The options can be replaced by [`configure`](Self::configure), the schema by [`with_schema`](Self::with_schema), and the body by
+/// [`with_body`](Self::with_body). A closure around the body receives each call ([`wrap`](Self::wrap)):
 ///
 /// ```
 /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -281,7 +281,7 @@ impl Tool {
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
-        // Arguments that are not an object are not prepared. The check reports them.
+        // Text that is not a JSON object is not prepared. The check reports it.
         let Ok(Value::Object(sent)) = serde_json::from_str(text) else { return Ok(None) };
         let mut prepared = sent.clone();
         catch(|| prepare(&mut prepared)).unwrap_or_else(|panic| {

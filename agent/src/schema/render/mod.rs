@@ -113,7 +113,7 @@ impl<'g> Renderer<'g> {
         Ok(schema)
     }
 
-    /// Runs `f` at the path of these segments below the current position.
+    /// Runs `f` with the current position moved down by these segments.
     fn at<T>(&mut self, segments: &[&str], f: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         for segment in segments {

@@ -20,7 +20,7 @@ pub(super) struct Field<'g> {
 /// The schema of a property.
 pub(super) enum FieldSchema<'g> {
     PlanNode(NodeId),
-    /// A closed set of the tags of all variants.
+    /// The tags of all variants, as a closed set.
     Words(Vec<&'g str>),
     /// The different schemas that variants have for this property, with their annotations.
     Choice(Vec<(NodeId, Map<String, Value>)>),

@@ -3,7 +3,7 @@
 use crate::args::cut;
 use serde_json::{Map, Value, json};
 
-/// Maximum length of quoted JSON in a sentence: a default or a set of values may be long.
+/// Maximum length of quoted JSON in a sentence, in characters: a default or a set of values may be long.
 const MAX_QUOTED: usize = 300;
 
 /// A draft of a schema: the object, and the sentences that are appended to its description.
@@ -71,7 +71,7 @@ pub(super) fn plain(number: &Value) -> String {
     }
 }
 
-/// Writes JSON in a sentence.
+/// Returns JSON as text for a sentence, cut to `MAX_QUOTED` characters.
 pub(super) fn quote_json(value: &Value) -> String {
     cut(&value.to_string(), MAX_QUOTED)
 }

@@ -104,8 +104,8 @@ impl ToolSet {
         self.into_entries().into_iter().filter(keep).collect()
     }
 
-    /// Replaces each tool with one of these names. `change` is called with a set of this tool alone, and returns the set that replaces it.
-    /// All tools keep their positions.
+    /// Changes each tool that has one of these names. `change` gets a set of this tool alone, and the set that it returns takes the
+    /// position of the tool.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,

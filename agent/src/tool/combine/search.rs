@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The key of the names of the found tools in the metadata of a search's result. Models do not see metadata.
+/// The metadata key of a search result under which the names of the found tools are stored. Models do not see metadata.
 const FOUND: &str = "found_tools";
 
 const SEARCH_TOOLS: &str = "search_tools";

@@ -27,7 +27,7 @@ const MOST_TOKENS: u64 = 1_000;
 /// The findings of one kind about parameters of one tool.
 struct ParameterFindings {
     lint: Lint,
-    /// The text for several parameters with the fault. It follows their number and precedes the list of them.
+    /// The text about several parameters with the fault. The number of parameters precedes the text, and their paths follow it.
     summary: &'static str,
     hint: &'static str,
     /// The path and the fault of each parameter.
@@ -136,8 +136,8 @@ fn parameter_findings(
         if !is_accepted_everywhere(parameter.name) {
             refused.add(parameter, "has a name that Anthropic refuses, with the whole request");
         }
-        // The user of a foreign tool can explain a parameter only in the description of the tool. A parameter that it mentions is
-        // explained.
+        // The user of a foreign tool can explain a parameter only in the description of the tool. A parameter that this description names
+        // counts as explained.
         if hints.is_foreign && definition.description().contains(&format!("`{}`", parameter.name)) {
             continue;
         }
@@ -232,8 +232,8 @@ fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a fault for each two words of an `enum` that are forms of one word, unless the description mentions both. Words such as `asc`
-/// and `desc` differ enough.
+/// Returns a fault for each pair of words of an `enum` that are forms of one word, unless the description mentions both. Words such as
+/// `asc` and `desc` differ enough.
 fn similar_values(schema: &Value) -> Vec<String> {
     let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {
@@ -246,8 +246,8 @@ fn similar_values(schema: &Value) -> Vec<String> {
     found
 }
 
-/// Returns the fault that words of an `enum` are letters or numbers that the description does not explain. An `enum` of one word has no
-/// such fault.
+/// Returns the fault that words of an `enum` are single letters or numbers that the description does not explain. An `enum` of one word has
+/// no such fault.
 fn meaningless_values(schema: &Value) -> Option<String> {
     let (words, said) = (values(schema), raw_description(schema));
     let codes: Vec<String> = words

@@ -15,7 +15,7 @@ const MAX_COMPARED: usize = 400;
 /// Maximum number of members of a group that a finding names.
 const SHOWN: usize = 5;
 
-/// Checks tools against each other.
+/// Finds tools with the same or similar descriptions, or with similar names.
 pub(super) fn check(definitions: &[ToolDefinition], findings: &mut Vec<LintFinding>) {
     let same = groups(definitions.iter().map(|tool| tool.description().trim()));
     report(
@@ -154,7 +154,7 @@ pub(super) fn listed(names: &[&str]) -> String {
 }
 
 /// Returns whether two names have the same number of words, and each word equals the other one at its position or looks like a misspelling
-/// of it, as in `read_file` and `read_files`. Words of less than four letters must be equal, so `get_user` and `set_user` differ.
+/// of it, as in `read_file` and `read_files`. Words of fewer than four letters must be equal, so `get_user` and `set_user` differ.
 fn differ_by_little(one: &str, other: &str) -> bool {
     let (one, other) = (split(one), split(other));
     one.len() == other.len()

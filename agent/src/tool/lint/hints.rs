@@ -21,7 +21,7 @@ pub(super) struct Hints {
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
     pub(super) costly_tool: &'static str,
-    /// The text after the message; it begins with a separator, or is empty.
+    /// The text after the message. It begins with a separator, or is empty.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
 }
