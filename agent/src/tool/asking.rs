@@ -1,5 +1,5 @@
-//! Questions of a running call to a person. A function of the application answers in place, or the call is suspended and its body is
-//! restarted with the inputs.
+//! Questions of a running call to a person. A function of the application answers a question in place, while the body waits. Without an
+//! answer in place, the call is suspended, and its body is restarted with the input.
 
 use std::fmt;
 use std::future::pending;
@@ -189,7 +189,7 @@ impl Drop for WaitsInPlace<'_> {
     }
 }
 
-// The object around an input that is not an object. No doc comment: it would be in the schema of the question.
+// The object that wraps an input that is not an object. It has no doc comment, because a doc comment would be in the question's schema.
 #[derive(Deserialize, JsonSchema)]
 struct ValueField<T> {
     value: T,
@@ -277,10 +277,10 @@ impl ToolContext {
     /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The question is then one
     /// of [its questions](crate::SuspendedRun::questions). A waiting body cannot be stored. The body is therefore dropped, and **started
     /// again from its beginning** with the same arguments when there is an input. Questions that were answered before return their inputs
-    /// at once, so code before the last question runs more than once. This is allowed for tools with the effect `pure` or `idempotent`, and
-    /// for tools with the option [`asks`](crate::tool::ToolOptions::asks), whose authors state that the body has no effect before its last
-    /// question. If a restarted body asks a different question than before, the call ends with the code `ask_changed`. Questions that are
-    /// asked at the same time, with `join!`, wait together.
+    /// at once, so code before the last question runs more than once. This is allowed for tools with the effect `pure` or `idempotent`. It
+    /// is also allowed for tools with the option [`asks`](crate::tool::ToolOptions::asks), whose authors state that the body has no effect
+    /// before its last question. If a restarted body asks a different question than before, the call ends with the code `ask_changed`.
+    /// Questions that are asked at the same time, with `join!`, wait together.
     ///
     /// A message has at most 4 KiB, and a call at most 64 questions.
     ///

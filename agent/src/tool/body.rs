@@ -84,8 +84,8 @@ pub trait ToolBody: Send + Sync + 'static {
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome>;
 
-    /// Checks the text of arguments by a definition. By default, the text is parsed as a [`Value`]. A body that takes another type parses
-    /// the text as that type here ([`AcceptedArguments::parse`]), so that it is parsed once.
+    /// Checks the text of arguments by a definition. By default, the text is parsed as a [`Value`]. A body that takes another type
+    /// overrides this method and parses the text as that type ([`AcceptedArguments::parse`]), so that the text is parsed only once.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.

@@ -432,8 +432,8 @@ impl ToolContext {
         self
     }
 
-    /// Sets the executor, which runs blocking work and provides timers. By default, tokio is the executor with the feature `runtime`;
-    /// without this feature, the executor blocks in place and has no clock.
+    /// Sets the executor, which runs blocking work and provides timers. By default, tokio is the executor with the feature `runtime`.
+    /// Without this feature, the executor runs blocking work where it is awaited, and has no clock.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.edit().executor = executor;
         self

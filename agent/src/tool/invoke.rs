@@ -234,7 +234,7 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// Time limit of a body. It is paused while a person is asked in place, and begins anew with the input.
+/// Time limit of a body. It is paused while the body waits for a person, and begins anew with the input.
 struct BodyTimer {
     timer: BoxFuture<'static, ()>,
     limit: Duration,

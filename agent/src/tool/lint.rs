@@ -40,8 +40,8 @@ impl Registry {
     /// that differ only in the secret, and reports the type if their `Debug` texts differ. A `Debug` by hand that leaves the secret out is
     /// not reported.
     ///
-    /// For foreign tools, such as those of an MCP server or of a schema that is read at run time, the hints are for the user of the tool,
-    /// and all parameters with the same fault have one finding. Names that look alike are reported once, at the last tool of the group:
+    /// For foreign tools, such as those of an MCP server or of a schema that is read at run time, the hints are for the user of the tool.
+    /// All parameters with the same fault have one finding. Names that look alike are reported once, at the last tool of the group:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};

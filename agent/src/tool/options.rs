@@ -246,7 +246,7 @@ macro_rules! setters {
             self
         }
 
-        /// States that the body has no effect before its last [question](crate::ToolContext::ask), so that it may be restarted with the
+        /// States that the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted with the
         /// input.
         pub fn asks(mut self) -> Self {
             self.$options().policy.asks = true;
@@ -484,9 +484,9 @@ macro_rules! setters {
             self
         }
 
-        /// Shows a stored result in another form, each time a request is built. The function gets the arguments that the call ran with
-        /// (those of the model, or those that a person changed) and the result, with the metadata that only the application sees. If the
-        /// function returns `None` or only blank text, the stored content is shown. See
+        /// Shows a stored result in another form, each time a request is built. The function gets the arguments that the call ran with, and
+        /// the result with the metadata that only the application sees. The arguments are those of the model, or those that a person
+        /// changed. If the function returns `None` or only blank text, the stored content is shown. See
         /// [`Registry::shown_content`](crate::Registry::shown_content).
         ///
         /// ```

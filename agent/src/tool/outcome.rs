@@ -261,7 +261,7 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns the code of a failure, a denial or an interruption, or the stored code of an unknown outcome; otherwise `None`.
+    /// Returns the code of a failure, a denial or an interruption, or the stored code of an unknown outcome; `None` for other outcomes.
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Failed { code, .. } | Self::Denied { code, .. } | Self::Interrupted { code, .. } => {

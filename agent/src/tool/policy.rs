@@ -69,9 +69,9 @@ pub struct ToolPolicy {
     pub timeout: Option<Duration>,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
-    /// Maximum number of times that the body may be started for one call. The body is started again after a panic or a timeout, and after a
-    /// crash of the process or the engine, but not after an error that it returns. A body with the effect [`Once`](Effect::Once) is never
-    /// started again. `None`: the driver decides.
+    /// Maximum number of times that the body may be started for one call. The body is started again after a panic, after a timeout, and
+    /// after a crash of the process or the engine. It is not started again after an error that it returns. A body with the effect
+    /// [`Once`](Effect::Once) is never started again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// The number of further calls that a model gets in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). `None`: the driver decides.
@@ -84,7 +84,7 @@ pub struct ToolPolicy {
     /// a cache for each session and source, and caches nothing if the tool could read state of the prompt; see
     /// `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
-    /// Whether the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again although its
+    /// Whether the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted, although its
     /// effect is [`Once`](Effect::Once).
     pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.

@@ -186,7 +186,7 @@ fn marked_names<'s>(schema: &'s Value, names: &mut Vec<&'s str>) {
     }
 }
 
-/// Leaves out the schema and the report.
+/// Writes the fields that identify the question. The schema and the report, which may be long, are left out.
 impl fmt::Debug for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Question")

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Filter that withholds the secret arguments of calls, by the definitions of their tools.
 ///
-/// If any of the tools has secrets, the arguments of a call of an unknown tool are withheld as a whole, because its name may be the
-/// misspelled name of a tool with secrets.
+/// If any tool has secrets, all arguments of a call of an unknown tool are withheld, because the unknown name may be the misspelled name of
+/// a tool with secrets.
 #[derive(Clone, Default)]
 pub(crate) struct SecretArguments {
     lists: Vec<Arc<[ToolDefinition]>>,

@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 /// A tool that a model can call: its definition, its policy and its body. A clone costs a few reference counts.
 ///
-/// [`#[tool]`](macro@crate::tool) makes a tool of a function or a struct, and `tools![…]` lists it. At run time, [`Tool::new`] makes a tool
-/// of a JSON Schema and a closure, a [`ToolBuilder`](crate::ToolBuilder) makes one of declared parameters, and [`Tool::from_body`] one of a
-/// [body](crate::tool::ToolBody) written by hand.
+/// [`#[tool]`](macro@crate::tool) makes a tool from a function or a struct, and `tools![…]` lists it. At run time, [`Tool::new`] makes a
+/// tool from a JSON Schema and a closure. A [`ToolBuilder`](crate::ToolBuilder) makes a tool from declared parameters, and
+/// [`Tool::from_body`] makes a tool from a [body](crate::tool::ToolBody) that is written by hand.
 ///
 /// ```
 /// use agent::{Registry, Tool, ToolContext, ToolError, message::ToolCall, tools};

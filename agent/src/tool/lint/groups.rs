@@ -153,8 +153,8 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Returns whether two names have the same number of words, and each word equals the other one at its position or looks like a misspelling
-/// of it, as in `read_file` and `read_files`. Words of fewer than four letters must be equal, so `get_user` and `set_user` differ.
+/// Returns whether two names have the same number of words, and the words at each position are equal or look like misspellings of each
+/// other, for example `read_file` and `read_files`. Words of fewer than four letters must be equal, so `get_user` and `set_user` differ.
 fn differ_by_little(one: &str, other: &str) -> bool {
     let (one, other) = (split(one), split(other));
     one.len() == other.len()
