@@ -157,7 +157,7 @@ impl Sort {
         assert!(matches!(self, Self::List | Self::Unknown), "`unique` is for lists");
     }
 
-    /// Checks `multiple_of`. `whole` is whether the number was written without a point.
+    /// Checks `multiple_of`. `whole` is `true` if the number was written without a point.
     #[track_caller]
     pub const fn multiple(self, whole: bool) {
         assert!(
@@ -197,7 +197,7 @@ impl Sort {
 }
 
 /// The defaults of `TEXT_KEYS` for types that are not `WithoutTextKeys`, and of `IS_MAP` for types that are not a `Map`. `TEXT_KEYS` is
-/// whether the keys of a type can be the keys of a JSON object, and `IS_MAP` is whether a type is a map.
+/// `false` if the keys of a type cannot be the keys of a JSON object. `IS_MAP` is `true` if a type is a map.
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
     const IS_MAP: bool = false;
@@ -234,7 +234,7 @@ impl<A, B, C> Composed for (A, B, C) {}
 impl<A, B, C, D> Composed for (A, B, C, D) {}
 impl<A, const N: usize> Composed for [A; N] {}
 
-/// Panics at compile time for a map whose keys cannot be the keys of a JSON object. `are` is whether they can.
+/// Panics at compile time for a map whose keys cannot be the keys of a JSON object. `are` is `true` if they can.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn text_keys(are: bool) {
@@ -274,7 +274,7 @@ macro_rules! bounds {
 
 bounds!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64);
 
-/// Returns the number unchanged. A type without the trait [`Bound`] is a compile error.
+/// Returns the number unchanged. Does not compile for a type without the trait [`Bound`].
 pub const fn bound<T: Bound<End = T> + Copy>(end: T) -> T::End {
     end
 }

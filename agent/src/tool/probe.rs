@@ -29,7 +29,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// The default of `OBJECT` for types that are not [`ToolArgs`]. `OBJECT` is whether a type is a whole argument object.
+/// The default of `OBJECT` for types that are not [`ToolArgs`]. `OBJECT` is `true` if a type is a whole argument object.
 pub trait ObjectUnknown {
     const OBJECT: bool = false;
 }
@@ -40,7 +40,7 @@ impl<T: ToolArgs> Probe<T> {
     pub const OBJECT: bool = T::OBJECT;
 }
 
-/// The default of `ARGUMENT` for types that are not an [`Argument`]. `ARGUMENT` is whether a type can be an argument.
+/// The default of `ARGUMENT` for types that are not an [`Argument`]. `ARGUMENT` is `true` if a type can be an argument.
 pub trait ArgumentUnknown {
     const ARGUMENT: bool = false;
 }
@@ -51,7 +51,7 @@ impl<T: Argument> Probe<T> {
     pub const ARGUMENT: bool = true;
 }
 
-/// The default of `RUNS` for types that do not implement `RunTool`. `RUNS` is whether a type implements it.
+/// The default of `RUNS` for types that do not implement `RunTool`. `RUNS` is `true` if a type implements it.
 pub trait RunUnknown {
     const RUNS: bool = false;
 }
@@ -230,8 +230,8 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// Asserts that a type is an [`Argument`]. `L` is the type that the advice names. `Send` is a separate bound, so that the compiler names
-/// the part of the type that is not `Send`.
+/// Asserts that a type is an [`Argument`]. `L` is the type that the compiler's notes name. `Send` is a separate bound, so that the compiler
+/// names the part of the type that is not `Send`.
 pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
 
 /// A type that can be a by-value parameter.
@@ -247,7 +247,7 @@ pub trait ParameterOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> ParameterOf<L> for T {}
 
-/// Asserts that a type can be a field of arguments. `L` is the type that the advice names.
+/// Asserts that a type can be a field of arguments. `L` is the type that the compiler's notes name.
 pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
 
 /// A type that can be a field of arguments.
@@ -262,12 +262,12 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The bounds of `FieldOf` as a plain trait. The derives on a mirror type have it as a bound, so that they report no errors of their own.
+/// The bounds of `FieldOf` as a plain trait. The derives on a mirror type have it as a bound, so that the derives report no errors.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
 
-/// Asserts that a type can be a field of a tool's result. `L` is the type that the advice names.
+/// Asserts that a type can be a field of a tool's result. `L` is the type that the compiler's notes name.
 pub const fn output<T: OutputOf<L>, L: ?Sized>() {}
 
 /// A type that can be a field of a tool's result.
@@ -282,12 +282,12 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The bounds of `OutputOf` as a plain trait. The derive on a mirror type has it as a bound, so that it reports no errors of its own.
+/// The bounds of `OutputOf` as a plain trait. The derive on a mirror type has it as a bound, so that the derive reports no errors.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
 
-/// The default of `DESCRIBED` for types without a schema. `DESCRIBED` is whether a type has a schema.
+/// The default of `DESCRIBED` for types without a schema. `DESCRIBED` is `true` if a type has a schema.
 pub trait SchemaUnknown {
     const DESCRIBED: bool = false;
 }

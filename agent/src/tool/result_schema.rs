@@ -35,7 +35,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// The default of `OUTPUT` for types that are not a [`ResultSchema`]. `OUTPUT` is whether a type is one.
+/// The default of `OUTPUT` for types that are not a [`ResultSchema`]. `OUTPUT` is `true` if a type is one.
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }

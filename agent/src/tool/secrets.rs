@@ -72,7 +72,8 @@ impl SecretArguments {
             && (known.peek().is_none() || known.any(|known| known.plan().graph().has_secrets()))
     }
 
-    /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld.
+    /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld. The arguments of an unknown tool
+    /// are withheld as a whole.
     pub(crate) fn value(&self, tool: &str, args: &Value) -> Option<Value> {
         if !self.hides_unknown {
             return None;

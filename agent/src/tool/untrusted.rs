@@ -56,7 +56,7 @@ fn random_id() -> String {
     format!("{:016x}{:016x}", word(), word())
 }
 
-/// Makes control characters and marks of chat templates in the text that a body returned harmless.
+/// Neutralizes the text that a body returned: makes control characters and marks of chat templates harmless.
 pub(super) fn neutralize(outcome: &mut ToolOutcome) {
     match outcome {
         ToolOutcome::Completed(output) => neutralize_parts(&mut output.content),

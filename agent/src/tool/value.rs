@@ -328,7 +328,7 @@ impl Tool {
         self.options().format_result.is_some()
     }
 
-    /// Returns whether the model is asked at once when a call that was made outside of a run is recorded.
+    /// Returns whether the model is asked at once after a call outside of a run was recorded.
     pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
         options

@@ -46,7 +46,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Renders a tuple in a dialect that has only one schema for all items. The types of the positions are described in words.
+    /// Renders a tuple in a dialect that has only one schema for all items. Positions of different types are described in words.
     fn tuple(&mut self, out: &mut SchemaDraft, array: &ArraySpec) -> Result<()> {
         let (mut forms, mut ids) = (Vec::new(), Vec::new());
         for id in array.prefix.iter().copied().chain(array.items) {

@@ -268,7 +268,7 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
-/// Finds names in the descriptions that are similar to the name of a parameter, but name no parameter and no word of an `enum`.
+/// Finds quoted names in the descriptions that no parameter and no word of an `enum` has, but that are similar to the name of a parameter.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],
