@@ -43,7 +43,7 @@ pub enum CallError {
     /// The arguments are refused.
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
-    /// The parameters of the tool for this source are invalid, or the function that gives the parameters panicked.
+    /// The parameters of the tool for this source are invalid, or the function for the parameters or for the examples panicked.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
 }

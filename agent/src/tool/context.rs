@@ -57,8 +57,8 @@ struct Inner {
     progress: Option<Arc<ProgressReceiver>>,
     /// The rules by which traces capture the content of calls; `None` if traces do not contain content.
     capture: Option<Arc<Capture>>,
-    /// The progress of the call itself, which all clones of the context share. Progress that the body reports after the call is over is
-    /// dropped.
+    /// The running call, which all clones of the context share: whether it is over, and its questions. Progress that the body reports after
+    /// the call is over is dropped.
     running: Arc<BodyInProgress>,
     /// The rules by which questions are answered; `None` if no person can be asked.
     ask: Option<AskRules>,

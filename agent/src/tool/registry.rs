@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The tools of an application. Build it once and share it: a clone costs one reference count.
+/// The tools of an application. Build a registry once and share it: a clone costs one reference count.
 ///
 #[doc = include_str!("../docs/registry.md")]
 #[derive(Clone, Default)]

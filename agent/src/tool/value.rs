@@ -277,7 +277,8 @@ impl Tool {
         Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
     }
 
-    /// Returns the arguments as the tool's `prepare` changed them; `None` if it changed nothing. A panic of `prepare` becomes an error.
+    /// Returns the arguments as the tool's `prepare` changed them; `None` if there is no such function, or if it changed nothing. A panic
+    /// of the function becomes an error.
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
