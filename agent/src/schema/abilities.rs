@@ -12,7 +12,8 @@ use super::Dialect;
 pub(super) const EXTENSIONS: &str = "x-";
 
 pub(super) struct Abilities {
-    /// Keywords and annotations beyond `type`, `properties`, `required`, `items`, `enum`, `anyOf` and `description`.
+    /// The keywords and annotations that the dialect has in addition to `type`, `properties`, `required`, `items`, `enum`, `anyOf` and
+    /// `description`.
     pub(super) keywords: &'static [&'static str],
     pub(super) formats: FormatSupport,
     pub(super) patterns: PatternSupport,
@@ -40,7 +41,7 @@ impl Abilities {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NameRule {
     All,
-    /// `^[a-zA-Z0-9_.-]{1,64}$`
+    /// Names that match `^[a-zA-Z0-9_.-]{1,64}$`.
     Plain,
 }
 
@@ -151,7 +152,7 @@ static CANONICAL: Abilities = Abilities {
     ordering: false,
 };
 
-/// The dialect `Plain` has every keyword; it differs from the canonical form only at the root.
+/// The abilities of `Plain`. The dialect has every keyword, and differs from the canonical form only at the root.
 static PLAIN: Abilities = Abilities { references: ReferenceSupport::Definitions, ..CANONICAL };
 
 static OPENAI: Abilities = Abilities {
@@ -218,7 +219,7 @@ static GEMINI_LEGACY: Abilities = Abilities {
     ordering: true,
 };
 
-/// Keywords that a grammar ignores are kept, because the model still reads them in its prompt.
+/// The abilities of llama.cpp. They include keywords that a grammar ignores, because the model still reads these keywords in its prompt.
 static LLAMA_CPP: Abilities = Abilities {
     keywords: &[
         "minimum",

@@ -36,17 +36,17 @@ pub struct Change {
     pub(crate) kind: ChangeKind,
 }
 
-/// The change to a keyword that the dialect lacks.
+/// The kind of a change to a keyword.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub(crate) enum ChangeKind {
-    /// The keyword is left out. Replies are still checked against it.
+    /// The keyword is left out. Replies are still checked against the keyword.
     Dropped,
     /// The description expresses the keyword in words.
     Described,
     /// Other keywords replace the keyword, and may allow more values.
     Rewritten,
-    /// An open object becomes a closed one, which accepts only the keys that it lists.
+    /// An open object becomes a closed one, which accepts only the listed keys.
     Closed,
     /// An optional property is required and nullable; null means absent ([`restore_nulls`](super::restore_nulls)).
     MadeNullable,
@@ -54,8 +54,8 @@ pub(crate) enum ChangeKind {
     MadeRequired,
     /// A required property may be left out in this dialect; the description says that it is required.
     MadeOptional,
-    /// A keyword of the original schema is in no rendered schema, because the plan has no node for it (feature `full-schema`).
-    /// Replies are still checked against it.
+    /// A keyword of the original schema is in no rendered schema, because the plan has no node for it (feature `full-schema`). Replies are
+    /// still checked against the keyword.
     Unsaid,
     /// The dialect cannot express the keyword in any way.
     NotExpressible {

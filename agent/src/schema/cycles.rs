@@ -14,7 +14,7 @@ fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
 /// The nodes of a plan in groups: two nodes are in one group if each can be reached from the other.
 pub(super) struct Cycles {
     group: Vec<u32>,
-    /// For each group, whether it is a cycle: several nodes, or one node that contains itself.
+    /// For each group, whether the group is a cycle: several nodes, or one node that contains itself.
     closed: Vec<bool>,
 }
 

@@ -46,7 +46,7 @@ impl Dialect {
         Dialect::LlamaCpp,
     ];
 
-    /// Returns the name, in words and hyphens, as [`FromStr`] parses it.
+    /// Returns the name in lower-case words with hyphens, which [`FromStr`] parses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Dialect::Canonical => "canonical",

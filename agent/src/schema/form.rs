@@ -47,7 +47,7 @@ pub(crate) fn form(schema: &Value) -> Result<Value, String> {
 }
 
 /// Converts the schema of a property to a property of a form, and returns whether its value may be null. Returns `None` if a form cannot
-/// contain such a property.
+/// contain the property.
 fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
     let (schema, is_nullable) = without_null(schema, definitions, 0)?;
     let mut field = match schema.get("type").and_then(Value::as_str) {
@@ -207,8 +207,8 @@ fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<
     Some(field)
 }
 
-/// Returns the keyword and the value of the inclusive bound that means the same as an exclusive bound of an integer; `None` if the bound is
-/// not a whole number.
+/// Returns the keyword and the value of the inclusive bound that means the same as an exclusive bound of an integer. Returns `None` if
+/// `keyword` is not an exclusive bound, or if the bound is not a whole number.
 fn inclusive(keyword: &str, bound: &Value) -> Option<(&'static str, Value)> {
     let (inclusive, step) = match keyword {
         "exclusiveMinimum" => ("minimum", 1),

@@ -1,11 +1,11 @@
-//! Original schemas of the application: sends them unrendered, and finds what rendering would lose.
+//! Sends original schemas of the application unrendered, and finds the restrictions that rendering would lose.
 
 use super::change::{Change, ChangeKind};
 use crate::args::{push_index, push_segment};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Keywords that restrict the accepted values and that no rendered schema has.
+/// Keywords of an original schema that restrict the accepted values and that are not rendered.
 const UNRENDERED: [&str; 14] = [
     "not",
     "if",
@@ -26,8 +26,8 @@ const UNRENDERED: [&str; 14] = [
 const REFUSED_AT_ROOT: [&str; 3] = ["not", "enum", "const"];
 const ALTERNATIVES: [&str; 5] = ["anyOf", "oneOf", "allOf", "$ref", "$dynamicRef"];
 
-/// Returns the schema with a root that every provider accepts, or `None` if the root has alternatives, so
-/// that the schema has to be rendered.
+/// Returns the schema with a root that every provider accepts. Returns `None` if the schema is not an object or its root has alternatives,
+/// so that the schema has to be rendered.
 pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     let map = schema.as_object()?;
     if ALTERNATIVES.iter().any(|keyword| map.contains_key(*keyword)) {
@@ -53,8 +53,8 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     Some((Value::Object(out.into_owned()), changes))
 }
 
-/// Returns the restrictions of a schema that no rendered schema has. Arguments are still checked against
-/// them.
+/// Returns the restrictions of an original schema that are not rendered: the keywords in `UNRENDERED` and `unmodelled`. Arguments are still
+/// checked against these restrictions.
 pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];

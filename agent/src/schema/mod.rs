@@ -1,9 +1,9 @@
 //! The schema that a model sees, in the dialect of its provider.
 //!
-//! A [`Plan`] is the single definition of what a tool accepts: every schema is rendered from it, and every reply is checked
-//! against it. A less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args) checks and
-//! coerces everything that a provider cannot enforce. [`render`] lists what was lost, and
-//! [`Registry::check_dialect`](crate::Registry::check_dialect) does so for all tools, so that a test can check the losses.
+//! A [`Plan`] is the single definition of what a tool accepts: every schema is rendered from it, and every reply is checked against it. A
+//! less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args) checks and coerces everything
+//! that a provider cannot enforce. [`render`] lists the losses. [`Registry::check_dialect`](crate::Registry::check_dialect) checks all
+//! tools, so that a test fails if a dialect cannot express one of them.
 //! ```
 //! use agent::args::{Plan, PlanOptions};
 //! use agent::schema::{Dialect, render};
@@ -32,12 +32,11 @@
 //! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is written as wide as the dialect allows.
 //!
 //! Even without `strict`, Anthropic refuses the whole request if the name of a parameter of any tool does not match
-//! `^[a-zA-Z0-9_.-]{1,64}$`. [`Registry::check_dialect`](crate::Registry::check_dialect) and
-//! [`Registry::lint`](crate::Registry::lint) find such parameters, which have to be renamed. No other provider is known to have such a
-//! rule.
+//! `^[a-zA-Z0-9_.-]{1,64}$`. [`Registry::check_dialect`](crate::Registry::check_dialect) and [`Registry::lint`](crate::Registry::lint) find
+//! these parameters, which have to be renamed. No other provider is known to have a rule for names.
 //!
-//! In OpenAI's strict mode null means "absent": pass replies through [`restore_nulls`] before they are parsed. Anthropic does not
-//! guarantee the letter case of members of closed sets; `CoercionPolicy::lenient()` ignores it.
+//! In OpenAI's strict mode, null means "absent": pass replies through [`restore_nulls`] before they are parsed. Anthropic does not
+//! guarantee the letter case of members of closed sets; `CoercionPolicy::lenient()` ignores the case.
 //!
 //! [1]: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 //! [2]: https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
@@ -70,7 +69,7 @@ use crate::args::{Graph, Plan, SchemaError};
 use serde_json::{Value, json};
 use std::fmt;
 
-/// Stores the canonical schema in a plan.
+/// Renders the canonical schema of a graph, and stores the schema in the graph.
 pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
     let schema = render::canonical(&graph)?;
     graph.set_schema(schema);
@@ -107,8 +106,9 @@ pub struct Rendered {
     /// The differences between the schema and the plan, in the order of the schema, and the parts of the plan that the requested dialect
     /// cannot express.
     pub changes: Vec<Change>,
-    /// The limit of a request that the tool would exceed together with the other tools, such as `20 strict tools`. Such a tool is sent
-    /// without `strict`, in [`Dialect::Plain`]. Only [`Registry::in_dialect`](crate::Registry::in_dialect) knows the other tools.
+    /// The limit of a request that the tool would exceed together with the other tools, such as `20 strict tools`. A tool over the limit is
+    /// sent without `strict`, in [`Dialect::Plain`]. Only [`Registry::in_dialect`](crate::Registry::in_dialect) sets this field, because
+    /// [`render`] does not have the other tools.
     pub over_budget: Option<String>,
 }
 
@@ -117,7 +117,7 @@ impl Rendered {
         Self { tool: plan.name().to_owned(), dialect, schema, changes, over_budget: None }
     }
 
-    /// Returns whether calls are guaranteed to fit the schema: `strict: true` may be sent.
+    /// Returns whether the provider guarantees that calls fit the schema, so that `strict: true` may be sent.
     pub fn is_strict(&self) -> bool {
         self.dialect.is_strict()
     }
@@ -146,11 +146,11 @@ impl fmt::Display for Rendered {
 
 /// Renders the schema of a plan in a dialect.
 ///
-/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()),
-/// with two exceptions that [`changes`](Rendered::changes) name: open objects that had to be closed, and parts that cannot be expressed.
-/// Properties keep their order and their names; `required` is always written; the same plan gives the same text.
+/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()), with two
+/// exceptions that [`changes`](Rendered::changes) lists: open objects that had to be closed, and parts that cannot be expressed. Properties
+/// keep their order and their names. `required` is always written. The same plan always gives the same text.
 ///
-/// If a plan was compiled from an original schema, that schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
+/// If a plan was compiled from an original schema, the original schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
 /// [`Plain`](Dialect::Plain) if its root is a plain object. For all other dialects, the plan is rendered.
 ///
 /// ```

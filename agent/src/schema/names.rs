@@ -17,7 +17,7 @@ fn is_plain(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
 }
 
-/// Returns the properties of a rendered schema whose names its provider refuses.
+/// Returns the properties of a rendered schema with names that the provider of the dialect refuses.
 pub(super) fn refused_names(dialect: Dialect, schema: &Value) -> Vec<Change> {
     let mut found = Vec::new();
     if abilities(dialect).names == NameRule::Plain {

@@ -7,9 +7,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Removes the nulls that stand for "absent" in a reply. In a dialect that makes optional parameters required and nullable, a
-/// model writes null for an absent parameter. The returned text lacks the keys of these parameters, as if the model had not sent
-/// them. No coercion is needed or recorded, so the policy `exact` accepts the text, too.
+/// Removes the nulls that stand for "absent" in a reply. In a dialect that makes optional parameters required and nullable, a model writes
+/// null for an absent parameter. The returned text lacks the keys of these parameters, as if the model had not sent them. No coercion is
+/// needed or recorded, so the policy `exact` also accepts the text.
 ///
 /// In other dialects the text is returned unchanged. Text that is not JSON, repeated keys, and nulls that are values or mistakes
 /// are not changed in any dialect. A text in which nothing is removed is not copied.
@@ -43,7 +43,7 @@ pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t
 /// Maximum number of alternatives that are tried in the whole text.
 const MAX_TRIALS: usize = 200;
 
-/// Restores replies along the plan, to a depth of 128 levels, the parser's limit. Each method returns the restored text of a
+/// Walk that restores a reply along the plan, to a depth of 128 levels, the limit of the parser. Each method returns the restored text of a
 /// value, or `None` if the text stays unchanged.
 struct Restorer<'g> {
     graph: &'g Graph,
@@ -117,7 +117,7 @@ impl Restorer<'_> {
         }
     }
 
-    /// Restores an object. At the root, `known` has the properties of all variants.
+    /// Restores an object. At the root of a plan with alternatives, `known` has the properties of all variants.
     fn object(
         &mut self,
         object: &ObjectSpec,
@@ -153,8 +153,8 @@ impl Restorer<'_> {
         changed.then(|| object_text(&out))
     }
 
-    /// Restores an externally tagged enum. Entries that are null are removed, unless all entries are null: in that case, entries
-    /// of variants that accept null stay.
+    /// Restores an externally tagged enum. Entries that are null are removed, unless all entries are null: in that case, entries of
+    /// variants that accept null stay. An object with repeated keys is not changed.
     fn external(&mut self, object: &ObjectSpec, entries: &ObjectEntries<'_>) -> Option<String> {
         let node = |key: &str| object.find(key, 0).map(|i| object.props[i].node);
         let distinct: HashSet<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ToolAnnotations {
-    /// The tool changes nothing.
+    /// Whether the tool changes nothing.
     #[serde(rename = "readOnlyHint", skip_serializing_if = "Option::is_none")]
     pub(crate) read_only: Option<bool>,
-    /// The tool may delete or overwrite data.
+    /// Whether the tool may delete or overwrite data.
     #[serde(rename = "destructiveHint", skip_serializing_if = "Option::is_none")]
     pub(crate) destructive: Option<bool>,
-    /// Repeating a call with the same arguments has no further effect.
+    /// Whether repeating a call with the same arguments has no further effect.
     #[serde(rename = "idempotentHint", skip_serializing_if = "Option::is_none")]
     pub(crate) idempotent: Option<bool>,
-    /// The tool interacts with systems outside of the application.
+    /// Whether the tool interacts with systems outside of the application.
     #[serde(rename = "openWorldHint", skip_serializing_if = "Option::is_none")]
     pub(crate) open_world: Option<bool>,
 }

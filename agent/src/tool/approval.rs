@@ -1,4 +1,4 @@
-//! Whether a call has to be approved.
+//! Rules that decide whether a call needs approval.
 
 use super::arguments::Argument;
 use crate::args::Plan;
@@ -6,7 +6,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whether a call of a tool has to be approved before it runs. `#[tool(approval = …)]` sets it.
+/// The rule that decides whether a call of a tool needs approval before it runs. `#[tool(approval = …)]` sets the rule.
 ///
 /// ```
 /// use agent::{Approval, Registry, tool, tools};
@@ -38,14 +38,14 @@ enum Rule {
 }
 
 impl Approval {
-    /// No call waits for an approval. This is the default.
+    /// The rule that no call needs approval. This is the default.
     pub const NEVER: Self = Self(Rule::Never);
 
-    /// Every call waits for an approval.
+    /// The rule that every call needs approval.
     pub const ALWAYS: Self = Self(Rule::Always);
 
-    /// Requires approval where `rule` returns `true`. The rule gets the arguments as the argument type of the tool, or as a
-    /// [`Value`](crate::Value). Arguments that cannot be parsed as an `A` require approval.
+    /// Creates a rule that requires approval if `rule` returns `true`. The function gets the arguments as the argument type of the tool, or
+    /// as a [`Value`](crate::Value). Arguments that cannot be parsed as an `A` require approval.
     pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
         Self::of(move |arguments| {
             let mut needed = None;
@@ -63,7 +63,7 @@ impl Approval {
         Self(Rule::When(RuleFunction(Arc::new(rule))))
     }
 
-    /// Requires approval if this rule or `other` does.
+    /// Creates a rule that requires approval if this rule or `other` requires it.
     ///
     /// ```
     /// use agent::{Approval, Value, args::{Plan, PlanOptions}, json};
@@ -86,8 +86,8 @@ impl Approval {
         }
     }
 
-    /// Applies the rule to all arguments, although some are hidden from the model: `whole` adds the hidden arguments to the text that the
-    /// model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required.
+    /// Creates a rule that applies this rule to all arguments, although some are hidden from the model. `whole` adds the hidden arguments
+    /// to the text that the model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required.
     pub(super) fn over(
         self,
         plan: Plan,
@@ -100,13 +100,13 @@ impl Approval {
         })
     }
 
-    /// Whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool. If the rule is a function, text
-    /// that does not fit requires approval.
+    /// Returns whether a call has to be approved. `arguments` is JSON text that fits `plan`, the plan of the tool. If the rule is a
+    /// function, text that does not fit requires approval.
     pub fn is_needed(&self, plan: &Plan, arguments: &str) -> bool {
         self.applies(&ArgumentText { plan, text: arguments })
     }
 
-    /// Whether a call with these arguments has to be approved.
+    /// Returns whether a call with these arguments has to be approved.
     pub(crate) fn applies(&self, arguments: &dyn RuleArguments) -> bool {
         match &self.0 {
             Rule::Never => false,
@@ -122,7 +122,7 @@ pub(crate) trait RuleArguments {
 
     fn text(&self) -> &str;
 
-    /// Offers each value that was already parsed from the text, until `take` returns true.
+    /// Calls `take` with each value that was already parsed from the text, until `take` returns `true`.
     fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool);
 }
 
@@ -144,7 +144,7 @@ impl RuleArguments for ArgumentText<'_> {
     fn offer(&self, _: &mut dyn FnMut(&dyn Any) -> bool) {}
 }
 
-/// Two rules are equal if one is a clone of the other.
+/// The function of a rule. Two values are equal if one is a clone of the other.
 #[derive(Clone)]
 struct RuleFunction(Arc<DynRule>);
 

@@ -25,11 +25,11 @@ use serde_json::Value;
     note = "write `#[derive(ToolArgs)]` above the type"
 )]
 pub trait ToolArgs {
-    /// Whether a value is a JSON object with fixed fields. As the only by-value parameter of a `#[tool]` function, such a type is
-    /// the whole argument object.
+    /// Whether a value is a JSON object with fixed fields. If the only by-value parameter of a `#[tool]` function has a type of this kind,
+    /// the parameter is the whole argument object.
     const OBJECT: bool;
 
-    /// Returns the value as JSON, for a member of a closed set: its JSON is known without `Serialize`. Other types return `None`.
+    /// Returns a member of a closed set as JSON, which is known without `Serialize`. Values of other types return `None`.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None
@@ -38,7 +38,7 @@ pub trait ToolArgs {
 
 /// A by-value parameter of a tool: any type that serde can deserialize and schemars can describe.
 ///
-/// Implemented for all such types; deriving is enough.
+/// Every type with these bounds implements the trait, so a derive is enough.
 ///
 /// ```
 /// use agent::args::{InvalidArguments, Plan};

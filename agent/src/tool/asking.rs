@@ -1,4 +1,5 @@
-//! Asking a person in a running call: in place, if a function answers, or by suspending the call and starting its body again.
+//! Questions of a running call to a person. A function of the application answers a question in place, while the body waits. Without an
+//! answer in place, the call is suspended, and its body is restarted with the input.
 
 use std::fmt;
 use std::future::pending;
@@ -31,10 +32,10 @@ const MAX_QUESTIONS: u32 = 64;
 /// The number of refused inputs after which a question fails.
 pub(super) const MAX_REFUSALS: u8 = 3;
 
-/// The function that answers questions.
+/// The function of the application that answers questions.
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
 
-/// Notice that a question was asked in place, or that it was answered.
+/// A notice that a question was asked in place, or that asking in place ended with an answer or an error.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "runs read them"))]
 pub(crate) enum AskNotice {
@@ -42,7 +43,7 @@ pub(crate) enum AskNotice {
     Resolved { request_id: String, call_id: String, accepted: bool },
 }
 
-/// How the questions of a call are answered.
+/// The rules by which the questions of a call are answered.
 #[derive(Clone, Default)]
 pub(crate) struct AskRules {
     pub(crate) answerer: Option<Answerer>,
@@ -50,9 +51,9 @@ pub(crate) struct AskRules {
     pub(crate) suspends: bool,
     /// The inputs that were given before the body was restarted.
     pub(crate) inputs: Arc<[RecordedInput]>,
-    /// The path of the run.
+    /// The path of the run that the call belongs to.
     pub(crate) path: RunPath,
-    /// Called when a question is asked in place, and when it was answered.
+    /// The function that gets the notices about questions that are asked in place.
     pub(crate) notify: Option<Arc<dyn Fn(AskNotice) + Send + Sync>>,
 }
 
@@ -62,7 +63,7 @@ impl fmt::Debug for AskRules {
     }
 }
 
-/// A running call: whether it is over, and the questions that it asks.
+/// The state of a running call: whether the call is over, and the questions that its body asks.
 #[derive(Debug, Default)]
 pub(super) struct BodyInProgress {
     is_over: AtomicBool,
@@ -83,7 +84,7 @@ struct Asking {
     body: Option<Waker>,
 }
 
-/// Why a body is dropped at a question.
+/// The reason why a body is dropped at a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum AskStop {
     /// The call is suspended until the question is answered.
@@ -98,7 +99,7 @@ impl BodyInProgress {
     }
 
     fn asking(&self) -> MutexGuard<'_, Asking> {
-        // No code that can panic runs while the lock is held.
+        // No code that can panic runs while this lock is held, so the lock is never poisoned.
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,12 +111,12 @@ impl BodyInProgress {
         self.is_over.store(true, Ordering::Release);
     }
 
-    /// Records the start of a body, and by the tool's policy whether it may be restarted.
+    /// Records whether the tool's policy allows the body to be restarted. Called before the body starts.
     pub(super) fn begin(&self, policy: &ToolPolicy) {
         self.asking().may_restart = policy.effect != Effect::Once || policy.asks;
     }
 
-    /// Returns why the body has to be dropped, if it has to. Otherwise wakes this task as soon as there is a reason.
+    /// Returns why the body must be dropped. While there is no reason, returns `None` and registers the task, which `stop` wakes.
     pub(super) fn poll_stop(&self, task: &Context<'_>) -> Option<AskStop> {
         let mut asking = self.asking();
         let replaced = match asking.stop {
@@ -125,12 +126,12 @@ impl BodyInProgress {
         };
         let stop = asking.stop;
         drop(asking);
-        // Dropped without the lock: a waker may own a task, and dropping a task runs other code.
+        // The old waker is dropped without the lock, because a waker may own a task, whose destructor runs other code.
         drop(replaced);
         stop
     }
 
-    /// Whether a person is being asked in place.
+    /// Returns whether a person is being asked in place.
     pub(super) fn is_waiting(&self) -> bool {
         self.asking().in_place > 0
     }
@@ -143,14 +144,15 @@ impl BodyInProgress {
         self.outer.as_deref().map_or(self, Self::outermost)
     }
 
-    /// Continues the count of questions at `count`, the number that was asked before the body was restarted.
+    /// Raises the count of questions to `count`, the number of questions that were asked before the body was restarted.
     #[cfg(feature = "mcp-client")]
     pub(super) fn count_from(&self, count: u32) {
         let mut asking = self.asking();
         asking.count = asking.count.max(count);
     }
 
-    /// Records why the body has to be dropped at its question, and wakes the task that polls and drops the body.
+    /// Records why the body must be dropped, adds `question` to the open questions, and wakes the task that polls and drops the body. If a
+    /// reason was recorded before, the earlier reason counts.
     pub(super) fn stop(&self, stop: AskStop, question: Option<Question>) {
         let mut asking = self.asking();
         asking.open.extend(question);
@@ -161,7 +163,8 @@ impl BodyInProgress {
     }
 }
 
-/// Counts a question that waits in place. Until this value is dropped, the time limits of its call and of all outer calls are paused.
+/// A question that waits in place, as counted in its call and in all outer calls. The time limit of a call is paused while its count is
+/// above zero.
 struct WaitsInPlace<'c>(&'c BodyInProgress);
 
 impl<'c> WaitsInPlace<'c> {
@@ -186,13 +189,13 @@ impl Drop for WaitsInPlace<'_> {
     }
 }
 
-// The object around an input that is not an object. No doc comment: it would be in the schema of the question.
+// The object that wraps an input that is not an object. It has no doc comment, because a doc comment would be in the question's schema.
 #[derive(Deserialize, JsonSchema)]
 struct ValueField<T> {
     value: T,
 }
 
-/// Checks and parses the inputs to a question as a `T`.
+/// Reader of the inputs to a question: checks them and parses them as a `T`.
 struct InputReader<T> {
     plan: Plan,
     is_wrapped: bool,
@@ -211,7 +214,7 @@ impl<T: Argument> InputReader<T> {
         plan.map(|(plan, is_wrapped)| Self { plan, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the value, or the issues of the input.
+    /// Returns the value of an input, or the issues of the input as text.
     fn read(&self, question: &Question, input: &Value) -> Result<T, String> {
         let [first, second] = question.texts(input);
         match self.parse(&first) {
@@ -232,8 +235,8 @@ impl<T: Argument> InputReader<T> {
     }
 }
 
-/// Returns the schema of an input. Its secret fields have a mark, so that forms hide them, and the check of a question reports them without
-/// their values.
+/// Returns the schema of an input, in which secret fields are marked. Forms hide the input of marked fields, and reports leave out their
+/// values.
 fn marked_schema(plan: &Plan) -> Value {
     let mut schema = plan.schema().clone();
     let names = secret_names(plan.graph());
@@ -264,19 +267,20 @@ fn mark_secrets(schema: &mut Value, names: &[&str]) {
 }
 
 impl ToolContext {
-    /// Asks a person for a value of type `T`. The plan of `T` describes the input to forms, checks the input and coerces it, as for
-    /// arguments. If an input does not fit, the question is asked again with a list of the issues, and fails when the third input is
-    /// refused.
+    /// Asks a person for a value of type `T`. The plan of `T` describes the input to forms, and checks and coerces the input like
+    /// arguments. If an input is refused, the question is asked again with a list of the issues. The third refused input is an error.
     ///
-    /// Where a function answers questions ([`on_question`](crate::AssistantBuilder::on_question) of the assistant, or of an
-    /// assistant around it), the body waits here, and the time limit of the tool begins anew with the input.
+    /// If a function answers questions ([`on_question`](crate::AssistantBuilder::on_question) of the assistant, or of the assistant that
+    /// runs it as a sub-agent), the body waits for the function. Meanwhile the time limit of the tool is paused. It begins anew with the
+    /// input.
     ///
-    /// Otherwise the run is suspended, and the question is one of [its questions](crate::SuspendedRun::questions). A waiting body cannot be
-    /// stored. So it is dropped here, and **started again from its beginning** when there is an input, with the same arguments: questions
-    /// that were answered return at once. Code before the last question therefore runs more than once. That is allowed for tools with the
-    /// effect `pure` or `idempotent`, and for those with the option [`asks`](crate::tool::ToolOptions::asks), whose authors state that the
-    /// body has no effect before its last question. A body that asks something else when it is started again ends its call with the code
-    /// `ask_changed`. Questions that are asked at the same time, with `join!`, wait together.
+    /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The question is then one
+    /// of [its questions](crate::SuspendedRun::questions). A waiting body cannot be stored. The body is therefore dropped, and **started
+    /// again from its beginning** with the same arguments when there is an input. Questions that were answered before return their inputs
+    /// at once, so code before the last question runs more than once. This is allowed for tools with the effect `pure` or `idempotent`. It
+    /// is also allowed for tools with the option [`asks`](crate::tool::ToolOptions::asks), whose authors state that the body has no effect
+    /// before its last question. If a restarted body asks a different question than before, the call ends with the code `ask_changed`.
+    /// Questions that are asked at the same time, with `join!`, wait together.
     ///
     /// A message has at most 4 KiB, and a call at most 64 questions.
     ///
@@ -342,7 +346,8 @@ impl ToolContext {
         }
     }
 
-    /// Returns the next question of the call.
+    /// Creates the next question of the call. Fails if `message` is longer than `MAX_MESSAGE`, if the call is over, if no person can be
+    /// asked, or if the call already asked `MAX_QUESTIONS` questions.
     pub(super) fn new_question(&self, message: String, plan: &Plan) -> Result<Question, AskError> {
         let invalid = |message: &str| AskError::Invalid { message: message.to_owned() };
         if message.len() > MAX_MESSAGE {
@@ -378,7 +383,7 @@ impl ToolContext {
         })
     }
 
-    /// Returns the id of a question to which `refusals` inputs were refused.
+    /// Returns the id of question `number` after `refusals` refused inputs. A question that is asked again has a new id.
     pub(super) fn question_id(&self, number: u32, refusals: u8) -> String {
         let key = self.idempotency_key();
         match refusals {
@@ -387,7 +392,8 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input that this question got before the body was restarted.
+    /// Returns the input that this question got before the body was restarted, and copies the recorded refusals and the recorded id to the
+    /// question. If the restarted body asks a different question than before, stops the call and never completes.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();
         let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;
@@ -400,7 +406,8 @@ impl ToolContext {
         Some(recorded.input.clone())
     }
 
-    /// Returns the input of a person to a question. Never completes if the call is suspended.
+    /// Returns the input of a person to a question, if a function answers it at once. If not, suspends the call and never completes. Fails
+    /// if the call is over, or if no function answers and the call cannot be suspended or its body cannot be restarted.
     async fn input(&self, mut question: Question) -> Result<QuestionInput, AskError> {
         let call = self.running_call();
         if call.is_over() || self.is_cancelled() {
@@ -455,7 +462,8 @@ impl ToolContext {
         input
     }
 
-    /// Calls the function of the application. Returns an error if it panics, or if the call is cancelled first.
+    /// Calls the function that answers questions. Returns an error if the function panics, or if the call is cancelled before the function
+    /// answers.
     async fn call_answerer(
         &self,
         answerer: &Answerer,

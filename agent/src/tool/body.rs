@@ -1,4 +1,4 @@
-//! The bodies of tools, and the arguments that they get.
+//! The bodies of tools, and the arguments that bodies get.
 
 use super::BoxFuture;
 use super::approval::RuleArguments;
@@ -16,8 +16,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// The body of a [`Tool`](crate::Tool) that is written by hand. Closures ([`Tool::new`](crate::Tool::new)) and `#[tool]` are shorter; a
-/// type of your own can also state what it requires, or check arguments in its own way.
+/// A body of a [`Tool`](crate::Tool) that is written by hand. Closures ([`Tool::new`](crate::Tool::new)) and `#[tool]` are shorter. A type
+/// of your own can also state which state it requires, and check arguments itself.
 ///
 /// ```
 /// use agent::tool::{AcceptedArguments, ToolBody};
@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// # Ok(()) }
 /// ```
 ///
-/// A body whose arguments are a type of its own parses them in the check, once:
+/// A body that takes arguments of its own type parses them once, in `check`:
 ///
 /// ```
 /// use agent::args::InvalidArguments;
@@ -84,8 +84,8 @@ pub trait ToolBody: Send + Sync + 'static {
         cx: &'a ToolContext,
     ) -> BoxFuture<'a, ToolOutcome>;
 
-    /// Checks the text of arguments by a definition. By default the text is parsed as a [`Value`]; a body that takes another type parses it
-    /// here ([`AcceptedArguments::parse`]), so that the text is parsed once.
+    /// Checks the text of arguments by a definition. By default, the text is parsed as a [`Value`]. A body that takes another type
+    /// overrides this method and parses the text as that type ([`AcceptedArguments::parse`]), so that the text is parsed only once.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.
@@ -98,17 +98,17 @@ pub trait ToolBody: Send + Sync + 'static {
         &[]
     }
 
-    /// Whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. In a prompt
-    /// with state of its own, results of such a tool are not [cached](crate::tool::ToolPolicy::cache).
+    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. If it may,
+    /// and a prompt has state of its own, results of the tool are not [cached](crate::tool::ToolPolicy::cache).
     fn reads_context(&self) -> bool {
         true
     }
 }
 
-/// Arguments as a tool accepted them, after coercion.
+/// The arguments that a tool accepted, after coercion.
 ///
-/// The check parses the arguments. The body takes the parsed value, and an approval rule reads it; records, the cache and hooks read the
-/// same arguments as a [`Value`].
+/// The check parses the arguments. The body takes the parsed value, which an approval rule can read before. Records, the cache and hooks
+/// read the same arguments as a [`Value`].
 ///
 /// ```
 /// use agent::tool::AcceptedArguments;
@@ -130,13 +130,13 @@ pub struct AcceptedArguments {
     definition: ToolDefinition,
     text: String,
     coercions: Vec<Coercion>,
-    /// Whether the text has the canonical names, and was read without coercions.
+    /// Whether the text has the canonical names and was parsed without coercions.
     is_exact: bool,
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
     parsed: Mutex<Option<Box<dyn Any + Send>>>,
-    /// The arguments that the body gets instead, if the model sees another definition than the body: the application adds hidden arguments,
-    /// or shows another schema.
+    /// The arguments that the body gets instead of these. Set if the body has another definition than the one that the model saw, because
+    /// the application hides arguments or shows another schema.
     whole: Option<Box<AcceptedArguments>>,
 }
 
@@ -144,7 +144,7 @@ impl AcceptedArguments {
     /// Parses arguments as an `A`.
     ///
     /// # Errors
-    /// Fails with the full report when the plan of the definition refuses them.
+    /// Fails with the full report when the plan of the definition refuses the arguments.
     pub fn parse<A: Argument>(definition: &ToolDefinition, text: &str) -> Result<Self, InvalidArguments> {
         Self::parse_by(ArgumentReader::of::<A>(), definition, text)
     }
@@ -160,7 +160,7 @@ impl AcceptedArguments {
         Ok(accepted)
     }
 
-    /// Accepts arguments that were checked in another way.
+    /// Creates accepted arguments from arguments that the caller has checked.
     pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Vec<Coercion>) -> Self {
         Self::with(definition, text, coercions)
     }
@@ -181,7 +181,7 @@ impl AcceptedArguments {
         }
     }
 
-    /// Sets the arguments that the body gets instead of these.
+    /// Sets `value`, the JSON of these arguments, and `whole`, the arguments that the body gets instead of these.
     pub(super) fn with_whole(mut self, value: Value, whole: Self) -> Self {
         self.value = value.into();
         self.whole = Some(Box::new(whole));
@@ -193,12 +193,12 @@ impl AcceptedArguments {
         self.whole.as_deref().map_or(self, Self::for_body)
     }
 
-    /// Returns the definition by which the arguments were checked: the one that the model saw.
+    /// Returns the definition by which the arguments were checked. It is the definition that the model saw.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// Returns the text that was parsed: as the model sent it, or as the tool's `prepare` changed it.
+    /// Returns the checked text: the text of the model, or the text after the tool's `prepare` changed it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -208,7 +208,8 @@ impl AcceptedArguments {
         &self.coercions
     }
 
-    /// Returns the arguments after coercion, under their canonical names. Whole numbers keep every digit; floats are rounded.
+    /// Returns the arguments after coercion, under their canonical names. Whole numbers of up to 64 bits keep every digit; all other
+    /// numbers are rounded to `f64`.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| {
             let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,12 +241,12 @@ impl AcceptedArguments {
         hash.unwrap_or_else(|| JsonHash::of(&Value::Null))
     }
 
-    /// Takes the arguments as an `A`. The value that the check parsed is returned once; for a body that runs again, the text is parsed
-    /// again.
+    /// Takes the arguments as an `A`. The first call returns the value that the check parsed. Later calls, for a body that runs again,
+    /// parse the text again.
     ///
     /// # Errors
-    /// Fails when the text cannot be parsed as an `A`. This is possible only if the arguments were checked as another type, or in another
-    /// way.
+    /// Fails when the text cannot be parsed as an `A`. This is possible only if the arguments were checked as another type, or by the
+    /// caller ([`new`](Self::new)).
     pub fn take<A: Argument>(&self) -> Result<A, InvalidArguments> {
         match self.take_by(ArgumentReader::of::<A>())?.downcast::<A>() {
             Ok(value) => Ok(*value),
@@ -253,7 +254,8 @@ impl AcceptedArguments {
         }
     }
 
-    /// Takes the arguments as a value of the reader's type.
+    /// Takes the arguments as a value of the reader's type. Parses the text if the check parsed another type, or if the value was taken
+    /// before.
     pub(super) fn take_by(&self, reader: ArgumentReader) -> Result<Box<dyn Any + Send>, InvalidArguments> {
         let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
         match parsed {
@@ -263,8 +265,7 @@ impl AcceptedArguments {
     }
 }
 
-/// The type of a tool's arguments, as a value at run time, so that the code that uses the type is compiled once instead of once for each
-/// type.
+/// The type of a tool's arguments, as a value at run time. Code that uses this value is compiled once instead of once for each type.
 #[derive(Clone, Copy)]
 pub(super) struct ArgumentReader {
     id: TypeId,
@@ -287,7 +288,7 @@ impl RuleArguments for AcceptedArguments {
     }
 
     fn offer(&self, take: &mut dyn FnMut(&dyn Any) -> bool) {
-        // Taken out, so that the lock is not held while the rule runs: a rule is code of the application.
+        // The value is moved out, so that the lock is not held while the rule runs. A rule is code of the application.
         let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
         let is_taken = parsed.as_deref().is_some_and(|parsed| take(parsed));
         *self.parsed.lock().unwrap_or_else(PoisonError::into_inner) = parsed;

@@ -1,4 +1,4 @@
-//! Tools that are made at run time: of declared parameters or a JSON Schema, and a closure.
+//! Tools that are made at run time from a closure, and from declared parameters or a JSON Schema.
 
 use super::approval::Approval;
 use super::body::ClosureBody;
@@ -20,8 +20,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Builds a tool from parameters that are declared one by one, where the macros cannot be used: names from a configuration, or
-/// schemas that depend on the caller. It has all [options of a tool](ToolOptions). [`build`](Self::build) checks everything.
+/// A builder of tools with parameters that are declared one by one. It is for tools that the macros cannot make, for example with names
+/// from a configuration, or with schemas that depend on the caller. It has all [options of a tool](ToolOptions). [`build`](Self::build)
+/// checks everything.
 ///
 /// ```
 /// use agent::{Registry, ToolBuilder, ToolContext, Value, message::ToolCall, tools};
@@ -51,7 +52,7 @@ pub struct ToolBuilder {
 }
 
 impl ToolBuilder {
-    /// Starts a tool with this name and without parameters.
+    /// Creates the builder of a tool with this name and without parameters.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { options: ToolOptions::new(name), parameters: Parameters::new(), schema: None }
     }
@@ -69,7 +70,7 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the JSON Schema of all arguments, in place of declared parameters. It is sent to the model unchanged.
+    /// Sets the JSON Schema of all arguments. It replaces the declared parameters, and is sent to the model unchanged.
     ///
     /// ```
     /// use agent::{ToolBuilder, ToolContext, Value, args::UnknownKeys, json};
@@ -90,8 +91,8 @@ impl ToolBuilder {
     /// Builds the tool. Its body gets the checked and coerced arguments, as with [`Tool::new`].
     ///
     /// # Errors
-    /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, the description is missing, a parameter is invalid, or a keyword is not
-    /// supported.
+    /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, the description is missing, a parameter is invalid, or a keyword of the schema is
+    /// not supported.
     pub fn build<F, Fut>(self, body: F) -> Result<Tool, DefinitionError>
     where
         F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,

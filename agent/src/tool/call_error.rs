@@ -26,7 +26,7 @@ use crate::args::InvalidArguments;
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// There is no such tool.
+    /// No tool has the requested name.
     #[error("{text}")]
     #[non_exhaustive]
     UnknownTool {
@@ -43,7 +43,7 @@ pub enum CallError {
     /// The arguments are refused.
     #[error(transparent)]
     InvalidArguments(#[from] InvalidArguments),
-    /// The parameters of the tool for this source are invalid, or the function that gives them panicked.
+    /// The parameters of the tool for this source are invalid, or the function for the parameters or for the examples panicked.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
 }
@@ -51,7 +51,7 @@ pub enum CallError {
 crate::error_text::debug_is_the_sentence!(CallError);
 
 impl CallError {
-    /// Returns the outcome of the call of `tool`.
+    /// Converts the error to the outcome of the call of `tool`.
     pub(crate) fn into_outcome(self, tool: &str) -> ToolOutcome {
         let text = self.to_string();
         match self {

@@ -24,8 +24,8 @@ pub struct CancelToken {
     node: Arc<Node>,
 }
 
-/// A token. A waiter registers in it and in each of its ancestors, so a parent keeps no list of its children, and a finished child leaves
-/// nothing behind.
+/// The state of a token. A waiter registers in the node of its token and in each ancestor of this node. So a parent keeps no list of its
+/// children, and a finished child leaves nothing behind.
 #[derive(Default)]
 struct Node {
     parent: Option<Arc<Node>>,
@@ -33,7 +33,7 @@ struct Node {
     waiters: Mutex<Waiters>,
 }
 
-/// Wakers by slot; free slots are reused.
+/// The wakers of all waiters, by slot. Free slots are reused.
 #[derive(Default)]
 struct Waiters {
     slots: Vec<Option<Waker>>,
@@ -51,7 +51,7 @@ impl Node {
     }
 
     fn waiters(&self) -> MutexGuard<'_, Waiters> {
-        // The list of wakers stays valid if a waker panics.
+        // The list of wakers stays valid if a waker panics, so poisoning of the lock is ignored.
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -67,8 +67,8 @@ impl Drop for Node {
 }
 
 impl Waiters {
-    /// Registers `waker`, or replaces it in `slot`. The caller has to drop the replaced waker without the lock, because a waker may own a
-    /// task.
+    /// Registers `waker`, or replaces the waker in `slot`. Returns the slot and the replaced waker, which the caller must drop without the
+    /// lock, because a waker may own a task.
     fn enter(&mut self, slot: Option<usize>, waker: &Waker) -> (usize, Option<Waker>) {
         if let Some(slot) = slot {
             let replaced = match self.slots.get_mut(slot) {
@@ -103,7 +103,7 @@ impl CancelToken {
         Self { node: Arc::default() }
     }
 
-    /// Creates a token that is cancelled with this one, and can also be cancelled alone.
+    /// Creates a token that is cancelled with this token, and that can also be cancelled alone.
     pub fn child(&self) -> Self {
         Self {
             node: Arc::new(Node {
@@ -119,22 +119,22 @@ impl CancelToken {
         if self.node.reason.set(reason.into()).is_err() {
             return;
         }
-        // Woken outside of the lock: a waker may poll at once, which locks the waiters again.
+        // The wakers are called outside of the lock, because a waker may poll at once, which locks the waiters again.
         let woken: Vec<Waker> = self.node.waiters().slots.iter_mut().filter_map(Option::take).collect();
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether this token or one of its ancestors was cancelled.
+    /// Returns whether this token or one of its ancestors was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.node.is_cancelled()
     }
 
-    /// Returns the reason of this token, or else that of the nearest cancelled ancestor.
+    /// Returns the reason of this token, or that of the nearest cancelled ancestor; `None` if neither is cancelled.
     pub fn reason(&self) -> Option<Arc<str>> {
         self.node.chain().find_map(|node| node.reason.get()).cloned()
     }
 
-    /// Completes when the token is cancelled; at once if it already is. Dropping the future removes its waiter.
+    /// Completes when the token is cancelled, or at once if it already is. Dropping the future removes its waiter.
     ///
     /// ```
     /// # async fn work() {}
@@ -163,11 +163,11 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-/// The future of [`CancelToken::cancelled`]. Dropping it removes the waiter.
+/// The future of [`CancelToken::cancelled`]. Dropping this future removes its waiter.
 #[must_use = "a future does nothing until it is awaited"]
 pub(crate) struct Cancelled {
     node: Arc<Node>,
-    /// The waiter's slot in each node of the chain, once it waits.
+    /// The slots of the waiter, one in each node of the chain. Empty until the future waits.
     slots: Vec<usize>,
 }
 
@@ -186,7 +186,7 @@ impl Future for Cancelled {
                 this.slots.push(slot);
             }
         }
-        // Checked again: if the token was cancelled between the first check and the registration, no waker is called.
+        // The check is repeated, because a cancellation between the first check and the registration calls no waker.
         if self.node.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
     }
 }

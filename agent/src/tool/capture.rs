@@ -1,4 +1,4 @@
-//! Captures content for traces, after the application has redacted it.
+//! The capture of content for traces, after the application has redacted it.
 
 use crate::args::{push_index, push_segment};
 use crate::panics::catch;
@@ -7,10 +7,11 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// Changes one text, number or boolean of the captured content, given its JSON pointer.
+/// The application's function that changes one text, number or boolean of the captured content. The function gets the JSON Pointer of the
+/// value.
 pub(crate) type Redact = dyn Fn(&str, &mut Value) + Send + Sync;
 
-/// Captures content for traces, after the application has redacted it.
+/// The capture of content for traces. The application's function, if there is one, redacts the content first.
 #[derive(Clone, Default)]
 pub(crate) struct Capture {
     redact: Option<Arc<Redact>>,

@@ -1,6 +1,6 @@
 //! Texts that the compiler evaluates: descriptions from files, constants and several doc attributes.
 
-/// Returns the length of the [`composed_text`] of the pieces.
+/// Returns the length in bytes of the text that [`composed_text`] makes of the pieces.
 pub const fn composed_len(pieces: &[&str]) -> usize {
     let (mut len, mut at) = (0, 0);
     while at < pieces.len() {
@@ -14,7 +14,7 @@ pub const fn composed_len(pieces: &[&str]) -> usize {
     len
 }
 
-/// Joins the pieces by line breaks, each trimmed; empty pieces are left out. `N` is their [`composed_len`].
+/// Joins the pieces by line breaks. Pieces are trimmed, and empty pieces are left out. `N` is the [`composed_len`] of the pieces.
 pub const fn composed_text<const N: usize>(pieces: &[&str]) -> [u8; N] {
     let mut text = [0; N];
     let (mut len, mut at) = (0, 0);
@@ -35,7 +35,7 @@ pub const fn composed_text<const N: usize>(pieces: &[&str]) -> [u8; N] {
     text
 }
 
-/// Returns a text for a model. Does not compile if the text is empty.
+/// Returns a text for a model. Panics at compile time if the text is empty.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn some_text(text: &'static [u8]) -> &'static str {

@@ -1,4 +1,4 @@
-//! The meaning of `range`, `length` and `pattern` for a type, checked at compile time where the type is known.
+//! Compile-time checks that constraints such as `range`, `length` and `pattern` fit the type of a parameter, as far as the type is known.
 
 #![expect(missing_docs, reason = "for generated code only; what is there is explained where it is not plain")]
 
@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The kind of type that a constraint applies to.
+/// The kind of a type, which decides whether a constraint applies to the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Sort {
-    /// A number with a fraction.
+    /// A floating-point number.
     Number,
     Integer(Integer),
     Text,
     List,
     Other,
-    /// Not known at compile time: the schema decides.
+    /// A type of unknown kind, for which constraints are not checked at compile time.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ pub struct Integer {
     max: i128,
 }
 
-/// The default of `SORT`, the kind of a type for constraints, for types that are not a `KnownSort`.
+/// The default of `SORT` for types that are not a `KnownSort`. `SORT` is the kind of a type.
 pub trait SortUnknown {
     const SORT: Sort = Sort::Unknown;
 }
@@ -43,7 +43,7 @@ impl<T: KnownSort> Probe<T> {
     pub const SORT: Sort = T::SORT;
 }
 
-/// Types whose schemas are known.
+/// A type whose kind is known at compile time.
 pub trait KnownSort {
     const SORT: Sort;
 }
@@ -122,13 +122,13 @@ impl Sort {
         }
     }
 
-    /// Checks an end of a range with a fraction.
+    /// Checks that an end of a range may have a fraction.
     #[track_caller]
     pub const fn fraction(self) {
         assert!(!matches!(self, Self::Integer(_)), "an integer's range has whole ends");
     }
 
-    /// Checks an end of a range that is a constant. `exact` is its value, and `whole` is the value without its fraction.
+    /// Checks an end of a range that is a constant. `exact` is the value of the constant, and `whole` is this value without its fraction.
     #[track_caller]
     #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "both sides lose the same")]
     pub const fn constant(self, whole: i128, exact: f64, written: &str) {
@@ -157,7 +157,7 @@ impl Sort {
         assert!(matches!(self, Self::List | Self::Unknown), "`unique` is for lists");
     }
 
-    /// Checks `multiple_of`. `whole` says whether the number was written without a point.
+    /// Checks `multiple_of`. `whole` is `true` if the number was written without a point.
     #[track_caller]
     pub const fn multiple(self, whole: bool) {
         assert!(
@@ -172,7 +172,7 @@ impl Sort {
         assert!(matches!(self, Self::Text | Self::Unknown), "`format` is for text");
     }
 
-    /// Checks an example that is a text literal.
+    /// Checks that an example may be a text literal.
     #[track_caller]
     pub const fn example_text(self) {
         assert!(
@@ -181,7 +181,7 @@ impl Sort {
         );
     }
 
-    /// Checks an example that is a number literal.
+    /// Checks that an example may be a number literal.
     #[track_caller]
     pub const fn example_number(self) {
         assert!(
@@ -196,8 +196,8 @@ impl Sort {
     }
 }
 
-/// The default of `TEXT_KEYS`, whether the keys of a type can be the keys of a JSON object, for types that are not `WithoutTextKeys`, and
-/// of `IS_MAP`, whether a type is a map, for types that are not a `Map`.
+/// The defaults of `TEXT_KEYS` for types that are not `WithoutTextKeys`, and of `IS_MAP` for types that are not a `Map`. `TEXT_KEYS` is
+/// `false` if the keys of a type cannot be the keys of a JSON object. `IS_MAP` is `true` if a type is a map.
 pub trait KeysUnknown {
     const TEXT_KEYS: bool = true;
     const IS_MAP: bool = false;
@@ -218,13 +218,13 @@ pub trait Map {}
 impl<K, V> Map for BTreeMap<K, V> {}
 impl<K, V, S> Map for HashMap<K, V, S> {}
 
-/// Maps that `serde_json` can neither read nor write.
+/// A map that `serde_json` can neither read nor write, because its keys cannot be the keys of a JSON object.
 pub trait WithoutTextKeys {}
 
 impl<K: Composed, V> WithoutTextKeys for BTreeMap<K, V> {}
 impl<K: Composed, V, S> WithoutTextKeys for HashMap<K, V, S> {}
 
-/// Types that JSON does not write as a text, a number or a word.
+/// A type that cannot be the key of a JSON object: JSON writes it as a list or as `null`.
 pub trait Composed {}
 
 impl Composed for () {}
@@ -234,14 +234,14 @@ impl<A, B, C> Composed for (A, B, C) {}
 impl<A, B, C, D> Composed for (A, B, C, D) {}
 impl<A, const N: usize> Composed for [A; N] {}
 
-/// Does not compile for a map whose keys cannot be the keys of a JSON object.
+/// Panics at compile time for a map whose keys cannot be the keys of a JSON object. `are` is `true` if they can.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn text_keys(are: bool) {
     assert!(are, "a key of a JSON object is text, a number or a word of an enum: write a list of pairs");
 }
 
-/// Panics with the joined parts. A panic in a constant prints only one text.
+/// Panics with the joined parts, cut to 200 bytes. The parts are joined because a panic in a constant prints only one text.
 #[track_caller]
 #[expect(clippy::indexing_slicing, reason = "evaluated at compile time; `at` stays below the length")]
 const fn refuse(parts: &[&str]) -> ! {
@@ -261,10 +261,10 @@ const fn refuse(parts: &[&str]) -> ! {
     }
 }
 
-/// A numeric end of a range.
+/// A type that an end of a `range` can have.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be an end of a `range`", label = "not a number")]
 pub trait Bound: serde::Serialize {
-    /// The type itself. A type without this trait has no `End`, so that one mistake causes one message.
+    /// The type itself. A type without this trait has no `End`, so the compiler reports one error for it instead of several.
     type End;
 }
 
@@ -274,7 +274,7 @@ macro_rules! bounds {
 
 bounds!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64);
 
-/// Returns the number unchanged.
+/// Returns the number unchanged. Does not compile for a type without the trait [`Bound`].
 pub const fn bound<T: Bound<End = T> + Copy>(end: T) -> T::End {
     end
 }

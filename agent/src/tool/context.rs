@@ -14,12 +14,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time for which a cancelled body may continue before it is dropped, unless [`cancel_grace`](ToolContext::with_cancel_grace) is set.
+/// The default of [`cancel_grace`](ToolContext::with_cancel_grace): the time for which a cancelled body may continue before it is dropped.
 pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Everything that a tool gets except its arguments: state, the ids of the call and its run, progress, cancellation. A parameter
-/// `cx: &ToolContext` of a `#[tool]` function receives it. A parameter `db: &Database` is the same as
-/// [`cx.get::<Database>()`](Self::get). A clone costs one reference count.
+/// The context of a call: everything that a tool gets in addition to its arguments, such as state, the ids of the call and its run,
+/// progress and cancellation. A parameter `cx: &ToolContext` of a `#[tool]` function receives the context. A parameter `db: &Database`
+/// receives the state that [`cx.get::<Database>()`](Self::get) returns. A clone costs one reference count.
 ///
 /// ```
 /// use agent::ToolContext;
@@ -55,15 +55,16 @@ struct Inner {
     default_timeout: Option<Duration>,
     executor: Arc<dyn Executor>,
     progress: Option<Arc<ProgressReceiver>>,
-    /// Set if traces contain the content of calls.
+    /// The rules by which traces capture the content of calls; `None` if traces do not contain content.
     capture: Option<Arc<Capture>>,
-    /// The call while it runs. When it is over, later progress is dropped.
+    /// The running call, which all clones of the context share: whether it is over, and its questions. Progress that the body reports after
+    /// the call is over is dropped.
     running: Arc<BodyInProgress>,
-    /// How questions are answered, if a person can be asked.
+    /// The rules by which questions are answered; `None` if no person can be asked.
     ask: Option<AskRules>,
-    /// The state of the run; it takes precedence over `shared`.
+    /// The state of the run. It takes precedence over `shared`.
     state: StateMap,
-    /// A type of state of which a prompt set two values.
+    /// The first type of which the prompt set two values as state, if there is one.
     #[cfg(feature = "runtime")]
     duplicate: Option<StateKey>,
     /// The state of the registry.
@@ -80,29 +81,29 @@ impl ToolContext {
         Arc::make_mut(&mut self.inner)
     }
 
-    /// Returns the state of type `T`, if there is any: that of the run, or else that of the registry.
+    /// Returns the state of type `T`; `None` if there is none. State of the run takes precedence over state of the registry.
     pub fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
         self.inner.state.get().or_else(|| self.inner.shared.get())
     }
 
-    /// Whether there is state of this type, in the run or in the registry.
+    /// Returns whether the run or the registry has state of this type.
     pub fn has(&self, key: &StateKey) -> bool {
         self.inner.state.contains(key) || self.inner.shared.contains(key)
     }
 
-    /// Returns the state of the run and of the registry; that of the run takes precedence.
+    /// Returns the state of the run and of the registry. State of the run takes precedence.
     #[cfg(feature = "runtime")]
     pub(crate) fn all_state(&self) -> StateMap {
         self.inner.state.over(&self.inner.shared)
     }
 
-    /// Whether the prompt set any state.
+    /// Returns whether the prompt set any state.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own_state(&self) -> bool {
         !self.inner.state.is_empty()
     }
 
-    /// Whether the prompt set state of this type.
+    /// Returns whether the prompt set state of this type.
     #[cfg(feature = "runtime")]
     pub(crate) fn has_own(&self, key: &StateKey) -> bool {
         self.inner.state.contains(key)
@@ -132,8 +133,9 @@ impl ToolContext {
         &self.inner.tool
     }
 
-    /// Returns a key that is the same for every attempt at this call and unique to the call. Pass it to services that detect
-    /// duplicates. In a run it is the key of the step, and a call within another call adds its id; otherwise it is the id of the call.
+    /// Returns a key that is unique to the call and the same for every attempt at the call. Pass the key to services that detect
+    /// duplicates. In a run, it is the key of the step. A call within another call appends its own id to the key of the other call. If no
+    /// key is set, the id of the call is the key.
     pub fn idempotency_key(&self) -> &str {
         self.inner.idempotency_key.as_deref().unwrap_or(&self.inner.call_id)
     }
@@ -148,7 +150,7 @@ impl ToolContext {
         self.inner.session_id.as_deref()
     }
 
-    /// Returns on whose behalf the call is made, if a source was set.
+    /// Returns on whose behalf the call is made; `None` if no source was set.
     pub fn source(&self) -> Option<&Source> {
         self.inner.source.as_ref()
     }
@@ -163,7 +165,7 @@ impl ToolContext {
         self.inner.max_attempts
     }
 
-    /// Reports progress to the listeners of the call. Without a listener, and after the end of the call, it does nothing.
+    /// Reports progress to the listener of the call. Does nothing if there is no listener, or if the call is over.
     ///
     /// ```
     /// use agent::{Progress, ToolContext};
@@ -185,13 +187,13 @@ impl ToolContext {
             return;
         }
         let progress = progress.into();
-        // A listener cannot make the call fail.
+        // A panic of the listener must not make the call fail.
         if let Err(panic) = catch(|| sink(self, progress)) {
             tracing::error!(tool = self.tool(), %panic, "the function that receives the progress of tools panicked");
         }
     }
 
-    /// Ends the call: progress that its body reports from now on is dropped.
+    /// Ends the call. Progress that the body reports later is dropped.
     pub(super) fn close(&self) {
         self.inner.running.close();
     }
@@ -204,12 +206,12 @@ impl ToolContext {
         self.inner.ask.as_ref()
     }
 
-    /// Returns the questions for which the call is suspended.
+    /// Takes the questions for which the call is suspended.
     pub(super) fn take_questions(&self) -> Vec<Question> {
         self.inner.running.take_questions()
     }
 
-    /// Whether the call was cancelled.
+    /// Returns whether the call was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancel.is_cancelled()
     }
@@ -220,12 +222,12 @@ impl ToolContext {
         self.inner.cancel.cancelled()
     }
 
-    /// Returns the token of this call, to pass on to work that it starts.
+    /// Returns the cancel token of this call. Pass the token to work that the body starts.
     pub fn cancel_token(&self) -> &CancelToken {
         &self.inner.cancel
     }
 
-    /// Returns the executor for blocking work and waiting.
+    /// Returns the executor, which runs blocking work and provides timers.
     pub fn executor(&self) -> &dyn Executor {
         &*self.inner.executor
     }
@@ -242,11 +244,11 @@ impl ToolContext {
         self.inner.capture.as_deref()
     }
 
-    /// Returns the context of one call, with a token and ids of its own. The state of the run takes precedence over `shared`, that of the
+    /// Returns the context of one call, with the ids of the call, a child of this context's cancel token, and `shared` as the state of the
     /// registry.
     pub(crate) fn for_call(&self, call_id: &str, tool: &Arc<str>, shared: &StateMap) -> Self {
         let mut inner = (*self.inner).clone();
-        // A call within a call gets a key of its own.
+        // A call within another call appends its id to the key of the other call, so that the keys differ.
         let is_within = !inner.call_id.is_empty();
         if let (true, Some(outer)) = (is_within, &inner.idempotency_key) {
             inner.idempotency_key = Some(format!("{outer}/{call_id}").into());
@@ -259,7 +261,7 @@ impl ToolContext {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the context with this state of the registry; the state of the run takes precedence.
+    /// Returns the context with `shared` as the state of the registry. State of the run takes precedence.
     #[cfg(feature = "runtime")]
     pub(super) fn over(&self, shared: &StateMap) -> Self {
         let inner = Inner { shared: shared.clone(), ..(*self.inner).clone() };
@@ -324,7 +326,7 @@ impl ToolContext {
         self.with_shared_state(Arc::new(value))
     }
 
-    /// Adds a shared value; `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    /// Adds a shared value that `&T` parameters receive. `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -350,7 +352,7 @@ impl ToolContext {
         Ok(self)
     }
 
-    /// Adds a value, and remembers if there already is one of its type.
+    /// Adds a value as state. If there already is a value of its type, that value stays, and the type is recorded as a duplicate.
     #[cfg(feature = "runtime")]
     pub(crate) fn adding_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         let inner = self.edit();
@@ -360,13 +362,13 @@ impl ToolContext {
         self
     }
 
-    /// Returns the type of which two values were added.
+    /// Returns the first type of which two values were added, if there is one.
     #[cfg(feature = "runtime")]
     pub(crate) fn duplicate_state(&self) -> Option<StateKey> {
         self.inner.duplicate
     }
 
-    /// Adds all values of a map; values that are already set take precedence.
+    /// Adds all values of a map. Values that are already set take precedence.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn with_states(mut self, states: &StateMap) -> Self {
         let inner = self.edit();
@@ -424,26 +426,27 @@ impl ToolContext {
         self
     }
 
-    /// Sets the timeout of tools without one of their own. Default: no limit.
+    /// Sets the timeout of tools that have no timeout of their own. Default: no limit.
     pub fn with_default_timeout(mut self, after: Duration) -> Self {
         self.edit().default_timeout = Some(after);
         self
     }
 
-    /// Sets the executor for blocking work and waiting. The default is tokio's executor with the feature `runtime`, and without the feature
-    /// an executor that blocks in place and has no clock.
+    /// Sets the executor, which runs blocking work and provides timers. By default, tokio is the executor with the feature `runtime`.
+    /// Without this feature, the executor runs blocking work where it is awaited, and has no clock.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.edit().executor = executor;
         self
     }
 
-    /// Sets a listener for [`ToolContext::progress`], which also gets the context of the call. It runs in the body, so it must not block.
+    /// Sets the listener for [`ToolContext::progress`]. The listener also gets the context of the call. It is called within the body, so it
+    /// must not block.
     pub fn on_progress(mut self, receive: impl Fn(&ToolContext, Progress) + Send + Sync + 'static) -> Self {
         self.edit().progress = Some(Arc::new(receive));
         self
     }
 
-    /// Sets the function that answers [questions](ToolContext::ask). Without one, no person can be asked.
+    /// Sets the function that answers [questions](ToolContext::ask). By default, no person can be asked.
     ///
     /// ```
     /// use agent::{ToolContext, json, tool::QuestionInput};
@@ -463,14 +466,14 @@ impl ToolContext {
         self
     }
 
-    /// Sets how questions are answered.
+    /// Sets the rules by which questions are answered.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn with_ask_rules(mut self, rules: AskRules) -> Self {
         self.edit().ask = Some(rules);
         self
     }
 
-    /// Sets how traces capture the content of calls; with `None` they do not contain it.
+    /// Sets how traces capture the content of calls. With `None`, traces do not contain content.
     #[cfg(feature = "runtime")]
     pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.edit().capture = capture;

@@ -1,9 +1,9 @@
 //! Converts the return value of a `#[tool]` function to an outcome.
 //!
-//! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead the generated code proceeds in
-//! steps on the concrete type, and each step selects by method resolution, which sees through aliases: an inherent method wins
-//! where its bounds hold, otherwise a trait's method is found. The steps that select have no bounds; the step that converts has,
-//! so that a compile error names the type of the value or of the error.
+//! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead, the generated code proceeds in steps on the
+//! concrete type. Each step selects by method resolution, which sees through aliases: an inherent method takes precedence over a trait's
+//! method for types that meet its bounds. The steps that select work for all types. Only the step that converts fails to compile for a
+//! wrong type, so that the error names the type of the value or of the error.
 
 #![expect(
     missing_docs,
@@ -54,7 +54,7 @@ impl<E: Display> ReturnError for E {
     }
 }
 
-/// Step 1: whether the value is a `Result`.
+/// The input of step 1, which makes a `Result` of the returned value.
 #[derive(Debug)]
 pub struct Returned<T>(pub T);
 
@@ -65,7 +65,7 @@ impl<T, E> Returned<Result<T, E>> {
     }
 }
 
-/// Step 1 for a value that is not a `Result`.
+/// Step 1 for a value that is not a `Result`: the value becomes `Ok`.
 pub trait PlainValue {
     type Value;
     fn peel(self) -> Result<Self::Value, Infallible>;
@@ -78,11 +78,11 @@ impl<T> PlainValue for Returned<T> {
     }
 }
 
-/// Step 2: the kind of the value.
+/// The input of step 2, which finds the kind of the value.
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
-/// The result of step 2 for a value that converts to an outcome itself.
+/// The result of step 2 for a type that implements [`IntoOutcome`].
 #[derive(Debug)]
 pub struct OwnOutcome;
 
@@ -106,7 +106,7 @@ impl<T: IntoOutcome> OfValue<'_, T> {
     }
 }
 
-/// Step 2 for a value that does not convert to an outcome itself.
+/// Step 2 for a type that does not implement [`IntoOutcome`].
 pub trait ValueUnknown {
     fn kind(&self) -> AsJson {
         AsJson
@@ -135,7 +135,7 @@ impl AsJson {
     }
 }
 
-/// A value that may be absent, for which `#[tool(none = "…")]` sets the text.
+/// A type of values that may be absent. `#[tool(none = "…")]` sets the text for an absent value.
 #[diagnostic::on_unimplemented(
     message = "the option `none` is for a result that may be `None`, and `{Self}` always has a value",
     label = "return an `Option`, or remove the option `none`"
@@ -151,11 +151,11 @@ impl<T> PerhapsNone for Option<T> {
     }
 }
 
-/// Step 3: the kind of the error.
+/// The input of step 3, which finds the kind of the error.
 #[derive(Debug)]
 pub struct OfError<'a, E>(pub &'a E);
 
-/// The result of step 3 for an error that is kept as a source, for the operator.
+/// The result of step 3 for an error that implements `Error`. It is kept as a source, for the operator.
 #[derive(Debug)]
 pub struct WithSource;
 

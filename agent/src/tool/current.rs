@@ -4,16 +4,16 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 thread_local! {
-    /// The tool whose body this thread is polling, so that work that starts during the poll is known to be of this tool.
+    /// The tool whose body this thread is polling. Work that starts during the poll belongs to this tool.
     static TOOL: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
 }
 
-/// Returns the name of the tool whose body runs on this thread.
+/// Returns the name of the tool whose body this thread is polling, if there is one.
 pub(crate) fn tool() -> Option<Arc<str>> {
     TOOL.with_borrow(Clone::clone)
 }
 
-/// Sets the tool of this thread while its body is polled. Dropping the value restores the previous tool.
+/// The mark that this thread polls the body of a tool. Dropping the mark restores the previous tool.
 pub(super) struct Running(Option<Arc<str>>);
 
 impl Running {

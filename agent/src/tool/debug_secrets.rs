@@ -1,7 +1,7 @@
-//! Finds out whether the `Debug` of a type shows its secret arguments.
+//! Tests whether the `Debug` of a type shows its secret arguments.
 //!
-//! A derive cannot see the other derives of its type, and a `Debug` by hand may leave secrets out. So the type is tested: two values are
-//! made that differ only in a secret, and their `Debug` texts are compared.
+//! A derive cannot see the other derives of its type, and a `Debug` by hand may leave secrets out. So the type is tested: two values that
+//! differ only in a secret are created, and their `Debug` texts are compared.
 
 use crate::args::{Plan, PlanOptions, hidden, secret_samples, withheld};
 use schemars::{JsonSchema, Schema};
@@ -13,20 +13,20 @@ use std::fmt::{Debug, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// The name of a type, and whether its `Debug` shows its secrets.
+/// The functions that return the name of a type, and whether its `Debug` shows its secrets.
 pub type AskDebug = (fn() -> &'static str, fn() -> bool);
 
 /// The extension of a schema that names a type to test. Only the lint reads it.
 pub(crate) const EXTENSION: &str = "x-debug";
 
-/// Whether the `Debug` of a type shows its secrets.
+/// A function that returns whether the `Debug` of a type shows its secrets.
 type Shows = fn() -> bool;
 
-/// The types to test, by name. Types within functions may share a name.
+/// The tests of types, by the name of the type. Types that are declared in functions may share a name.
 static TYPES: Mutex<BTreeMap<&'static str, Vec<Shows>>> = Mutex::new(BTreeMap::new());
 
-/// Marks the schema of a type with secrets, and registers the test of the type's `Debug`. `ask` is `None` for a type that cannot be tested;
-/// its schema is returned unchanged.
+/// Marks the schema of a type with secrets, and registers the test of the type's `Debug`. If `ask` is `None`, because the type cannot be
+/// tested, returns the schema unchanged.
 #[must_use]
 pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
     if let Some((name, shows)) = ask {
@@ -41,12 +41,12 @@ pub fn debug_is_asked(mut schema: Schema, ask: Option<AskDebug>) -> Schema {
     schema
 }
 
-/// Whether the `Debug` of a type with this name, from [`EXTENSION`], shows its secrets.
+/// Returns whether the `Debug` of a type shows its secrets. `name` is the name of the type in [`EXTENSION`].
 pub(super) fn is_shown_by(name: &str) -> bool {
     let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     let asked = types.get(name).cloned().unwrap_or_default();
     drop(types);
-    // `Debug` is code of the application, so it may panic.
+    // `Debug` is code of the application, so it may panic. A type whose test panics is not reported.
     asked.iter().any(|shows| catch_unwind(AssertUnwindSafe(shows)).unwrap_or(false))
 }
 
@@ -57,7 +57,7 @@ struct Holder<T> {
     value: T,
 }
 
-/// Whether the `Debug` text of a type depends on a secret. Returns `false` if no value of the type can be made.
+/// Returns whether the `Debug` text of a type depends on a secret. Returns `false` if no value of the type can be created.
 pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool {
     let Ok(plan) = Plan::for_type::<Holder<T>>("holder", PlanOptions::default()) else { return false };
     let text = |value: &Value| {
@@ -87,7 +87,8 @@ pub(super) fn shows_secrets<T: Debug + DeserializeOwned + JsonSchema>() -> bool 
     )
 }
 
-/// Returns other values. Texts keep their length, because a `Debug` that shows only the length of a secret is allowed.
+/// Returns values of the same kind that differ from `value`. Texts keep their length, because a `Debug` that shows only the length of a
+/// secret is allowed.
 fn variants(value: &Value) -> Vec<Value> {
     match value {
         Value::Bool(value) => vec![json!(!value)],
@@ -105,7 +106,7 @@ fn variants(value: &Value) -> Vec<Value> {
                 };
                 Value::String(text.chars().map(shift).collect())
             };
-            // Changes only the last character, because a text may have a format that the other variant breaks.
+            // The second variant changes only the last character, because the first one may break the format of a text.
             let mut last: Vec<char> = text.chars().collect();
             if let Some(char) = last.last_mut() {
                 *char = match *char {

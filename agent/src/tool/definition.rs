@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// Name, description and parameters of a tool: all that a model knows about it. A clone costs one reference count.
+/// Name, description and parameters of a tool: all that a model learns about the tool. A clone costs one reference count.
 ///
-/// The parameters are those of its [`Plan`], which also checks the arguments, so the shown schema and the accepted arguments cannot differ.
-/// A definition serializes to `{"name", "description", "parameters"}`, with `title`, `output_schema`, `annotations`, `examples` and `_meta`
-/// where they were set.
+/// A [`Plan`] provides the parameters and checks the arguments, so the shown schema and the accepted arguments cannot differ. A definition
+/// serializes to `{"name", "description", "parameters"}`, with `title`, `output_schema`, `annotations`, `examples` and `_meta` if they are
+/// set. An empty description is left out.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -43,7 +43,7 @@ struct Inner {
     /// The plan, which also has the tool's name.
     plan: Plan,
     options: ToolOptions,
-    /// The texts of the definition in requests.
+    /// The texts of the definition in requests, one for each protocol and dialect in which it was requested.
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
         allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -102,12 +102,12 @@ impl ToolDefinition {
         &self.inner.options
     }
 
-    /// Returns how the tool may be run.
+    /// Returns the policy of the tool: how its calls may be run.
     pub(crate) fn policy(&self) -> &super::policy::ToolPolicy {
         &self.options().policy
     }
 
-    /// Returns the description for the model; empty for a tool that has none.
+    /// Returns the description for the model. It is empty for an undescribed tool.
     pub fn description(&self) -> &str {
         &self.inner.options.description
     }
@@ -117,7 +117,7 @@ impl ToolDefinition {
         self.inner.plan.schema()
     }
 
-    /// Returns about how many tokens the definition costs in each request, estimated from its bytes as in a
+    /// Returns the estimated number of tokens that the definition costs in each request. The estimate is made from bytes, as in a
     /// [`ContextReport`](crate::model::ContextReport).
     ///
     /// ```
@@ -187,22 +187,22 @@ impl ToolDefinition {
         &self.inner.options.annotations
     }
 
-    /// Returns the JSON Schema of the structured result, if it is known.
+    /// Returns the JSON Schema of the structured result; `None` if it is unknown.
     pub fn output_schema(&self) -> Option<&Value> {
         self.inner.options.output_schema.as_ref()
     }
 
-    /// Returns examples of arguments. [`Registry::check_examples`](crate::Registry::check_examples) tells whether they are valid.
+    /// Returns examples of arguments. [`Registry::check_examples`](crate::Registry::check_examples) checks whether they are valid.
     pub fn examples(&self) -> &[Value] {
         &self.inner.options.examples
     }
 
-    /// Whether providers are asked to enforce the schema while the model writes; `None`: the application decides.
+    /// Returns whether providers are asked to enforce the schema while the model writes; `None` if the application decides.
     pub fn strict(&self) -> Option<bool> {
         self.inner.options.strict
     }
 
-    /// Whether models see the tool only after they searched for it.
+    /// Returns whether models see the tool only after they searched for it.
     pub fn is_deferred(&self) -> bool {
         self.inner.options.deferred
     }
@@ -240,7 +240,7 @@ impl ToolDefinition {
         format!("{text}\nExample Usage:\n{call:#}")
     }
 
-    /// Whether the texts of the tool are doc comments of this program, rather than texts of a schema that is read at run time.
+    /// Returns whether the texts of the tool are doc comments of this program, rather than texts of a schema that is read at run time.
     pub(crate) fn is_in_code(&self) -> bool {
         self.inner.options.is_in_code
     }
@@ -270,12 +270,12 @@ impl ToolDefinition {
         Self::with_options(plan, options)
     }
 
-    /// Returns the definition with other parameters.
+    /// Returns the definition with the parameters of `plan`.
     pub(super) fn with_plan(self, plan: Plan) -> Result<Self, DefinitionError> {
         Self::with_options(plan, self.inner.options.clone())
     }
 
-    /// Sets defaults for the options of the plan, which decide how arguments are checked.
+    /// Sets defaults for options of the plan that are not set. These options decide how arguments are checked.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled with the defaults.
@@ -286,7 +286,7 @@ impl ToolDefinition {
 }
 
 impl PartialEq for ToolDefinition {
-    /// Whether models and clients see the same of both tools.
+    /// Returns whether both definitions look the same to models and clients.
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (self.options(), other.options());
         Arc::ptr_eq(&self.inner, &other.inner)

@@ -6,14 +6,14 @@ use crate::args::SchemaError;
 /// Maximum length of a name that every provider accepts.
 pub(crate) const MAX_NAME: usize = 64;
 
-/// Whether every provider accepts this name: `[A-Za-z0-9_-]{1,64}`.
+/// Returns whether every provider accepts this name: `[A-Za-z0-9_-]{1,64}`.
 pub(crate) fn is_valid_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }
 
 impl ToolOptions {
-    /// Checks the name and the description.
+    /// Checks that the name is valid, and that there is a description unless the tool may be undescribed.
     pub(super) fn check(&self) -> Result<(), DefinitionError> {
         if !is_valid_name(&self.name) {
             return Err(DefinitionError::Name { name: self.name.to_string() });
@@ -36,7 +36,7 @@ impl ToolOptions {
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// Some provider would refuse the name.
+    /// The name is not `[A-Za-z0-9_-]{1,64}`, so some provider would refuse it.
     #[error("a tool cannot be named {name:?}: use 1 to 64 letters, digits, `_` or `-`")]
     Name {
         /// The name.
@@ -45,7 +45,7 @@ pub enum DefinitionError {
     /// The description is missing; models choose tools by it.
     #[error("the description is empty: say what the tool does")]
     NoDescription,
-    /// A parameter that was declared at run time is invalid.
+    /// A parameter is invalid: it was declared with a mistake at run time, or it cannot be hidden or fixed.
     #[error("parameter {name:?}: {reason}")]
     Parameter {
         /// The name of the parameter.
@@ -53,7 +53,7 @@ pub enum DefinitionError {
         /// The reason.
         reason: String,
     },
-    /// The function that gives the parameters for a source panicked.
+    /// The function that gives the parameters or the examples for a source panicked.
     #[error("the function that gives the parameters panicked: {panic}")]
     Panicked {
         /// The message of the panic.

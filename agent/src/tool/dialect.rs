@@ -12,11 +12,11 @@ use crate::schema::{
 use std::sync::Arc;
 
 impl Registry {
-    /// Returns the tools in a dialect, in the order of registration: the tools that the dialect [can express](Rendered::is_expressible) and
-    /// the tools that it cannot express.
+    /// Returns all tools in a dialect, in the order of registration. [`Rendered::is_expressible`] returns whether the dialect can express a
+    /// tool.
     ///
-    /// At Anthropic the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. It is assigned in the
-    /// order of registration: a tool that fits into the remaining budget is strict, and a tool that does not fit is sent without `strict`,
+    /// At Anthropic, the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. The budget is assigned in
+    /// the order of registration. A tool that fits into the remaining budget is strict. A tool that does not fit is sent without `strict`,
     /// which is not an error. Register the tools that should be strict first.
     ///
     /// ```
@@ -38,8 +38,8 @@ impl Registry {
         tools_in_dialect(&self.definitions(), dialect)
     }
 
-    /// Checks that a dialect can express what each tool accepts, or a superset of it, for a test that fails when a provider could not
-    /// accept one of the tools.
+    /// Checks that a dialect can express the arguments that each tool accepts, or a superset of them. Use it in a test, which then fails if
+    /// a provider would refuse one of the tools.
     ///
     /// ```
     /// use agent::{Registry, schema::Dialect, tool, tools};
@@ -63,7 +63,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// Fails with each place that cannot be expressed.
+    /// Lists each path in a schema that cannot be expressed.
     pub fn check_dialect(&self, dialect: Dialect) -> Result<(), RegistryError> {
         let problems = self.in_dialect(dialect).into_iter().flat_map(|Rendered { tool, changes, .. }| {
             changes
@@ -75,7 +75,7 @@ impl Registry {
     }
 }
 
-/// Returns the tools of one request in a dialect.
+/// Returns the tools of one request in a dialect. Strict tools that exceed Anthropic's budget are rendered without strictness.
 pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<Rendered> {
     let mut left = RemainingBudget::new();
     let tools = definitions.iter().map(|definition| {
@@ -92,8 +92,8 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
 }
 
 #[cfg(feature = "http")]
-/// Returns the text of each tool of one request in a dialect. The texts are kept under `form`, so the text that `write` returns must depend
-/// only on the definition and the schema.
+/// Returns the text of each tool of one request in a dialect. A definition keeps its text for each `form` and dialect, so the text that
+/// `write` returns must depend only on the definition and the schema.
 #[cfg_attr(
     not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -141,7 +141,7 @@ impl RemainingBudget {
         Self { tools: ANTHROPIC_TOOLS, optional: ANTHROPIC_OPTIONAL, unions: ANTHROPIC_UNIONS }
     }
 
-    /// Takes everything that a tool needs, or nothing.
+    /// Subtracts the needs of a tool of this size. If the tool exceeds a limit, returns the limit and subtracts nothing.
     fn take(&mut self, size: &Size) -> Result<(), String> {
         let tools = self.tools.checked_sub(1).ok_or_else(|| format!("{ANTHROPIC_TOOLS} strict tools"))?;
         let optional = self

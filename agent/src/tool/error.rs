@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The error of a tool's body. The model reads the message; a source, if there is one, is only logged.
 ///
 /// Any error type can be a tool's error. A `ToolError` can also say that the model should [try a better call](Self::retry), or that the
-/// call is [not allowed](Self::denied), and it can have a [code](Self::with_code) of your own.
+/// call is [not allowed](Self::denied). It can have a [code](Self::with_code) of your own.
 ///
 /// ```
 /// use agent::{ToolError, ToolOutcome};
@@ -47,7 +47,7 @@ enum Kind {
 }
 
 impl ToolError {
-    /// Creates the error of a call that failed, and that would fail again.
+    /// Creates the error of a call that failed, and that would fail again with the same arguments.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             outcome: Kind::Failed(OutcomeCode::TOOL_ERROR),

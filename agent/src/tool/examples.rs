@@ -5,14 +5,14 @@ use super::registry::Registry;
 use super::value::Tool;
 use serde_json::{Map, Value, json};
 
-/// Maximum number of schemas of parameters that are looked at in one tool.
+/// Maximum number of schemas of one tool whose examples are checked.
 const MAX_PLACES: usize = 1_000;
 /// Maximum depth of a parameter in the arguments.
 const MAX_DEPTH: usize = 16;
 
 impl Registry {
-    /// Checks that the examples of all tools are calls that would run, and that the examples of their parameters are values that would be
-    /// accepted. For a test:
+    /// Checks that the examples of all tools are accepted as arguments, and that the examples of their parameters are accepted as values.
+    /// Use it in a test:
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -61,7 +61,7 @@ struct ExamplePath {
 
 #[derive(Clone)]
 enum EnclosingValue {
-    /// A key of an object, with the properties that select the object among its alternatives.
+    /// A key of an object, with the constant properties that select the object among its alternatives.
     Key(String, Map<String, Value>),
     Item,
 }
@@ -79,8 +79,8 @@ impl ExamplePath {
     }
 }
 
-/// Checks the examples of the parameters, each in a call with nothing else. The report lists other issues too, such as missing parameters;
-/// only issues at or below the example's path count.
+/// Checks the examples of the parameters. Each example is checked in a call that contains nothing else, so the report may list other
+/// issues, such as missing parameters. Only issues at or below the path of the example count.
 fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
     let mut left = vec![(root, ExamplePath::default())];
@@ -104,7 +104,7 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
             }
         }
         if place.around.len() < MAX_DEPTH {
-            // Reversed, because the last schema on the stack is looked at first.
+            // The schemas are reversed, because the last schema on the stack is checked first.
             let mut inner = below(root, schema, &place);
             inner.reverse();
             left.append(&mut inner);
@@ -112,7 +112,7 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// Returns the schemas of the properties and items of a value, in order.
+/// Returns the schemas of the properties and items of a value, in order. Follows references and alternatives.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =

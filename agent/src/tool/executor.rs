@@ -1,10 +1,11 @@
-//! The environment that tools need: a place to block, and a clock.
+//! The environment that calls need: threads for blocking work, and a clock.
 
 use super::BoxFuture;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Runs blocking work, and waits. The feature `runtime` provides the executor of tokio; tests can bring executors of their own.
+/// The environment that runs blocking work and waits. The feature `runtime` provides the executor of tokio; tests can bring executors of
+/// their own.
 ///
 /// A call gets its executor from the [`ToolContext`](crate::ToolContext), so nothing in the library requires a specific
 /// asynchronous runtime.
@@ -38,20 +39,20 @@ use std::time::{Duration, Instant};
 /// # Ok(()) }
 /// ```
 pub trait Executor: Send + Sync + 'static {
-    /// Runs `work` where blocking does no harm; the future completes when it is done. `work` does not panic: a panic of a tool's
-    /// body is caught inside it.
+    /// Runs `work` on a thread that may block. The future completes when the work is done. `work` does not panic, because it catches a
+    /// panic of the tool's body.
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
 
-    /// Completes after `duration`; `None` when this executor has no clock.
+    /// Returns a future that completes after `duration`; `None` if this executor has no clock.
     fn sleep(&self, duration: Duration) -> Option<BoxFuture<'static, ()>>;
 
-    /// Whether [`sleep`](Self::sleep) returns a timer. By default it is called to find out.
+    /// Returns whether [`sleep`](Self::sleep) returns a timer. The default calls `sleep` to find out.
     fn has_clock(&self) -> bool {
         self.sleep(Duration::ZERO).is_some()
     }
 
-    /// Returns the time since a fixed moment in the past, by the clock of [`sleep`](Self::sleep). It never decreases. Default: the clock of
-    /// the system.
+    /// Returns the time since a fixed moment in the past, by the clock of [`sleep`](Self::sleep). The time never decreases. Default: the
+    /// clock of the system.
     fn now(&self) -> Duration {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         START.elapsed()

@@ -26,7 +26,7 @@ impl NotFinite {
     }
 }
 
-/// `NaN`, or `NaN at /values/0`.
+/// Writes the number, with the path if the number is within a value: `NaN`, or `NaN at /values/0`.
 impl Display for NotFinite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;
@@ -46,7 +46,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// The error that ends the walk: a number was found, or the value cannot be serialised (`None`).
+/// The error that ends the walk. It has the number that was found, or `None` if the value cannot be serialized.
 #[derive(Debug)]
 struct Stop(Option<NotFinite>);
 
@@ -92,7 +92,8 @@ struct FiniteWalk {
 type Walked = Result<(), Stop>;
 
 impl FiniteWalk {
-    /// `variant` is the name of the enum variant, which is a key in JSON.
+    /// Creates the position at the start of a container. If the container is an enum variant, `variant` is its name, which is a key in
+    /// JSON.
     fn of(variant: Option<&'static str>) -> FiniteWalk {
         FiniteWalk { variant, index: 0, key: String::new() }
     }
@@ -103,7 +104,7 @@ impl FiniteWalk {
         self.below(|| index.to_string(), value)
     }
 
-    /// Walks a value within the container. `step` is called only if a number was found.
+    /// Walks a value within the container. `step` returns the key or the index of the value, and is called only if a number was found.
     fn below<T: Serialize + ?Sized>(&self, step: impl FnOnce() -> String, value: &T) -> Walked {
         value.serialize(Finder).map_err(|end| {
             let end = end.below(step());

@@ -1,4 +1,4 @@
-//! Questions that other programs ask by forms. The programs are MCP servers, which ask during a call of one of their tools.
+//! Questions that other programs ask by forms. These programs are MCP servers, which ask during a call of one of their tools.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -12,18 +12,18 @@ use crate::args::{Plan, PlanOptions};
 
 /// A question of another program.
 pub(crate) struct FormQuestion {
-    /// The program's key of the question.
+    /// The program's key for the question.
     pub(crate) key: String,
     pub(crate) message: String,
     pub(crate) schema: Value,
 }
 
-/// Inputs by the keys of their questions. Accepted inputs are coerced by the schema.
+/// Inputs by the keys of their questions. An accepted input is coerced by the schema of its question.
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns the inputs to the last questions of another program, for which the call was suspended, and the state that the program gave
-    /// with the questions.
+    /// Returns the inputs to the latest questions of another program, and the state that the program gave with these questions. Returns
+    /// `None` if the call was not suspended for questions of a program.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
         let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
@@ -50,8 +50,8 @@ impl ToolContext {
     }
 
     /// Asks a person the questions of another program. A question is dismissed if its form cannot be shown, and declined if no person can
-    /// be asked. If no function answers and `may_suspend` is set, the call is suspended; when it restarts,
-    /// [`form_inputs`](Self::form_inputs) returns the inputs.
+    /// be asked. If no function answers a question at once, the call is suspended, provided that `may_suspend` is set and the run can be
+    /// suspended; if not, the question is declined. When a suspended call restarts, [`form_inputs`](Self::form_inputs) returns the inputs.
     pub(crate) async fn ask_forms(
         &self,
         server: &str,
@@ -116,7 +116,8 @@ impl ToolContext {
         Ok(question)
     }
 
-    /// Returns the input that the function of the application gives to a question, and the question as it was last asked.
+    /// Returns the input that the function of the application gives to a question, and the question as it was last asked. If there is no
+    /// function, the input is [`QuestionInput::Later`].
     async fn form_input(&self, mut question: Question) -> (Question, QuestionInput) {
         let Some((rules, answerer)) =
             self.ask_rules().and_then(|rules| Some((rules, rules.answerer.as_ref()?)))

@@ -1,4 +1,4 @@
-//! The functions that generated code calls: they make a typed tool from its attributes and the function that runs it.
+//! The functions that generated code calls. They make a typed tool from its attributes and the function that runs it.
 
 #![expect(
     missing_docs,
@@ -27,7 +27,8 @@ use std::marker::PhantomData;
 use std::panic::resume_unwind;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// A tool without its body, or its name and why it is invalid. There is one for each `#[tool]`, compiled when it is first listed.
+/// The definition of a tool, or the tool's name with the reason why it is invalid. Each `#[tool]` has one, compiled when it is first
+/// listed.
 pub type Compiled = Result<ToolDefinition, (String, DefinitionError)>;
 
 impl ToolOptions {
@@ -37,7 +38,7 @@ impl ToolOptions {
         self.compiled(false, schema_of::<A>)
     }
 
-    /// Compiles the definition of a type that is the tool itself.
+    /// Compiles the definition of a tool that is the type `A` itself.
     #[doc(hidden)]
     pub fn compile_type<A: Argument>(self) -> Compiled {
         self.compiled(true, schema_of::<A>)
@@ -54,7 +55,7 @@ impl ToolOptions {
     }
 }
 
-/// Runs the function with arguments of its type; returns `None` for arguments of another type.
+/// A closure that runs the function of a tool with arguments of its type. It returns `None` for arguments of another type.
 type RunBoxed = Box<
     dyn for<'a> Fn(Box<dyn Any + Send>, &'a ToolContext) -> Option<BoxFuture<'a, ToolOutcome>> + Send + Sync,
 >;
@@ -69,7 +70,7 @@ struct TypedBody {
     run: RunBoxed,
 }
 
-/// Returns the entry of a tool that checks its arguments by the definition and passes them to `run`.
+/// Returns a tool that checks its arguments by the definition and passes them to `run`, or the error of the definition.
 pub fn typed<A, F>(definition: &'static LazyLock<Compiled>, injected: InjectedState, run: F) -> Entry
 where
     A: Argument,
@@ -108,12 +109,13 @@ impl ToolBody for TypedBody {
         }
     }
 
-    /// Checks arguments by `definition` and, if it was not compiled from the function's type, also by the function's own definition.
+    /// Checks arguments by `definition`. If `definition` was not compiled from the function's type, also checks the arguments by the
+    /// function's own definition.
     fn check(&self, definition: &ToolDefinition, text: &str) -> Result<AcceptedArguments, InvalidArguments> {
         if definition.plan().source().is_some() {
             return AcceptedArguments::parse_by(self.reader, definition, text);
         }
-        // The application shows another schema. Arguments that this schema accepts have to fit the function, too.
+        // The application shows another schema. Arguments that this schema accepts must also fit the function.
         let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
         let own = AcceptedArguments::parse_by(self.reader, self.own, &accepted.value().to_string())
             .map_err(|report| report.under(definition.plan()))?;
@@ -132,13 +134,13 @@ impl ToolBody for TypedBody {
 
 /// Runs a synchronous body on the context's executor.
 ///
-/// The body gets its own context, because it may outlive the caller's wait: a running body cannot be stopped. A body that has not begun
-/// when the call is given up never begins. A panic is resumed at the caller.
+/// A running body cannot be stopped and may outlive the call, so it gets a clone of the context. If the returned future is dropped before
+/// the body begins, the body never begins. The future resumes a panic of the body.
 pub fn blocking<B>(cx: &ToolContext, body: B) -> BoxFuture<'_, ToolOutcome>
 where
     B: FnOnce(&ToolContext) -> ToolOutcome + Send + 'static,
 {
-    // The message of a panic, not its payload: the slot may be dropped unread, and a payload's drop may panic.
+    // The slot has the message of a panic instead of its payload, because the slot may be dropped unread, and dropping a payload may panic.
     type Slot = Mutex<Option<Result<ToolOutcome, String>>>;
     let (own, span) = (cx.clone(), tracing::Span::current());
     Box::pin(async move {
@@ -147,7 +149,7 @@ where
         let work = move || {
             let Some(slot) = given_up.upgrade() else { return };
             let end = span.in_scope(|| catch(|| body(&own)));
-            // Nothing that can panic runs under this lock.
+            // No code that can panic runs while this lock is held, so the lock is never poisoned.
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
         };
         cx.executor().run_blocking(Box::new(work)).await;
@@ -171,7 +173,7 @@ pub fn sendable<'a, F: Future + Send + 'a>(future: F) -> F {
     future
 }
 
-/// The type of a `&T` parameter. `&ToolContext` is the context itself: its inherent functions take precedence over those of
+/// The type of a `&T` parameter. The inherent functions for `&ToolContext`, which return the context itself, take precedence over those of
 /// [`InjectState`], which look up application state.
 #[derive(Debug)]
 pub struct Inject<T: ?Sized>(PhantomData<T>);
@@ -197,7 +199,7 @@ pub trait AppState: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: ?Sized + Send + Sync + 'static> AppState for T {}
 
-/// Looks up state of type `T`. Only `key` has the bound, so that one mistake causes one message.
+/// Access to application state of type `T`. Only `key` has the bound [`AppState`], so that one mistake causes one message.
 pub trait InjectState<T: ?Sized + 'static> {
     fn key() -> Option<StateKey>
     where
@@ -214,7 +216,7 @@ impl<T: ?Sized + 'static> InjectState<T> for Inject<T> {
     }
 
     fn get(cx: &ToolContext) -> Result<&T, Box<ToolOutcome>> {
-        // A registry checks the state before each call. This error is for tools that are called without a registry.
+        // `invoke` checks the state before each call. This error is for bodies that are called directly.
         cx.get::<T>().ok_or_else(|| {
             tracing::error!(
                 tool = cx.tool(),
@@ -290,7 +292,7 @@ pub fn default<T: OwnDefault>() -> T {
     T::own_default()
 }
 
-/// A type that can be skipped: a value that the model never sends needs a default.
+/// A type that a skipped parameter can have. The model never sends such a parameter, so the type needs a default.
 #[diagnostic::on_unimplemented(
     message = "a skipped field of type `{Self}` needs a default",
     label = "write the value too: `skip, default = VALUE`",
@@ -312,11 +314,11 @@ pub fn skipped<T: Skippable>() -> T {
     T::when_skipped()
 }
 
-/// A default value, whose JSON may be known through [`ToolArgs`]. For a `Serialize` type, schemars finds the JSON.
+/// A default value. For a [`ToolArgs`] type, `json` returns its JSON; for a `Serialize` type, schemars finds the JSON.
 #[derive(Debug)]
 pub struct DefaultValue<T>(pub T);
 
-/// No JSON, for all types that are not [`ToolArgs`].
+/// The default of `json`, for types that are not [`ToolArgs`]: no JSON.
 pub trait JsonUnknown {
     fn json(&self) -> Option<Value> {
         None
@@ -331,7 +333,7 @@ impl<T: ToolArgs> DefaultValue<T> {
     }
 }
 
-/// Adds a default to the schema where schemars could not.
+/// Adds `value` as the default of a schema that has no default. Does nothing if `value` is `None`.
 pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     if let Some(value) = value
         && schema.get("default").is_none()
@@ -340,7 +342,7 @@ pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     }
 }
 
-/// `#[arg(length(…))]`: adds the keywords for the length of the schema's `type`, or those of all types if the schema has no `type`.
+/// Applies `#[arg(length(…))]`: adds the keywords for the length of the schema's `type`, or those of all types if the schema has no `type`.
 pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     let is = |kind: &str| match schema.get("type") {
         None => true,
@@ -362,7 +364,8 @@ pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     }
 }
 
-/// `#[arg(with(read as Sent))]`: reads the sent value as any other argument, then converts it to the type that the tool takes.
+/// Reads an argument with `#[arg(with(read as Sent))]`: deserializes the sent value, and converts it with `read` to the type that the tool
+/// takes.
 pub fn read_with<'de, D, S, T, E>(
     deserializer: D,
     read: impl FnOnce(S) -> Result<T, E>,

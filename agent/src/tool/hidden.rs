@@ -19,7 +19,7 @@ pub(super) struct HiddenArgument {
 
 /// The arguments of a tool that the model neither sees nor sends.
 pub(super) struct HiddenArguments {
-    /// The definition with all arguments, by which the body gets them.
+    /// The definition with all arguments. The body gets its arguments by this definition.
     pub(super) whole: ToolDefinition,
     pub(super) arguments: Vec<HiddenArgument>,
 }
@@ -30,14 +30,14 @@ impl HiddenArguments {
         without(whole, &self.arguments)
     }
 
-    /// Removes hidden arguments that `prepare` added. Those that the model sent stay, so that they are refused.
+    /// Removes hidden arguments that `prepare` added. Hidden arguments that the model sent stay, so that the check refuses them.
     pub(super) fn remove_added(&self, prepared: &mut Map<String, Value>, sent: &Map<String, Value>) {
         for argument in self.arguments.iter().filter(|argument| !sent.contains_key(&argument.name)) {
             prepared.shift_remove(&argument.name);
         }
     }
 
-    /// Rewrites a report of the tool for the definition that the model saw.
+    /// Leaves the hidden arguments out of a report of the tool, and rewrites the report for the definition that the model saw.
     pub(super) fn rewrite(&self, mut report: InvalidArguments, shown: &ToolDefinition) -> InvalidArguments {
         for argument in &self.arguments {
             report = report.without_place(&argument.pointer());
@@ -46,7 +46,7 @@ impl HiddenArguments {
     }
 }
 
-/// Returns a definition without these arguments; its examples lose them, too.
+/// Returns a definition without these arguments. The arguments are also removed from its examples.
 pub(super) fn without(
     definition: &ToolDefinition,
     hidden: &[HiddenArgument],
@@ -65,7 +65,7 @@ pub(super) fn without(
     ToolDefinition::with_options(plan, options)
 }
 
-/// The arguments of a call, with the arguments that the application adds.
+/// The arguments of a call, joined with the arguments that the application adds.
 pub(super) struct JoinedArguments {
     pub(super) text: String,
     pub(super) coercions: Vec<Coercion>,
@@ -78,7 +78,8 @@ impl HiddenArgument {
         Self { name: name.to_owned(), value }
     }
 
-    /// Checks that a tool works if the model does not send this argument. `validate` checks arguments by the whole definition.
+    /// Checks that the model can leave this argument out: its fixed value must be valid, or, if it has no fixed value, the argument must
+    /// not be required. `validate` checks arguments by the whole definition.
     pub(super) fn check(
         &self,
         plan: &Plan,
@@ -93,7 +94,7 @@ impl HiddenArgument {
                 _ => Ok(()),
             };
         };
-        // The report lists other issues too, such as missing arguments; only issues at this path are about the value.
+        // The report also lists other issues, such as missing arguments. Only issues at this path are about the value.
         let alone: Map<String, Value> = [(self.name.clone(), value.clone())].into_iter().collect();
         let path = self.pointer();
         match validate(&Value::Object(alone).to_string()) {
@@ -108,14 +109,14 @@ impl HiddenArgument {
         }
     }
 
-    /// The JSON pointer to the argument.
+    /// Returns the JSON Pointer to the argument.
     pub(super) fn pointer(&self) -> String {
         format!("/{}", self.name.replace('~', "~0").replace('/', "~1"))
     }
 }
 
-/// Checks the model's arguments against `shown`, the plan that the model saw, and adds the hidden arguments of the application. `whole` is
-/// the tool's own plan.
+/// Checks the model's arguments against `shown`, the plan that the model saw, and adds the fixed values of hidden arguments. `whole` is the
+/// plan with all arguments.
 pub(super) fn join(
     shown: &Plan,
     whole: &Plan,
@@ -127,7 +128,7 @@ pub(super) fn join(
         let text = arguments.to_owned();
         return Ok(JoinedArguments { text, coercions: parsed.coercions, value: parsed.value });
     };
-    // If unknown keys are kept, the model could still send a hidden argument, by its name or an alias.
+    // If unknown keys are kept, the model could still send a hidden argument, by its name or an alias. The hidden argument is then refused.
     let is_hidden = |key: &&String| {
         whole.parameter_of(key).is_some_and(|name| hidden.iter().any(|argument| argument.name == name))
     };
@@ -150,7 +151,7 @@ pub(super) fn join(
         let is_as_sent = !parsed.coercions.iter().any(|coercion| {
             coercion.path.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
-        // An uncoerced value is copied as it was sent, so that numbers keep all digits.
+        // An uncoerced value is copied from the sent text, so that numbers keep all digits.
         match raw.get(key).filter(|_| is_as_sent) {
             Some(raw) => push(key, raw),
             None => push(key, &value.to_string()),
@@ -169,7 +170,7 @@ fn unknown(key: &str) -> Issue {
     Issue::new(HiddenArgument::new(key, None).pointer(), IssueCode::Unknown, "unknown parameter")
 }
 
-/// The values of an object as they were written; empty if the text is not an object.
+/// The entries of an object, each value as it was written; empty if the text is not an object.
 struct RawEntries<'t>(Vec<(String, &'t RawValue)>);
 
 impl<'t> RawEntries<'t> {

@@ -27,7 +27,7 @@ use tracing::Span;
 /// The message for the model when a tool redacts its errors.
 const REDACTED: &str = "The tool failed. Its error is not shown here.";
 
-/// How a call ended, with the questions for which it is suspended, if it is.
+/// The outcome of a call, with the questions for which the call is suspended, if there are any.
 pub(crate) struct InvokedCall {
     pub(crate) outcome: ToolOutcome,
     pub(crate) coercions: Vec<Coercion>,
@@ -43,13 +43,13 @@ impl InvokedCall {
 
 /// The arguments of a call.
 pub(crate) enum InvokedArguments<'a> {
-    /// As the model sent them.
+    /// The text of arguments that were not checked yet.
     Sent(&'a str),
-    /// Checked before.
+    /// Arguments that were checked before.
     Accepted(&'a AcceptedArguments),
 }
 
-/// Runs `tool` once. `cx` is the context of this call, with its own token.
+/// Runs `tool` once. `cx` is the context of this call, with a cancel token of its own.
 pub(super) async fn invoke(
     tool: &Tool,
     arguments: InvokedArguments<'_>,
@@ -139,7 +139,7 @@ pub(super) async fn invoke(
     };
     // A body that asks and ends in the same poll has ended, so its questions are dropped.
     cx.take_questions();
-    // A body that gives up because its call is cancelled was interrupted; it did not fail.
+    // A body that returns an error after its call is cancelled was interrupted; it did not fail.
     if is_cancelled && is_own_error(&outcome) {
         outcome = aborted(cx);
     }
@@ -150,7 +150,7 @@ pub(super) async fn invoke(
 }
 
 impl Tool {
-    /// Runs one call of this tool, as [`Registry::call`](crate::Registry::call) does, without a registry and its state.
+    /// Runs one call of this tool, as [`Registry::call`](crate::Registry::call) does, but without the state of a registry.
     ///
     /// Dropping the future stops the call.
     pub async fn call(&self, arguments: &str, cx: &ToolContext) -> ToolResult {
@@ -178,7 +178,7 @@ fn waits_for_person() -> ToolOutcome {
     ToolOutcome::Deferred { handle: ASK_HANDLE.to_owned() }
 }
 
-/// Whether the body itself reported that it failed.
+/// Returns whether the outcome is an error that the body itself returned.
 fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Retry { .. } => true,
@@ -191,7 +191,7 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// Changes the result of a body, if its tool is marked as untrusted.
+/// Neutralizes the result of a body, and puts it into an envelope, if the options of its tool say so.
 fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     let options = tool.options();
     if options.neutralizes {
@@ -202,7 +202,7 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     }
 }
 
-/// Fails a call whose tool deferred its result under a handle that is reserved for the library.
+/// Fails a call that its tool deferred under a handle that is reserved for the library. The tools of assistants may use these handles.
 fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if tool.options().of_assistant.is_none()
         && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES))
@@ -234,7 +234,7 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// The time limit of a body. It is paused while a person is asked, and starts anew with the input.
+/// Time limit of a body. It is paused while the body waits for a person, and begins anew with the input.
 struct BodyTimer {
     timer: BoxFuture<'static, ()>,
     limit: Duration,
@@ -307,13 +307,13 @@ async fn supervise(
     .await
 }
 
-/// A body whose panics are caught when it is created, polled and dropped. If it is dropped before its end, it cancels its token, which
-/// stops work that the body started elsewhere, such as on a blocking pool.
+/// A body whose panics are caught when it is created, polled and dropped. If this value is dropped before the body ends, it cancels the
+/// token of the call. This stops work that the body started elsewhere, for example on a blocking pool.
 struct SupervisedBody<'a> {
     body: Option<BoxFuture<'a, ToolOutcome>>,
     panicked: Option<String>,
     cx: &'a ToolContext,
-    /// The span in which the body logs, on any thread.
+    /// The span that is entered while the body is created, polled or dropped.
     span: Span,
 }
 
@@ -345,7 +345,7 @@ impl<'a> SupervisedBody<'a> {
         polled
     }
 
-    /// Stops the body before its end.
+    /// Cancels the token of the call if the body has not ended, and drops the body.
     fn stop(&mut self, reason: &str) {
         if self.body.is_some() {
             self.cx.cancel_token().cancel(reason);
@@ -363,7 +363,7 @@ impl<'a> SupervisedBody<'a> {
 }
 
 impl Drop for SupervisedBody<'_> {
-    /// Stops the body, because the caller may drop the call at any time.
+    /// Stops the body, because the caller may drop the call before the body ends.
     fn drop(&mut self) {
         self.stop("the caller stopped waiting");
     }

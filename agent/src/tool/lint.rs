@@ -1,4 +1,4 @@
-//! Finds what makes a set of tools hard to use for a model.
+//! Finds faults that make a set of tools hard to use for a model.
 
 mod checks;
 mod groups;
@@ -10,9 +10,9 @@ use super::registry::Registry;
 use std::fmt;
 
 impl Registry {
-    /// Reports what makes these tools hard to choose or to call correctly: parameters without a description, descriptions that name a
-    /// parameter that does not exist, similar words, texts that are too long or repeated, names that a provider refuses, examples that
-    /// would be refused, definitions that cost many tokens in each request. For a test:
+    /// Reports faults that make these tools hard to choose or to call correctly, for example missing descriptions, descriptions that name a
+    /// parameter that does not exist, similar words, texts that are too long or repeated, names that a provider refuses, refused examples,
+    /// and definitions that cost many tokens in each request. Use it in a test:
     ///
     /// ```
     /// use agent::{Registry, lint::Lint, tool, tools};
@@ -36,12 +36,12 @@ impl Registry {
     /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     ///
-    /// Types whose `Debug` shows an argument marked `#[arg(secret)]` are found, too ([`Lint::SecretInDebug`]): two values are made that
-    /// differ in the secret alone, and a finding is made if their texts differ. A `Debug` by hand that leaves the secret out causes no
-    /// finding.
+    /// Types whose `Debug` shows an argument marked `#[arg(secret)]` are found, too ([`Lint::SecretInDebug`]). The lint creates two values
+    /// that differ only in the secret, and reports the type if their `Debug` texts differ. A `Debug` by hand that leaves the secret out is
+    /// not reported.
     ///
-    /// For foreign tools, such as those of an MCP server or of a schema that is read at run time, the hints are for their user, and all
-    /// parameters with the same fault have one finding. Names that look alike are reported once, at the last tool of the group:
+    /// For foreign tools, such as those of an MCP server or of a schema that is read at run time, the hints are for the user of the tool.
+    /// All parameters with the same fault have one finding. Names that look alike are reported once, at the last tool of the group:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};
@@ -71,7 +71,7 @@ impl Registry {
     }
 }
 
-/// The kinds of findings of [`Registry::lint`].
+/// A kind of finding of [`Registry::lint`].
 ///
 /// ```
 /// use agent::lint::Lint;
@@ -82,7 +82,7 @@ impl Registry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Lint {
-    /// A tool has no description, by which models choose.
+    /// A tool has no description. Models choose tools by their descriptions.
     UndocumentedTool,
     /// A parameter has no description.
     UndocumentedParameter,
@@ -90,9 +90,9 @@ pub enum Lint {
     EmptyWords,
     /// A description refers to a parameter by another name.
     OtherName,
-    /// The members of a closed set look alike, or are codes without a description.
+    /// The members of a closed set look alike, or are single letters or numbers that no description explains.
     AmbiguousWords,
-    /// A description is longer than some providers accept, or than models follow.
+    /// The description of a tool is longer than some provider accepts, or the description of a parameter is too long to help a model.
     LongDescription,
     /// Two tools, or two parameters of one tool, have the same description.
     SameDescription,
@@ -100,7 +100,7 @@ pub enum Lint {
     LookAlike,
     /// A provider refuses a request with a parameter of this name.
     RefusedName,
-    /// The `Debug` of a type with secret arguments shows them, mostly because it is derived.
+    /// The `Debug` of a type with secret arguments shows these arguments, usually because it is derived.
     SecretInDebug,
     /// An example of a call, or of a parameter, would be refused. Refused examples of a call are not sent to models.
     RefusedExample,

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// Maximum number of differences that are kept.
+/// Maximum number of differences that are described.
 const MAX_DIFFERENCES: usize = 200;
-/// Maximum length of a value that is shown.
+/// Maximum length of a value in the description of a difference, in characters.
 const SHOWN: usize = 80;
 
 impl ToolDefinition {
-    /// Returns a text of 32 hexadecimal digits that changes when models see something else: name, description, parameters, or
-    /// anything more that [serializes](ToolDefinition). It does not depend on the machine or on the order of keys.
+    /// Returns a fingerprint of the definition, as 32 hexadecimal digits. It changes when the name, the description, the parameters or any
+    /// other part that [serializes](ToolDefinition) changes. It does not depend on the machine or on the order of keys.
     ///
     /// ```
     /// # use agent::{Registry, tool, tools};
@@ -31,7 +31,7 @@ impl ToolDefinition {
 }
 
 impl Registry {
-    /// Returns what models see of these tools, to be stored and [compared](ToolManifest::drift) later.
+    /// Returns a snapshot of the definitions of these tools, to be stored and [compared](ToolManifest::drift) later.
     ///
     /// ```
     /// use agent::{Registry, lint::ToolManifest, tool, tools};
@@ -54,12 +54,12 @@ impl Registry {
 }
 
 fn shown(definition: &ToolDefinition) -> Value {
-    // Names, texts and JSON always serialize.
+    // A definition consists of names, texts and JSON, which always serialize.
     serde_json::to_value(definition).unwrap_or_default()
 }
 
-/// A snapshot, as data, of what models see of a set of tools. If the snapshot is a file in a repository, each change of a tool, which
-/// changes the prompt, is visible for review.
+/// A snapshot of the definitions of a set of tools, as data. A changed definition changes the prompt. If the snapshot is a file in a
+/// repository, each change is visible for review.
 ///
 /// ```
 /// use agent::{Registry, lint::ToolManifest, tool, tools};
@@ -92,7 +92,7 @@ pub struct ToolManifest {
 }
 
 impl ToolManifest {
-    /// Returns a text of 32 hexadecimal digits that changes when models see something else, or the tools in another order.
+    /// Returns a fingerprint of the tools, as 32 hexadecimal digits. It changes when a definition changes, or the order of the tools.
     /// [`drift`](Self::drift) tells what changed.
     ///
     /// ```
@@ -114,8 +114,8 @@ impl ToolManifest {
         format!("{:032x}", hash.0)
     }
 
-    /// Returns how `now` differs from this manifest, a sentence for each difference: first about the tools of this manifest, then about new
-    /// tools. Beyond 200 differences only their number is given.
+    /// Returns the differences between this manifest and `now`, a sentence for each. The first are about the tools of this manifest, the
+    /// next about new tools, and the last is about the order of the tools. Beyond 200 differences, only their number is given.
     pub fn drift(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         for before in &self.tools {
@@ -173,7 +173,7 @@ fn compare(tool: &str, path: &str, before: &Value, after: &Value, found: &mut Ve
     }
 }
 
-/// One difference; `Display` writes its sentence.
+/// A difference between two manifests. `Display` writes the sentence about it.
 struct ToolDifference<'m> {
     tool: &'m str,
     /// The JSON pointer into the definition; empty for the whole tool.
@@ -183,7 +183,7 @@ struct ToolDifference<'m> {
     after: Option<&'m Value>,
 }
 
-/// How a tool, or a value in its definition, differs.
+/// How two manifests differ: in a tool if the path is empty, and in a value of a definition if it is not.
 #[derive(Clone, Copy)]
 enum DifferenceKind {
     Added,

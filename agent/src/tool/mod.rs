@@ -25,13 +25,15 @@
 //! # Ok(()) }
 //! ```
 
-// The modules: `value` has the tool, `definition` and `options` its settings, `body` its body, `hidden` the arguments that the application
-// adds. `context`, `state`, `cancel`, `executor` and `progress` are for bodies; `output`, `outcome` and `error` are the results. `registry`
-// and `invoke` run one call, `trace` and `capture` record it, `secrets` withholds its secrets, and `untrusted` marks its result. `written`
-// has the texts of a definition in requests. `combine` derives sets and searches for tools. `builder` and `parameters` make tools at run
-// time. `lint`, `examples`, `dialect` and `manifest` serve tests. The macros use `arguments`, `glue`, `set`, `listing`, `probe`,
-// `composed`, `constraint`, `convert`, `schemas` and `result_schema`. No module of this folder uses a clock, a thread pool or a network:
-// waiting goes through `Executor`.
+// `value` has the tool, `definition`, `options`, `policy`, `approval` and `annotations` its settings, `body` its body, and `hidden` the
+// arguments that the application adds. `context`, `state`, `source`, `cancel`, `executor` and `progress` are for bodies; `asking`,
+// `question` and `forms` ask a person. `output`, `outcome` and `error` are the results; `call_error`, `definition_error` and `problem` the
+// errors before a body runs. `registry` and `invoke` run one call, `current` names the tool that runs on a thread, `trace` and `capture`
+// record the call, `secrets` withholds its secrets, `finite` finds numbers that JSON cannot express, and `untrusted` marks the result.
+// `written` has the texts of a definition in requests. `combine` derives sets and searches for tools. `builder` and `parameters` make tools
+// at run time. `lint`, `examples`, `dialect` and `manifest` serve tests. The macros use `arguments`, `glue`, `set`, `listing`, `probe`,
+// `composed`, `constraint`, `convert`, `debug_secrets`, `schemas` and `result_schema`. No module of this folder uses a clock, a thread pool
+// or a network: waiting goes through `Executor`.
 
 pub(crate) mod annotations;
 pub(crate) mod approval;
@@ -110,7 +112,7 @@ pub use set::IntoTools;
 pub use source::Source;
 pub use state::StateKey;
 
-/// Sent arguments by name, as the function of [`prepare`](crate::tool::ToolOptions::prepare) changes them.
+/// Sent arguments by name, as the function for [`prepare`](crate::tool::ToolOptions::prepare) gets and changes them.
 ///
 /// ```
 /// use agent::tool::ArgumentMap;
@@ -124,7 +126,7 @@ pub type ArgumentMap = serde_json::Map<String, serde_json::Value>;
 use std::future::Future;
 use std::pin::Pin;
 
-/// A boxed future that may be sent to another thread, as object-safe asynchronous methods return it.
+/// A boxed future that may be sent to another thread. Object-safe asynchronous methods return it.
 ///
 /// ```
 /// use agent::BoxFuture;

@@ -1,4 +1,4 @@
-//! The options of a tool. There is one set of setters: for `#[tool(…)]`, a `ToolBuilder` and `Tool::configure`.
+//! The options of a tool. `#[tool(…)]`, `ToolBuilder` and `Tool::configure` share one set of setters.
 
 use super::annotations::ToolAnnotations;
 use super::approval::Approval;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The options of a tool: everything except its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) and a [`ToolPolicy`]
-/// are views of it.
+/// are views of the options.
 ///
 /// The setters have the names of the options of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
 /// setters. [`Tool::configure`](crate::Tool::configure) changes the options of any tool:
@@ -50,7 +50,7 @@ pub struct ToolOptions {
     pub(super) strict: Option<bool>,
     pub(super) deferred: bool,
     pub(super) meta: Map<String, Value>,
-    /// Whether the texts of the tool are doc comments of this program, which the hints of the lint depend on.
+    /// Whether the texts of the tool are doc comments of this program. The hints of the lint depend on this.
     pub(super) is_in_code: bool,
     pub(super) policy: ToolPolicy,
     pub(crate) arguments: PlanOptions,
@@ -61,7 +61,7 @@ pub struct ToolOptions {
     pub(super) examples_for: Option<Arc<ExamplesFor>>,
     pub(super) format_result: Option<Arc<FormatResult>>,
     pub(super) triggers_follow_up: Option<Arc<TriggersFollowUp>>,
-    /// The data that the runtime needs of an assistant; set if a call of the tool is a run of this assistant.
+    /// The data with which the runtime runs an assistant. Set if a call of the tool is a run of this assistant.
     pub(crate) of_assistant: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -71,7 +71,7 @@ type ExamplesFor = dyn Fn(&Source) -> Option<Vec<Value>> + Send + Sync;
 type FormatResult = dyn Fn(&ToolArguments, &ToolResultMessage) -> Option<Vec<Part>> + Send + Sync;
 type TriggersFollowUp = dyn Fn(&ToolArguments, &ToolResultMessage) -> bool + Send + Sync;
 
-/// Writes the setters for a type with options. `$options` is the method that returns the options.
+/// Generates the setters of a type that has options. `$options` is the method that returns a mutable reference to the options.
 macro_rules! setters {
     ($options:ident) => {
         /// Sets the name that the model calls: `[A-Za-z0-9_-]{1,64}`.
@@ -89,7 +89,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets what the tool does, for the model. A description is required, unless the tool is [undescribed](Self::undescribed).
+        /// Sets the description of the tool for the model. A description is required, unless the tool is [undescribed](Self::undescribed).
         pub fn description(mut self, text: impl Into<Arc<str>>) -> Self {
             self.$options().description = text.into();
             self
@@ -107,7 +107,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the hint that the tool changes nothing. If it is `true`, the effect of the tool is [`Effect::Pure`].
+        /// Sets the hint that the tool changes nothing. A `hint` of `true` also sets the effect of the tool to [`Effect::Pure`].
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
@@ -135,8 +135,8 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the hint that repeating a call has no further effect. If it is `true`, the effect of the tool is [`Effect::Idempotent`],
-        /// unless it is already [`Effect::Pure`].
+        /// Sets the hint that repeating a call has no further effect. A `hint` of `true` also sets the effect of the tool to
+        /// [`Effect::Idempotent`], unless it is already [`Effect::Pure`].
         pub fn idempotent(mut self, hint: bool) -> Self {
             let options = self.$options();
             options.annotations.idempotent = Some(hint);
@@ -152,7 +152,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the effects of running the tool.
+        /// Sets what a call of the tool does to the world.
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
@@ -185,7 +185,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets how long a body may take; [`Duration::MAX`] means no limit.
+        /// Sets how long a body may take. [`Duration::MAX`] means no limit.
         pub fn timeout(mut self, after: Duration) -> Self {
             self.$options().policy.timeout = Some(after);
             self
@@ -209,7 +209,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets how many further calls a model gets in a run after bad arguments, or after the body asked for a better call.
+        /// Sets how many further calls a model may make in a run after bad arguments, or after the body asked for a better call.
         pub fn max_retries(mut self, retries: u32) -> Self {
             self.$options().policy.max_retries = Some(retries);
             self
@@ -240,13 +240,14 @@ macro_rules! setters {
             self
         }
 
-        /// Sets whether a completed result is cached for the same arguments.
+        /// Sets whether later calls with the same arguments get the cached result of a completed call.
         pub fn cache(mut self, cache: bool) -> Self {
             self.$options().policy.cache = Some(cache);
             self
         }
 
-        /// States that the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again.
+        /// States that the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted with the
+        /// input.
         pub fn asks(mut self) -> Self {
             self.$options().policy.asks = true;
             self
@@ -264,7 +265,7 @@ macro_rules! setters {
             self
         }
 
-        /// Never clears the tool's results where an assistant [manages the context](crate::AssistantBuilder::manage_context).
+        /// Keeps the tool's results from being cleared by an assistant that [manages the context](crate::AssistantBuilder::manage_context).
         pub fn keep_result(mut self) -> Self {
             self.$options().policy.keep_result = true;
             self
@@ -288,13 +289,13 @@ macro_rules! setters {
             self
         }
 
-        /// Adds an example of valid arguments. [`Registry::check_examples`](crate::Registry::check_examples) checks them.
+        /// Adds an example of valid arguments. [`Registry::check_examples`](crate::Registry::check_examples) checks all examples.
         pub fn example(mut self, arguments: Value) -> Self {
             self.$options().examples.push(arguments);
             self
         }
 
-        /// Sets data for clients under a key: `_meta` of the Model Context Protocol. Models never see it.
+        /// Sets data for clients under a key of `_meta` (Model Context Protocol). Models never see this data.
         ///
         /// ```
         /// use agent::{Json, ToolBuilder, ToolContext, Value, json};
@@ -329,14 +330,14 @@ macro_rules! setters {
             self
         }
 
-        /// Sets what happens to sent arguments that the tool does not know.
+        /// Sets what happens to sent keys that are not parameters of the tool.
         pub fn unknown(mut self, unknown: UnknownKeys) -> Self {
             let options = self.$options();
             options.arguments = options.arguments.unknown(unknown);
             self
         }
 
-        /// Sets how arguments are checked, as [`coerce`](Self::coerce) and [`unknown`](Self::unknown) do together.
+        /// Sets all options for checking arguments. [`coerce`](Self::coerce) and [`unknown`](Self::unknown) set one of them each.
         ///
         /// ```
         /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
@@ -353,10 +354,10 @@ macro_rules! setters {
             self
         }
 
-        /// Puts the results of the body, its errors included, into an envelope. Use it for results that may contain text of strangers, such
-        /// as web pages, mail, or the results of a foreign MCP server. The model reads a line that says that the content is not trusted,
-        /// the unchanged content, and an end tag. The boundary is random for each result, so that no text can end the envelope. Structured
-        /// data and metadata stay as they are.
+        /// Puts the results of the body, its errors included, into an envelope. Use this for results that may contain text of strangers,
+        /// such as web pages, mail, or the results of a foreign MCP server. The model reads a line that says that the content is not
+        /// trusted, the unchanged content, and an end tag. Both tags contain an id that is random for each result, so that no text can end
+        /// the envelope. Structured data and metadata stay as they are.
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value};
@@ -381,17 +382,17 @@ macro_rules! setters {
             self
         }
 
-        /// Changes control characters and marks of chat templates in the text that the body returns, its errors included, so that they have
-        /// no effect: a control character becomes its code point, such as `[U+202E]`, and a mark such as `<|im_start|>` gets a space after
-        /// its first character. Structured data and metadata stay as they are.
+        /// Makes control characters and marks of chat templates harmless in the text that the body returns, its errors included. A control
+        /// character becomes its code point, such as `[U+202E]`, and a mark such as `<|im_start|>` gets a space after its first character.
+        /// Structured data and metadata stay as they are.
         pub fn neutralize(mut self) -> Self {
             self.$options().neutralizes = true;
             self
         }
 
         /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. The function runs before
-        /// every check, which may happen more than once, so running it on its own result must change nothing. Arguments that are not an
-        /// object are not passed to it. An error ends the call with the code `prepare_error`.
+        /// every check, and arguments may be checked more than once, so applying the function to its own result must change nothing. The
+        /// function does not run for arguments that are not an object. If it returns an error, the call ends with the code `prepare_error`.
         ///
         /// ```
         /// use agent::{Registry, ToolBuilder, ToolContext, ToolError, Value, message::ToolCall, tools};
@@ -420,8 +421,9 @@ macro_rules! setters {
             self
         }
 
-        /// Makes the parameters depend on the source of a call. Without a source, and where the function returns `None`, the tool's own
-        /// parameters apply: they should offer the least. The same source is used for showing and for checking.
+        /// Makes the parameters depend on the source of a call. Without a source, and if the function returns `None`, the tool's own
+        /// parameters apply, so they should offer the least. The source decides both which parameters a model sees and which arguments are
+        /// accepted.
         ///
         /// ```
         /// use agent::message::ToolCall;
@@ -455,8 +457,8 @@ macro_rules! setters {
             self
         }
 
-        /// Makes the examples depend on the source of a call. Without a source, and where the function returns `None`, the tool's own
-        /// examples are shown.
+        /// Makes the examples depend on the source of a call. Without a source, and if the function returns `None`, the tool's own examples
+        /// are shown.
         ///
         /// ```
         /// use agent::{Registry, ToolBuilder, ToolContext, Value, json, tool::Source, tools};
@@ -482,9 +484,10 @@ macro_rules! setters {
             self
         }
 
-        /// Shows a stored result in another form, each time a request is built. The function gets the arguments that the call ran with (the
-        /// model's, or those that a person changed) and the result, with the metadata that only the application sees. If the function
-        /// returns `None` or only blank text, the stored content is shown. See [`Registry::shown_content`](crate::Registry::shown_content).
+        /// Shows a stored result in another form, each time a request is built. The function gets the arguments that the call ran with, and
+        /// the result with the metadata that only the application sees. The arguments are those of the model, or those that a person
+        /// changed. If the function returns `None` or only blank text, the stored content is shown. See
+        /// [`Registry::shown_content`](crate::Registry::shown_content).
         ///
         /// ```
         /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
@@ -519,8 +522,9 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the function that decides whether the model is asked at once when a call is recorded. It gets the arguments that the call
-        /// ran with, and the result. By default [`follow_up`](Self::follow_up) decides. In a run the model sees every result anyway.
+        /// Sets the function that decides whether the model is asked at once when a call is recorded. The function gets the arguments that
+        /// the call ran with, and the result. By default, [`follow_up`](Self::follow_up) decides. In a run, the model sees every result
+        /// anyway.
         ///
         /// ```
         /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};

@@ -1,4 +1,4 @@
-//! How a call ended. Every outcome is data, and all outcomes except a deferred result are results for the model.
+//! How a call ended. Every outcome except a deferred result becomes a result message for the model.
 
 use super::error::ToolError;
 use super::output::{Control, ToolOutput};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// How a tool call ended.
+/// The outcome of a tool call: how the call ended.
 ///
 /// A call never fails a run. An unknown name, bad arguments, an error, a panic and a timeout are all outcomes, and the model
 /// reads a text about each.
@@ -66,7 +66,7 @@ pub enum ToolOutcome {
         #[serde(default, with = "json::map", skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
     },
-    /// The call failed, and the failure is final for this call.
+    /// The call failed. The failure is final for this call.
     Failed {
         /// The reason, for the application.
         code: OutcomeCode,
@@ -78,7 +78,7 @@ pub enum ToolOutcome {
     },
     /// The call was not allowed.
     Denied {
-        /// The party that did not allow it.
+        /// The code of the party that did not allow the call.
         code: OutcomeCode,
         /// The reason, for the model.
         message: String,
@@ -98,13 +98,13 @@ pub enum ToolOutcome {
         /// The handle under which the result will be delivered.
         handle: String,
     },
-    /// A stored outcome of a kind that this version does not know, unchanged. The model reads it as an error, with its message if
-    /// it has one.
+    /// A stored outcome of a kind that this version does not know, unchanged. The model reads it as an error, with the stored message or
+    /// reason if there is one.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
 
-/// Keeps outcomes of a kind that only a later version knows.
+/// Reads an outcome of an unknown kind as [`ToolOutcome::Unknown`], because a later version of the library may have stored it.
 impl<'de> Deserialize<'de> for ToolOutcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -153,9 +153,9 @@ impl<'de> Deserialize<'de> for ToolOutcome {
     }
 }
 
-/// Why a call has no result: the code of a failure, a denial or an interruption.
+/// A code that says why a call failed, was denied or was interrupted.
 ///
-/// The set is open: a tool may have codes of its own, and a code that this version does not know is kept.
+/// The set is open: a tool may have codes of its own, and a stored code that this version does not know is kept.
 ///
 /// ```
 /// use agent::ToolError;
@@ -172,29 +172,29 @@ impl<'de> Deserialize<'de> for ToolOutcome {
 pub struct OutcomeCode(Cow<'static, str>);
 
 impl OutcomeCode {
-    /// Of a failure: no tool has that name.
+    /// Code of a failure: no tool has the called name.
     pub const UNKNOWN_TOOL: Self = Self(Cow::Borrowed("unknown_tool"));
-    /// Of a failure: the arguments were refused; the text is the full report.
+    /// Code of a failure: the arguments were refused. The text for the model is the full report.
     pub const INVALID_ARGUMENTS: Self = Self(Cow::Borrowed("invalid_arguments"));
-    /// Of a failure: the tool could not prepare or check the arguments: its own code returned an error or panicked before the body.
+    /// Code of a failure: the tool's `prepare` returned an error, or its `prepare` or its check panicked. The body was not started.
     pub const PREPARE_ERROR: Self = Self(Cow::Borrowed("prepare_error"));
-    /// Of a failure: the body returned an error.
+    /// Code of a failure: the body returned an error.
     pub const TOOL_ERROR: Self = Self(Cow::Borrowed("tool_error"));
-    /// Of a failure: the body panicked.
+    /// Code of a failure: the body panicked.
     pub const PANIC: Self = Self(Cow::Borrowed("panic"));
-    /// Of a failure: the tool exceeded its timeout.
+    /// Code of a failure: the tool exceeded its timeout.
     pub const TIMEOUT: Self = Self(Cow::Borrowed("timeout"));
-    /// Of a failure: the model's reply was cut by its token limit, so the call was not run.
+    /// Code of a failure: the model's reply was cut by its token limit, so the call was not run.
     pub const TRUNCATED: Self = Self(Cow::Borrowed("truncated"));
-    /// Of a denial: a hook of the application did not allow the call.
+    /// Code of a denial: a hook of the application did not allow the call.
     pub const BLOCKED: Self = Self(Cow::Borrowed("blocked"));
-    /// Of a denial: a person, a policy, or the tool itself did not allow the call.
+    /// Code of a denial: a person, a policy, or the tool itself did not allow the call.
     pub const DENIED: Self = Self(Cow::Borrowed("denied"));
-    /// Of an interruption: the run was cancelled.
+    /// Code of an interruption: the run was cancelled.
     pub const ABORTED: Self = Self(Cow::Borrowed("aborted"));
-    /// Of an interruption: a new message took precedence.
+    /// Code of an interruption: a new message took precedence, so the call was not run, or was stopped.
     pub const STEERED: Self = Self(Cow::Borrowed("steered"));
-    /// Of an interruption: no result was recorded; whether the call took effect is unknown.
+    /// Code of an interruption: no result was recorded, and whether the call took effect is unknown.
     pub const LOST: Self = Self(Cow::Borrowed("lost"));
 
     /// Creates a code of your own.
@@ -232,7 +232,7 @@ impl ToolOutcome {
         Self::Failed { code, message: message.into(), metadata: Map::new() }
     }
 
-    /// Creates the outcome of a call that was not allowed.
+    /// Creates the outcome of a call that was not allowed, with a code and a text for the model.
     pub(crate) fn denied(code: OutcomeCode, message: impl Into<String>) -> Self {
         Self::Denied { code, message: message.into(), metadata: Map::new() }
     }
@@ -242,18 +242,18 @@ impl ToolOutcome {
         Self::Interrupted { code: OutcomeCode::ABORTED, reason: format!("The call was stopped: {reason}.") }
     }
 
-    /// Returns the outcome of a call that had begun in a process that ended, or on an engine that lost it.
+    /// Returns the outcome of a call that had begun, but whose process ended or whose engine lost the call before a result was recorded.
     #[cfg(feature = "runtime")]
     pub(crate) fn lost() -> Self {
         Self::Interrupted { code: OutcomeCode::LOST, reason: crate::message::LOST.to_owned() }
     }
 
-    /// Whether the model sees an error.
+    /// Returns whether the model sees an error.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Completed(_) | Self::Deferred { .. })
     }
 
-    /// Returns the output of a completed call.
+    /// Returns the output of a completed call; `None` for other outcomes.
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
             Self::Completed(output) => Some(output),
@@ -261,7 +261,7 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns the code of a failure, a denial or an interruption.
+    /// Returns the code of a failure, a denial or an interruption, or the stored code of an unknown outcome; `None` for other outcomes.
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Failed { code, .. } | Self::Denied { code, .. } | Self::Interrupted { code, .. } => {
@@ -272,8 +272,8 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns the text that the model reads; for a completed call, the text parts of its content. It is empty while the result
-    /// is pending.
+    /// Returns the text that the model reads. For a completed call, this is the text of its content. While the result is pending, the text
+    /// is empty.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Completed(output) => output.text_content(),
@@ -289,7 +289,8 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns the data that the tool gave to the application; `None` for a call that was stopped, or whose result is pending.
+    /// Returns the data that the tool gave to the application. `None` if the call was stopped, if its result is pending, or if an unknown
+    /// outcome has no such data.
     ///
     /// ```
     /// use agent::{ToolError, ToolOutcome, json};
@@ -309,7 +310,8 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns whether the run continues, by the output or the metadata of the tool.
+    /// Returns whether the run continues after this call. For a completed call the output decides; for any other outcome, `stop_loop` in
+    /// its metadata ends the run.
     pub(crate) fn control(&self) -> Control {
         match self {
             Self::Completed(output) => output.control,
@@ -352,8 +354,8 @@ impl From<InvalidArguments> for ToolOutcome {
     }
 }
 
-/// A type that the closure of a tool may return. (`#[tool]` functions may also return any `Serialize` type; the macro selects
-/// the conversion for the type.)
+/// A type that the closure of a tool may return. Functions with `#[tool]` may also return any `Serialize` type; the macro selects the
+/// conversion.
 ///
 /// ```
 /// use agent::{Json, ToolError, tool::IntoOutcome};
@@ -430,7 +432,7 @@ impl<T: IntoOutcome, E: IntoOutcome> IntoOutcome for Result<T, E> {
     }
 }
 
-/// The result of one call, which can be converted to the message that answers it.
+/// The result of one call, which can be converted to the message that answers the call.
 ///
 /// ```
 /// use agent::{ToolOutput, ToolResult};
@@ -466,12 +468,12 @@ impl ToolResult {
         self
     }
 
-    /// Returns the message that answers the call; `None` while its result is pending.
+    /// Returns the message that answers the call; `None` while the result is pending.
     pub fn to_message(&self) -> Option<ToolResultMessage> {
         self.clone().into_message()
     }
 
-    /// Becomes the message that answers the call; `None` while its result is pending.
+    /// Converts the result to the message that answers the call; `None` while the result is pending.
     pub(crate) fn into_message(self) -> Option<ToolResultMessage> {
         let kind = self.outcome.kind()?;
         let message = ToolResultMessage::new(self.call_id, self.tool, kind);

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 /// # Ok(()) }
 /// ```
 ///
-/// Content other than a value:
+/// The content can also have images and other parts:
 ///
 /// ```
 /// use agent::message::{Content, Part};
@@ -49,7 +49,7 @@ pub struct ToolOutput {
     /// Data for the application and the loop, never for a model.
     #[serde(with = "json::map", skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// Whether the run continues.
+    /// Whether the run continues after the result.
     #[serde(skip_serializing_if = "is_default")]
     pub control: Control,
 }
@@ -117,12 +117,11 @@ impl ToolOutput {
 
     /// Creates an output with a value as JSON text. A string stays text, and `null` becomes the text `There is none.`, because a model
     /// cannot tell an empty result from a success without a value. An object or a list is also kept as [`structured`](Self::structured)
-    /// data. JSON has no form for numbers that are not finite. A value that is such a number becomes the text `NaN`, `inf` or `-inf`; such
-    /// a number inside of a value is an error.
+    /// data. JSON cannot express NaN and infinities. If the value itself is one of them, it becomes the text `NaN`, `inf` or `-inf`.
     ///
     /// # Errors
-    /// Fails when the value cannot be serialized as JSON: it has a map with keys that are not text, it contains a number that is not
-    /// finite, or its `Serialize` fails.
+    /// Fails when the value cannot be serialized as JSON: a map has keys that JSON does not allow, a number within the value is not finite,
+    /// or its `Serialize` fails.
     ///
     /// ```
     /// # use agent::ToolOutput;
@@ -177,7 +176,7 @@ impl ToolOutput {
         self
     }
 
-    /// Sets whether the run continues. Default: it does.
+    /// Sets whether the run continues after the result. Default: [`Control::Continue`].
     pub fn with_control(mut self, control: Control) -> Self {
         self.control = control;
         self

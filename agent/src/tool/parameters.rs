@@ -4,10 +4,10 @@ use super::definition_error::DefinitionError;
 use crate::args::{Plan, PlanOptions, UnknownKeys};
 use serde_json::{Map, Value, json};
 
-/// The parameters of a tool, or the properties of an object among them, in the order in which they are shown.
+/// The parameters of a tool, or the properties of an object parameter, in the order in which models see them.
 ///
-/// Each is required or optional. Every object is closed: it accepts only the properties that it lists. A mistake, such as a
-/// repeated name or an empty set of words, is an error of [`schema`](Self::schema), or of building the tool, and names the
+/// Each parameter is required or optional. Every object is closed: it accepts only the properties that are added to it. A mistake, such as
+/// a repeated name or an empty set of words, becomes an error of [`schema`](Self::schema) or of building the tool. The error names the
 /// parameter.
 ///
 /// ```
@@ -38,7 +38,7 @@ use serde_json::{Map, Value, json};
 pub struct Parameters {
     properties: Map<String, Value>,
     required: Vec<Value>,
-    /// The name that was added last, which [`with_keyword`](Self::with_keyword) refers to.
+    /// The name of the parameter that was added last. [`with_keyword`](Self::with_keyword) adds keywords to this parameter.
     last: Option<String>,
     error: Option<DefinitionError>,
 }
@@ -84,7 +84,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_words(name.into(), description.into(), &words, false))
         }
 
-        /// Adds a required object with its own properties.
+        /// Adds a required object with these properties.
         pub fn required_object(
             self,
             name: impl Into<String>,
@@ -94,7 +94,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_object(name.into(), description.into(), &properties, true, false))
         }
 
-        /// Adds an optional object with its own properties.
+        /// Adds an optional object with these properties.
         pub fn optional_object(
             self,
             name: impl Into<String>,
@@ -104,7 +104,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_object(name.into(), description.into(), &properties, false, false))
         }
 
-        /// Adds a required list of objects.
+        /// Adds a required list of objects with these properties.
         pub fn required_object_array(
             self,
             name: impl Into<String>,
@@ -114,7 +114,7 @@ macro_rules! kinds {
             self.$to(|parameters| parameters.add_object(name.into(), description.into(), &properties, true, true))
         }
 
-        /// Adds an optional list of objects.
+        /// Adds an optional list of objects with these properties.
         pub fn optional_object_array(
             self,
             name: impl Into<String>,
@@ -156,7 +156,7 @@ macro_rules! kinds {
 pub(super) use kinds;
 
 impl Parameters {
-    /// Compiles the parameters. Their object is closed, unless unknown keys are kept.
+    /// Compiles the parameters to a plan. If `options` keep unknown keys, the object is not closed.
     pub(super) fn plan(&self, name: &str, options: PlanOptions) -> Result<Plan, DefinitionError> {
         let mut schema = self.schema()?;
         if options.unknown_keys() == UnknownKeys::Keep {

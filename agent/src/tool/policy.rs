@@ -1,10 +1,10 @@
-//! How a tool may be run: settings for drivers, never for the model.
+//! The settings for how a tool may be run. Drivers read them; models never see them.
 
 use super::approval::Approval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The effects of running a tool, which decide what may happen to a call that was interrupted.
+/// What a call of a tool does to the world. The effect decides whether an interrupted call may be repeated.
 ///
 /// ```
 /// use agent::{Registry, tool, tool::Effect, tools};
@@ -28,9 +28,9 @@ use std::time::Duration;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Effect {
-    /// No effects: the tool may be run any number of times.
+    /// No effects: the body may be run any number of times.
     Pure,
-    /// Repeated runs with the same idempotency key have the same effect as one run.
+    /// Repeated attempts with the same idempotency key have the same effect as one attempt.
     Idempotent,
     /// An effect that must not happen twice. This is the default, because it is the safe assumption.
     #[default]
@@ -62,28 +62,29 @@ pub enum Effect {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, with its own name")]
 pub struct ToolPolicy {
-    /// The effects of running the tool.
+    /// What a call of the tool does to the world.
     pub effect: Effect,
     /// The time limit of a body. When it is reached, the token of the call is cancelled, the body is dropped, and the call fails with the
     /// code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's [default](crate::ToolContext::with_default_timeout).
     pub timeout: Option<Duration>,
     /// Whether the text of the body's errors is hidden from the model.
     pub redact_errors: bool,
-    /// Maximum number of times that the body may be started for one call. It is started again after a panic or a timeout, and after a crash
-    /// of the process or the engine, but not after an error that it returns. A body with the effect [`Once`](Effect::Once) is never started
-    /// again. `None`: the driver decides.
+    /// Maximum number of times that the body may be started for one call. The body is started again after a panic, after a timeout, and
+    /// after a crash of the process or the engine. It is not started again after an error that it returns. A body with the effect
+    /// [`Once`](Effect::Once) is never started again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// The number of further calls that a model gets in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). `None`: the driver decides.
     pub max_retries: Option<u32>,
-    /// Whether a call has to be approved.
+    /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
     /// Whether no other call of the same reply runs at the same time.
     pub exclusive: bool,
-    /// Whether a completed result is cached for the same arguments. `None`: the driver decides. An assistant has a cache for each session
-    /// and source, and caches nothing if the tool could read state of the prompt; see `AssistantBuilder::cache_results`.
+    /// Whether later calls with the same arguments get the cached result of a completed call. `None`: the driver decides. An assistant has
+    /// a cache for each session and source, and caches nothing if the tool could read state of the prompt; see
+    /// `AssistantBuilder::cache_results`.
     pub cache: Option<bool>,
-    /// Whether the body has no effect before its last [question](crate::ToolContext::ask), so that it can be started again although its
+    /// Whether the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted, although its
     /// effect is [`Once`](Effect::Once).
     pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.
@@ -92,14 +93,14 @@ pub struct ToolPolicy {
     /// [`ToolOptions::triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
     /// Whether results are kept when an assistant that [manages the context](crate::AssistantBuilder::manage_context) clears old results
-    /// from its requests. A summary may still replace the messages around them.
+    /// from its requests. A summary may still replace the messages around the results.
     pub keep_result: bool,
     /// Maximum length of a result in bytes; longer results are cut. `None`: the driver decides.
     pub max_result_bytes: Option<usize>,
 }
 
 impl ToolPolicy {
-    /// Whether the tool has a time limit of its own.
+    /// Returns whether the tool has a time limit of its own.
     pub(crate) fn has_time_limit(&self) -> bool {
         self.timeout.is_some_and(|limit| limit < Duration::MAX)
     }

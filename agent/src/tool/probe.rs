@@ -1,8 +1,8 @@
 //! Questions about types that generated code asks at compile time.
 //!
-//! An inherent associated constant takes precedence over a trait's, but only where its bounds hold. So a constant of [`Probe<T>`] is the
-//! answer for types that meet a bound, and the constant of the trait is the answer for all other types. This works through aliases, and
-//! needs no bound on `T` where the question is asked.
+//! An inherent associated constant takes precedence over a constant of a trait, but only for types that meet its bounds. So the inherent
+//! constant of [`Probe<T>`] is the answer for types that meet a bound, and the constant of the trait is the answer for all other types.
+//! This works through aliases, and the code that asks needs no bound on `T`.
 
 #![expect(
     missing_docs,
@@ -29,7 +29,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<T>);
 
-/// The default of `OBJECT`, whether a type is a whole argument object, for types that are not [`ToolArgs`].
+/// The default of `OBJECT` for types that are not [`ToolArgs`]. `OBJECT` is `true` if a type is a whole argument object.
 pub trait ObjectUnknown {
     const OBJECT: bool = false;
 }
@@ -40,7 +40,7 @@ impl<T: ToolArgs> Probe<T> {
     pub const OBJECT: bool = T::OBJECT;
 }
 
-/// The default of `ARGUMENT`, whether a type can be an argument, for types that are not an [`Argument`].
+/// The default of `ARGUMENT` for types that are not an [`Argument`]. `ARGUMENT` is `true` if a type can be an argument.
 pub trait ArgumentUnknown {
     const ARGUMENT: bool = false;
 }
@@ -51,7 +51,7 @@ impl<T: Argument> Probe<T> {
     pub const ARGUMENT: bool = true;
 }
 
-/// The default of `RUNS`, whether a type implements `RunTool`, for types that do not.
+/// The default of `RUNS` for types that do not implement `RunTool`. `RUNS` is `true` if a type implements it.
 pub trait RunUnknown {
     const RUNS: bool = false;
 }
@@ -62,7 +62,7 @@ impl<T: RunTool> Probe<T> {
     pub const RUNS: bool = true;
 }
 
-/// The default of `DEBUG`, the test whether the `Debug` of a type shows its secrets, for types that cannot be tested.
+/// The default of `DEBUG` for types that cannot be tested. `DEBUG` is the test whether the `Debug` of a type shows its secrets.
 pub trait DebugUnknown {
     const DEBUG: Option<AskDebug> = None;
 }
@@ -76,7 +76,7 @@ impl<T: std::fmt::Debug + DeserializeOwned + JsonSchema> Probe<T> {
 /// Asserts that a struct implements `RunTool`.
 pub const fn runs<T: RunTool>() {}
 
-/// The defaults of `BY_VALUE` and `BY_REFERENCE`, the advice to use another type, for types without advice.
+/// The defaults of `BY_VALUE` and `BY_REFERENCE` for types without advice. The constants are advice to use another type.
 pub trait AdviceUnknown {
     const BY_VALUE: Option<&'static str> = None;
     const BY_REFERENCE: Option<&'static str> = None;
@@ -89,7 +89,7 @@ impl<T: Advised + ?Sized> Probe<T> {
     pub const BY_REFERENCE: Option<&'static str> = T::BY_REFERENCE;
 }
 
-/// Types that are often used in a signature by mistake.
+/// A type that is often used in a signature by mistake, with advice for a parameter of this type and for a reference to it.
 pub trait Advised {
     const BY_VALUE: Option<&'static str> = None;
     const BY_REFERENCE: Option<&'static str>;
@@ -197,7 +197,7 @@ impl Advised for ToolContext {
     const BY_REFERENCE: Option<&'static str> = None;
 }
 
-/// Does not compile if there is an advice.
+/// Panics with the advice, if there is one. Generated code calls this at compile time, so the panic is a compile error.
 #[track_caller]
 pub const fn advise(advice: Option<&'static str>) {
     if let Some(advice) = advice {
@@ -205,7 +205,7 @@ pub const fn advise(advice: Option<&'static str>) {
     }
 }
 
-/// Does not compile if a parameter with options is the whole argument object: the fields of its type take the options instead.
+/// Panics at compile time if a parameter with options is the whole argument object. The fields of its type take the options instead.
 #[track_caller]
 pub const fn own_argument(whole: bool) {
     assert!(
@@ -215,13 +215,13 @@ pub const fn own_argument(whole: bool) {
     );
 }
 
-/// Does not compile if a parameter without a name is not the whole argument object.
+/// Panics at compile time with `advice` if a parameter without a name is not the whole argument object.
 #[track_caller]
 pub const fn needs_name(whole: bool, advice: &'static str) {
     assert!(whole, "{}", advice);
 }
 
-/// Does not compile if the struct is not an argument object.
+/// Panics at compile time if the struct of a tool is not an argument object.
 #[track_caller]
 pub const fn whole_object(object: bool) {
     assert!(
@@ -230,8 +230,8 @@ pub const fn whole_object(object: bool) {
     );
 }
 
-/// Asserts that a type is an [`Argument`]. `L` is the type that the advice names. `Send` is a separate bound, so that the compiler names
-/// the part of the type that is not `Send`.
+/// Asserts that a type is an [`Argument`]. `L` is the type that the compiler's notes name. `Send` is a separate bound, so that the compiler
+/// names the part of the type that is not `Send`.
 pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
 
 /// A type that can be a by-value parameter.
@@ -247,7 +247,7 @@ pub trait ParameterOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> ParameterOf<L> for T {}
 
-/// Asserts that a type can be a field of arguments. `L` is the type that the advice names.
+/// Asserts that a type can be a field of arguments. `L` is the type that the compiler's notes name.
 pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
 
 /// A type that can be a field of arguments.
@@ -262,12 +262,12 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The bounds of `FieldOf` as a plain trait, which the derives on a mirror type may assume.
+/// The bounds of `FieldOf` as a plain trait. The derives on a mirror type have it as a bound, so that the derives report no errors.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
 
-/// Asserts that a type can be a field of a tool's result. `L` is the type that the advice names.
+/// Asserts that a type can be a field of a tool's result. `L` is the type that the compiler's notes name.
 pub const fn output<T: OutputOf<L>, L: ?Sized>() {}
 
 /// A type that can be a field of a tool's result.
@@ -282,12 +282,12 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The bounds of `OutputOf` as a plain trait, which the derive on a mirror type may assume.
+/// The bounds of `OutputOf` as a plain trait. The derive on a mirror type has it as a bound, so that the derive reports no errors.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
 
-/// The default of `DESCRIBED`, whether a type has a schema, for types without a schema.
+/// The default of `DESCRIBED` for types without a schema. `DESCRIBED` is `true` if a type has a schema.
 pub trait SchemaUnknown {
     const DESCRIBED: bool = false;
 }
@@ -329,20 +329,19 @@ impl<T: Send + Sync + 'static> SharedReceiver for T {}
 /// Asserts that a value can be shared between calls.
 pub const fn shared<T: SharedReceiver>() {}
 
-/// Whether a type is used as it is, as a type-level boolean: the answer to [`ArgumentUnknown::ARGUMENT`] and similar constants.
+/// A type-level boolean: whether generated code uses a type itself. Its value is a constant of [`Probe`], such as `ARGUMENT`.
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// Whether a type is replaced, as a type-level boolean. Types with advice are replaced.
+/// A type-level boolean: whether generated code replaces a type, because there is advice to use another type.
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 
-/// Replaces the type of a parameter that is not an argument, so that one mistake causes one message: the derives and the assertions accept
-/// the stand-in.
+/// A stand-in for a type that is not an argument. Derives and assertions accept it, so that one mistake causes one message.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct StandIn {}
 
-/// The type of the field for a parameter of type `T`: `T`, or a `StandIn`.
+/// Selects the type of the field for a parameter of type `T`: `T` itself, or [`StandIn`].
 pub trait OrStandIn<T> {
     type Field;
     fn take(value: T) -> Self::Field;
@@ -402,7 +401,7 @@ impl<T> OrStandIn<T> for ReplacedType<true> {
     }
 }
 
-/// The body of a struct tool, or a body that does nothing if the struct does not implement [`RunTool`].
+/// Selects the body of a struct tool: its [`RunTool`], or a body that does nothing if the struct does not implement this trait.
 pub trait OrIdle<T> {
     type Output: Send;
     fn run(value: T, cx: &ToolContext) -> impl Future<Output = Self::Output> + Send;

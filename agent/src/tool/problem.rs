@@ -1,4 +1,4 @@
-//! Errors in a set of tools, and in the name of a tool.
+//! Errors in a set of tools, and the error for an unknown tool.
 
 use super::call_error::CallError;
 use super::definition_error::DefinitionError;
@@ -10,7 +10,7 @@ use std::fmt::{self, Write};
 /// Maximum number of tools that the text about an unknown tool lists.
 const LISTED: usize = 40;
 
-/// A name that no tool has. `Display` is the sentence for the model.
+/// A name that no tool has. `Display` writes the sentence for the model.
 pub(crate) struct UnknownTool {
     name: String,
     suggestions: Vec<String>,
@@ -64,7 +64,7 @@ impl From<UnknownTool> for RegistryProblem {
     }
 }
 
-/// The error for tools and state that do not fit together; it lists everything that is wrong, one line each.
+/// The problems of tools, and of state that is missing or was added twice. The text has a line for each problem.
 ///
 /// ```
 /// use agent::{Registry, tool, tool::RegistryProblem, tools};
@@ -111,7 +111,7 @@ impl RegistryError {
         self.problems.iter().map(problem).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns everything that is wrong.
+    /// Returns all problems.
     pub fn problems(&self) -> &[RegistryProblem] {
         &self.problems
     }
@@ -181,7 +181,7 @@ pub enum RegistryProblem {
         /// Whether an `Arc` of the type was added as a value, instead of as shared state.
         given_as_arc: bool,
     },
-    /// An example would be refused as a call.
+    /// An example of a call would be refused.
     #[error("example {number} of tool `{tool}`: {report}")]
     Example {
         /// The name of the tool.
@@ -215,31 +215,31 @@ pub enum RegistryProblem {
         /// The name of the tool.
         tool: String,
     },
-    /// A dialect cannot express what a tool accepts.
+    /// A dialect cannot express the arguments that a tool accepts.
     #[error("tool `{tool}` in `{dialect}`: {change}")]
     NotExpressible {
         /// The name of the tool.
         tool: String,
         /// The dialect.
         dialect: Dialect,
-        /// The place in the schema, and the reason.
+        /// The path in the schema, and the reason.
         change: Change,
     },
-    /// There is no such tool.
+    /// No tool has the requested name.
     #[error("{text}")]
     Unknown {
         /// The requested name, cut if it is long.
         name: String,
         /// The names of similar tools, best first.
         suggestions: Vec<String>,
-        /// The sentence, which lists the tools.
+        /// The sentence for the error, which suggests names and lists the tools.
         text: String,
     },
 }
 
 crate::error_text::debug_is_the_sentence!(RegistryProblem);
 
-/// Cuts a name that a model sent, for an error that repeats the name.
+/// Cuts a name that a model sent to 64 characters, for an error that repeats the name.
 fn cut(name: &str) -> String {
     const MOST: usize = 64;
     match name.char_indices().nth(MOST) {

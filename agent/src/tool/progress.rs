@@ -3,7 +3,7 @@
 use crate::message::Part;
 use serde::{Deserialize, Serialize};
 
-/// The progress of a body. Listeners of the run get it, never the model.
+/// The progress of a body. The listeners of the run get it; the model does not.
 ///
 /// ```
 /// use agent::{Progress, ToolContext, message::Part, tool};
@@ -63,13 +63,13 @@ impl Progress {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// Sets how much is done and how much there is to do, in the same unit. A negative number counts as 0.
+    /// Sets how much is done and how much there is to do, in the same unit. A number that does not fit a `u64` counts as 0.
     pub fn of(mut self, done: impl TryInto<u64>, total: impl TryInto<u64>) -> Self {
         self.total = Some(total.try_into().unwrap_or(0));
         self.at(done)
     }
 
-    /// Sets how much is done when the total is unknown. A negative number counts as 0.
+    /// Sets how much is done, if the total is unknown. A number that does not fit a `u64` counts as 0.
     pub fn at(mut self, done: impl TryInto<u64>) -> Self {
         self.done = Some(done.try_into().unwrap_or(0));
         self

@@ -11,7 +11,7 @@ use crate::run_path::RunPath;
 /// The code of a call whose tool cannot ask a person.
 pub(crate) const CANNOT_ASK: &str = "cannot_ask";
 
-/// The parameter that holds an input that is not an object.
+/// The name of the property that holds an input whose type is not an object.
 pub(super) const VALUE: &str = "value";
 
 /// The mark of a secret field in the schema of an input.
@@ -19,8 +19,8 @@ pub(super) const SECRET_MARK: &str = "x-secret";
 
 /// A question of a tool to a person, made by [`ToolContext::ask`](crate::ToolContext::ask).
 ///
-/// A function of the application answers it at once ([`on_question`](crate::ToolContext::on_question)), or it is one of the questions of a
-/// suspended run. A question can be serialized and shown.
+/// A function of the application answers the question at once ([`on_question`](crate::ToolContext::on_question)), or the question is one of
+/// the questions of a suspended run. A question can be serialized and shown.
 ///
 /// ```
 /// use agent::tool::{Question, QuestionInput};
@@ -47,7 +47,7 @@ pub(super) const SECRET_MARK: &str = "x-secret";
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Question {
-    /// The id of the question, unique in its run and all runs around it.
+    /// The id of the question, unique in its run and in the runs that contain this run.
     pub request_id: String,
     /// The path of the run that asks; empty, unless it is the run of a sub-agent.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
@@ -61,7 +61,7 @@ pub struct Question {
     pub server: Option<String>,
     /// The text for the person.
     pub message: String,
-    /// The JSON Schema of the input. The schema for a type that is not an object has the only property `value`. Secret fields have
+    /// The JSON Schema of the input. If the type of the input is not an object, the schema has one property, `value`. Secret fields have
     /// `"x-secret": true`.
     pub schema: Value,
     /// The report on the refused input, if the question is asked again.
@@ -69,13 +69,13 @@ pub struct Question {
     pub report: Option<String>,
     /// The number of the question in its call, counted from 0.
     pub(crate) number: u32,
-    /// The number of inputs that were refused.
+    /// The number of inputs to this question that were refused.
     #[serde(default)]
     pub(crate) refusals: u8,
     /// Whether the input has secrets, which are not stored.
     #[serde(default)]
     pub(crate) is_secret: bool,
-    /// The state with which an MCP server continues the call, if a tool of the server asks.
+    /// The state with which an MCP server continues the call. Set if a tool of the server asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) continuation: Option<Continuation>,
     /// Whether listeners were notified of the question.
@@ -86,7 +86,7 @@ pub struct Question {
 /// The state with which an MCP server continues a call after its questions were answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Continuation {
-    /// The server's key of the question.
+    /// The server's key for the question.
     pub(crate) key: String,
     /// The server's state of the call, which is returned unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub(crate) struct Continuation {
 }
 
 impl Question {
-    /// Checks an input as the tool will, so that a form can show the issues.
+    /// Checks an input as the tool will check it, so that a form can show the issues.
     ///
     /// # Errors
     /// Returns [`AskError::Refused`] with the report if the input does not fit, or [`AskError::Invalid`] if the schema is not valid.
@@ -104,7 +104,7 @@ impl Question {
         self.accepted(input).map(drop)
     }
 
-    /// Returns an input after it was checked and coerced by the schema.
+    /// Checks an input by the schema, and returns the coerced input.
     pub(crate) fn accepted(&self, input: &Value) -> Result<Value, AskError> {
         let plan = self.plan()?;
         let [first, second] =
@@ -113,7 +113,7 @@ impl Question {
         first.or_else(|report| second.map_err(|_| refused(report)))
     }
 
-    /// Returns the plan of the input. Its reports have no secrets.
+    /// Returns the plan that checks inputs. Its reports leave out the values of secret fields.
     pub(crate) fn plan(&self) -> Result<Plan, AskError> {
         let plan = Plan::compile("input", &self.schema, PlanOptions::default());
         let plan = plan.map_err(|error| AskError::Invalid { message: error.to_string() })?;
@@ -145,15 +145,15 @@ impl Question {
         crate::schema::form(&self.schema).map_err(|path| AskError::NoForm { path })
     }
 
-    /// Whether the input is not an object, so that the schema has it as the property `value`.
+    /// Returns whether the schema has only the property `value`, because the type of the input is not an object.
     pub(super) fn is_wrapped(&self) -> bool {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
     }
 
-    /// Returns the two texts that an input may mean, in the order in which they are tried. If the schema has only the property `value`, an
-    /// input means an object with this property; an input that already is such an object is tried unchanged first. Otherwise both texts are
-    /// the input.
+    /// Returns the two texts that are parsed for an input, in this order. If the schema has only the property `value`, the input is wrapped
+    /// in an object with this property. An input that already is such an object is first parsed unchanged. With any other schema, both
+    /// texts are the unchanged input.
     pub(super) fn texts(&self, input: &Value) -> [String; 2] {
         let plain = input.to_string();
         if !self.is_wrapped() {
@@ -165,13 +165,13 @@ impl Question {
         if has_property { [plain, wrapped] } else { [wrapped.clone(), wrapped] }
     }
 
-    /// Whether both questions have the same message and schema.
+    /// Returns whether both questions have the same message and schema.
     pub(crate) fn asks_like(&self, other: &Self) -> bool {
         self.message == other.message && self.schema == other.schema
     }
 }
 
-/// Finds the names of the fields that are marked as secrets.
+/// Collects the names of the fields that are marked as secrets.
 fn marked_names<'s>(schema: &'s Value, names: &mut Vec<&'s str>) {
     match schema {
         Value::Object(keywords) => {
@@ -186,7 +186,7 @@ fn marked_names<'s>(schema: &'s Value, names: &mut Vec<&'s str>) {
     }
 }
 
-/// Leaves out the schema and the report.
+/// Writes the fields that identify the question. The schema and the report, which may be long, are left out.
 impl fmt::Debug for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Question")
@@ -232,7 +232,7 @@ impl fmt::Debug for QuestionInput {
     }
 }
 
-/// Why a question has no answer. If a tool returns this error, the model reads its text.
+/// The error of a question that got no answer. If a tool returns this error, the model reads its text.
 ///
 /// ```
 /// use agent::{ToolError, ToolOutcome, tool::AskError};
@@ -254,31 +254,32 @@ pub enum AskError {
     #[error("the answer does not fit: {report}")]
     #[non_exhaustive]
     Refused {
-        /// The report.
+        /// The report on the third input.
         report: String,
     },
-    /// No person can be asked where the tool was called.
+    /// The call was made where no person can be asked.
     #[error("no person can be asked here")]
     Unavailable,
-    /// The question would have to wait, and the body cannot be started again: its tool has the effect `once`, and not the option `asks`.
+    /// The question would have to wait, but the body cannot be restarted: its tool has the effect `once`, and not the option `asks`.
     #[error("the question cannot wait for an answer, because the tool `{tool}` cannot be started again")]
     #[non_exhaustive]
     CannotWait {
         /// The name of the tool.
         tool: String,
     },
-    /// The question is not valid: its type has no schema, its message is longer than 4 KiB, or it is the 65th question of its call.
+    /// The question is not valid: the schema of its type cannot be compiled, its message is longer than 4 KiB, or it is the 65th question
+    /// of its call.
     #[error("the question is not valid: {message}")]
     #[non_exhaustive]
     Invalid {
         /// The reason.
         message: String,
     },
-    /// The question cannot be shown as a form, and the client that asks the person needs one, as in MCP.
+    /// The question cannot be shown as a form, but the client that asks the person needs a form, as in MCP.
     #[error("the question has no form: `{path}` is neither a scalar nor a choice")]
     #[non_exhaustive]
     NoForm {
-        /// The JSON Pointer of the value.
+        /// The JSON Pointer of the value that a form cannot express.
         path: String,
     },
     /// The function that answers questions panicked.
@@ -304,14 +305,14 @@ impl AskError {
     }
 }
 
-/// The input to a question of a call, which the restarted body gets.
+/// A question with its input. The restarted body gets the input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedInput {
     pub(crate) question: Question,
     pub(crate) input: QuestionInput,
 }
 
-/// Serializes the inputs, except the inputs to questions for secrets.
+/// Serializes the inputs. Leaves out inputs with secrets.
 pub(crate) fn serialize_inputs<S: serde::Serializer>(
     inputs: &[RecordedInput],
     serializer: S,
@@ -319,7 +320,7 @@ pub(crate) fn serialize_inputs<S: serde::Serializer>(
     serializer.collect_seq(inputs.iter().filter(|recorded| !recorded.question.is_secret))
 }
 
-/// Returns the issues, for a person. The rest of the report is addressed to a model.
+/// Returns the issues of a report, one on each line, for a person. The other text of a report is addressed to a model.
 pub(super) fn list_of_issues(report: &InvalidArguments) -> String {
     report.issues().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! Tools by name, and how calls to them are run.
+//! The tools of an application by name, and the methods that run calls to them.
 
 use super::body::AcceptedArguments;
 use super::call_error::CallError;
@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The tools of an application. Build it once and share it: a clone costs one reference count.
+/// The tools of an application. Build a registry once and share it: a clone costs one reference count.
 ///
 #[doc = include_str!("../docs/registry.md")]
 #[derive(Clone, Default)]
@@ -48,15 +48,16 @@ impl Registry {
     /// Creates a registry of the tools of a [`tools!`](crate::tools) list, or of any other value that contains tools.
     ///
     /// # Errors
-    /// Lists everything that is wrong: two tools with the same name, a schema that cannot be compiled, two parameters of one name, a
-    /// default that breaks the constraints of its own parameter, or a timeout without a clock, which the feature `runtime` provides.
+    /// Lists all problems of the tools, for example two tools with the same name, a schema that cannot be compiled, two parameters of one
+    /// name, a default that breaks the constraints of its own parameter, or a timeout without a clock, which the feature `runtime`
+    /// provides.
     pub fn new(tools: impl IntoTools) -> Result<Self, RegistryError> {
         let (registry, problems) = Self::assemble(tools.into_tools(), StateMap::default());
         RegistryError::none_of(problems)?;
         Ok(registry)
     }
 
-    /// Creates a registry of the valid tools, and returns it with all problems of the set.
+    /// Creates a registry of the valid tools of `set`, and returns it with the problems of the other tools.
     pub(crate) fn assemble(set: ToolSet, state: StateMap) -> (Self, Vec<RegistryProblem>) {
         let (mut registry, mut problems) = (Inner { state, ..Inner::default() }, Vec::new());
         registry.add_all(set, &mut problems);
@@ -82,7 +83,8 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// Lists everything that is wrong, as [`new`](Self::new) does. If it fails, none of the tools is added.
+    /// Fails as [`new`](Self::new) does, and when the registry already has a tool with one of the names. After an error, none of the tools
+    /// is added.
     pub fn register(&mut self, tools: impl IntoTools) -> Result<&mut Self, RegistryError> {
         let (mut changed, mut problems) = (Inner::clone(&self.inner), Vec::new());
         changed.add_all(tools.into_tools(), &mut problems);
@@ -99,7 +101,7 @@ impl Registry {
         self.with_shared_state(Arc::new(value))
     }
 
-    /// Adds a shared value as state; `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
+    /// Adds a shared value as state. `T` may be a trait: `Arc<dyn Clock>` is injected as `&dyn Clock`.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -150,7 +152,7 @@ impl Registry {
     /// Returns the tool with this name.
     ///
     /// # Errors
-    /// Fails when there is no such tool; the text suggests tools with a similar name and lists all tools.
+    /// Fails when no tool has this name. The text of the error suggests tools with a similar name and lists all tools.
     ///
     /// ```
     /// use agent::{Registry, tool, tool::RegistryProblem, tools};
@@ -175,7 +177,7 @@ impl Registry {
         self.get(name).ok_or_else(|| unknown_among(&self.inner.definitions, name))
     }
 
-    /// Whether there is a tool with this name.
+    /// Returns whether there is a tool with this name.
     pub fn contains(&self, name: &str) -> bool {
         self.inner.by_name.contains_key(name)
     }
@@ -185,7 +187,7 @@ impl Registry {
         self.inner.definitions.iter().map(ToolDefinition::name)
     }
 
-    /// Returns the definitions that models see, in the order of registration. The list is shared, not copied; iterate over it with
+    /// Returns the definitions that models see, in the order of registration. The list is shared, not copied. Iterate over it with
     /// `.iter()`.
     ///
     /// ```
@@ -209,7 +211,7 @@ impl Registry {
         self.inner.definitions.clone()
     }
 
-    /// Returns the value that withholds the secret arguments of the tools.
+    /// Returns the filter that withholds the secret arguments of the tools.
     #[cfg(feature = "runtime")]
     pub(crate) fn secrets(&self) -> &Arc<SecretArguments> {
         &self.inner.secrets
@@ -244,8 +246,9 @@ impl Registry {
         Ok(definitions.into())
     }
 
-    /// Returns the content of a stored result for a model: the tool's own [form](crate::tool::ToolOptions::format_result), or the stored
-    /// content if the tool has none, no longer exists, returns only blank text, or panics.
+    /// Returns the content of a stored result that a model sees. This is the content that the tool's function for
+    /// [`format_result`](crate::tool::ToolOptions::format_result) returns. It is the stored content if the tool no longer exists or has no
+    /// such function, or if the function returns `None`, returns only blank text, or panics.
     pub fn shown_content<'m>(&self, call: &ToolCall, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
         let shown = self.ask_tool(call, result, None, Tool::format_result);
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
@@ -255,14 +258,14 @@ impl Registry {
         }
     }
 
-    /// Whether the model is asked at once when this call is [recorded](crate::tool::ToolOptions::triggers_follow_up). `false` if the tool
-    /// no longer exists, or its function panics.
+    /// Returns whether the model is asked at once when this call is [recorded](crate::tool::ToolOptions::triggers_follow_up). Returns
+    /// `false` if the tool no longer exists, or if its function panics.
     pub fn triggers_follow_up(&self, call: &ToolCall, result: &ToolResultMessage) -> bool {
         self.ask_tool(call, result, false, Tool::triggers_follow_up)
     }
 
-    /// Calls a function of the tool of a result with the arguments that the call ran with: those of the model, or those that a person
-    /// changed. Returns `otherwise` if there is no such tool, or the function panics.
+    /// Calls `ask` with the tool of the result and the arguments that the call ran with: those that a person changed, or else those of the
+    /// model. Returns `otherwise` if the tool no longer exists, or if `ask` panics.
     fn ask_tool<T>(
         &self,
         call: &ToolCall,
@@ -278,7 +281,7 @@ impl Registry {
         })
     }
 
-    /// Returns a registry with some of the tools, in the given order, with the same state.
+    /// Returns a registry of the tools with these names, in the given order, with the same state.
     ///
     /// ```
     /// # /// Reads.
@@ -294,7 +297,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// Fails when there is no tool with one of the names.
+    /// Fails when a name belongs to no tool, or is given twice.
     pub fn subset<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, RegistryError> {
         let (mut subset, mut problems) =
             (Inner { state: self.inner.state.clone(), ..Inner::default() }, Vec::new());
@@ -309,7 +312,7 @@ impl Registry {
         Ok(Self { inner: Arc::new(subset) })
     }
 
-    /// Returns the tools for which `keep` returns `true`, in order, with the same state.
+    /// Returns a registry of the tools for which `keep` returns `true`, in the same order, with the same state.
     pub(super) fn keep(&self, mut keep: impl FnMut(&Tool) -> bool) -> Self {
         let mut kept = Inner { state: self.inner.state.clone(), ..Inner::default() };
         for tool in self.tools().filter(|tool| keep(tool)) {
@@ -320,14 +323,14 @@ impl Registry {
         Self { inner: Arc::new(kept) }
     }
 
-    /// Returns a registry without state, whose tools have these options as defaults for their own.
+    /// Returns a registry of the same tools, without state. The tools check arguments by `options`, unless they have options of their own.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn with_options(&self, options: PlanOptions) -> Result<Self, RegistryError> {
         let tools: ToolSet = self.tools().cloned().collect();
         Self::new(tools.with_options(options))
     }
 
-    /// Returns the same tools with the state of another registry.
+    /// Returns a registry of the same tools, with the state of `other`.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn with_state_of(&self, other: &Self) -> Self {
         let mut inner = Inner::clone(&self.inner);
@@ -351,7 +354,7 @@ impl Registry {
         self.inner.tools.len()
     }
 
-    /// Whether there are no tools.
+    /// Returns whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.inner.tools.is_empty()
     }
@@ -372,12 +375,12 @@ impl Registry {
         RegistryError::none_of(missing.collect())
     }
 
-    /// Checks a call without running it, and returns its arguments as the tool would get them.
-    /// [`call_accepted`](Self::call_accepted) runs the call with them.
+    /// Checks a call without running it, and returns its arguments as the tool would get them. [`call_accepted`](Self::call_accepted) runs
+    /// the call with these arguments.
     ///
     /// # Errors
-    /// Fails when there is no such tool, when its [`prepare`](crate::tool::ToolOptions::prepare) fails or its check panics, or with the
-    /// full report when its arguments are refused.
+    /// Fails with the full report when the arguments are refused. Also fails when there is no such tool, when its
+    /// [`prepare`](crate::tool::ToolOptions::prepare) fails, or when a check panics.
     ///
     /// ```
     /// # use agent::{Registry, message::ToolCall, tool, tools};
@@ -400,8 +403,8 @@ impl Registry {
     /// Checks a call as [`validate`](Self::validate) does, against the parameters that the tool has for `source`.
     ///
     /// # Errors
-    /// Fails as [`validate`](Self::validate) does, and when the tool's schema for this source cannot be compiled or its function for the
-    /// source panics.
+    /// Fails as [`validate`](Self::validate) does. Also fails when the tool's schema for this source cannot be compiled, or when the tool's
+    /// function for the source panics.
     pub fn validate_for(
         &self,
         call: &ToolCall,
@@ -410,7 +413,7 @@ impl Registry {
         self.find(&call.name)?.check(call.args.text(), source)
     }
 
-    /// Runs a call. It never fails and never panics: every way of ending is an outcome, and the model reads about each.
+    /// Runs a call. This never fails and never panics: an unknown tool, refused arguments, an error and a panic are outcomes, too.
     ///
     /// Dropping the future stops the call.
     pub async fn call(&self, call: &ToolCall, cx: &ToolContext) -> ToolResult {
@@ -418,7 +421,7 @@ impl Registry {
         self.run_call(call, sent, cx).await.into_result(call)
     }
 
-    /// Runs a call whose arguments were [checked](Tool::check) before: they are not parsed again.
+    /// Runs a call whose arguments were [checked](Tool::check) before. The arguments are not parsed again.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -446,7 +449,7 @@ impl Registry {
         self.run_call(call, InvokedArguments::Accepted(arguments), cx).await.into_result(call)
     }
 
-    /// Runs a call, and returns its outcome and its open questions.
+    /// Runs a call, and returns its outcome and the questions for which it is suspended.
     pub(crate) async fn run_call(
         &self,
         call: &ToolCall,
@@ -466,7 +469,8 @@ impl Registry {
         }
     }
 
-    /// Returns the state that this tool may read from the registry.
+    /// Returns the state of the registry that this tool may read: all state if the tool reads the context, or else the state that it
+    /// requires.
     #[cfg(feature = "runtime")]
     pub(crate) fn state_read_by(&self, tool: &Tool) -> Vec<StateValue> {
         if tool.reads_context() {
@@ -475,18 +479,18 @@ impl Registry {
         tool.requires().iter().filter_map(|key| self.inner.state.value(key).cloned()).collect()
     }
 
-    /// Returns the context with the state of the registry; the state of the run takes precedence.
+    /// Returns the context with the state of this registry. State of the run takes precedence.
     #[cfg(feature = "runtime")]
     pub(crate) fn context(&self, cx: &ToolContext) -> ToolContext {
         cx.over(&self.inner.state)
     }
 }
 
-/// Returns the error for a name that none of these tools has.
+/// Returns the error for a name that none of these tools has. The error suggests up to three similar names.
 pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool {
     let names = || tools.iter().map(ToolDefinition::name);
     let mut suggestions = did_you_mean(name, names());
-    // Some models put a namespace in front: `functions.book_room`.
+    // Some models put a namespace in front of the name, as in `functions.book_room`. The name without the namespace is compared, too.
     let own = name.rsplit(['.', ':', '/']).next().filter(|own| own.len() < name.len());
     if let Some(own) = own.filter(|_| suggestions.is_empty()) {
         suggestions = names().filter(|name| *name == own).collect();
@@ -494,7 +498,8 @@ pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool
             suggestions = did_you_mean(own, names());
         }
     }
-    // Some models put a prefix in front: `mcp_notes_search_notes`.
+    // Some models put a prefix in front of the name, as in `mcp_notes_search_notes`. The longest tool name at the end of `name` is
+    // suggested first.
     let is_end = |tool: &&str| {
         let before = name.strip_suffix(*tool).unwrap_or_default();
         !tool.is_empty() && before.ends_with(|c: char| !c.is_alphanumeric())

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A type that tools return. `Described` is the type whose schema stands for it. `#[derive(ToolOutput)]` implements it, because
-/// `JsonSchema` itself may come from another derive on the same type.
+/// A type that tools return, with the schema of the type `Described`. `#[derive(ToolOutput)]` implements this trait instead of
+/// `JsonSchema`, because another derive on the same type may implement `JsonSchema`.
 pub trait ResultSchema {
     type Described: JsonSchema;
 }
@@ -35,7 +35,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// The default of `OUTPUT`, whether a type is a [`ResultSchema`], for types that are not.
+/// The default of `OUTPUT` for types that are not a [`ResultSchema`]. `OUTPUT` is `true` if a type is one.
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -88,7 +88,7 @@ delegate!(2, [T: JsonSchema], T);
 delegate!(1, [T: ResultSchema], T::Described);
 delegate!(0, [T], Value);
 
-/// The type that a tool returns.
+/// The return type of a tool, for the steps that find its schema.
 #[derive(Debug)]
 pub struct ResultOf<T>(PhantomData<fn() -> T>);
 
@@ -97,13 +97,13 @@ impl<T> ResultOf<T> {
 }
 
 impl<T, E> ResultOf<Result<T, E>> {
-    /// Step 1 for a `Result`: the type of its value.
+    /// Step 1 for a `Result`: returns the type of its value.
     pub fn value(self) -> ResultOf<T> {
         ResultOf::NEW
     }
 }
 
-/// Step 1 for a type that is not a `Result`.
+/// Step 1 for a type that is not a `Result`: returns the type itself.
 pub trait OutputOfValue<T> {
     fn value(self) -> ResultOf<T>;
 }
@@ -141,14 +141,14 @@ pub trait OutputUnknown {
 
 impl<T> OutputUnknown for &ResultOf<T> {}
 
-/// Maximum size in bytes of a list's schema whose definitions are written where they are used.
+/// Maximum size of a list's schema with inlined definitions, in bytes.
 const MAX_INLINED: usize = 16 * 1024;
 
-/// Returns the output schema of a type, if it describes an object or a list; other return values are sent only as text.
+/// Returns the output schema of a type that is an object or a list. Returns `None` for other types, whose values are sent only as text.
 ///
-/// The schema of a list has its definitions where they are used, except recursive definitions: FastMCP's client makes a type from the
-/// subschema for the list alone, without the definitions of the whole schema. A list's schema that would become longer than
-/// [`MAX_INLINED`] keeps its definitions.
+/// In the schema of a list, definitions are inlined, except recursive ones. FastMCP's client makes a type from the subschema of the list
+/// alone, without the definitions of the whole schema. If the inlined schema is longer than [`MAX_INLINED`], the definitions are not
+/// inlined.
 fn of<T: JsonSchema>() -> Option<Value> {
     let schema = generated::<T>(false);
     match schema.get("type").and_then(Value::as_str)? {

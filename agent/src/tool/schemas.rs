@@ -1,4 +1,4 @@
-//! Changes to schemars' output, which loses information that the derive has.
+//! Changes to the schemas that schemars generates, with information that only the derive macros have.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::Transform;
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// The schema of a type whose fields are flattened into another type. serde reads such fields from a buffer, so the properties of the
-/// schema are marked: a type that cannot pass through the buffer is refused when the tool is registered.
+/// The schema of a type whose fields are flattened into another type. serde reads flattened fields from a buffer. The properties of the
+/// schema are marked, so that a type that cannot pass through the buffer is refused when the tool is registered.
 #[derive(Debug)]
 pub struct Flattened<T: ?Sized>(PhantomData<T>);
 
@@ -65,8 +65,8 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the names that the fields of a flattened type have in the outer object, and whether serde takes these fields out of the object
-/// for the type, so that a later field cannot have the same names. It does so for structs, and not for enums.
+/// Returns the names that the fields of a flattened type have in the outer object, and whether serde takes these fields out of the object.
+/// serde takes out the fields of a struct, so that a later field cannot have the same names. It does not take out the fields of an enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -109,11 +109,11 @@ fn collect(
     }
 }
 
-/// [`names_of`] for the type of a flattened field.
+/// The function [`names_of`] for the type of a flattened field.
 type NamesOf = fn() -> (Vec<String>, bool);
 
-/// Compares the names of flattened fields with the other names of the object. If two fields have one name, serde gives the value to the
-/// first, and the second is missing in every call. The schema is therefore marked with `x-clash`, and the tool is refused.
+/// A transform that compares the names of flattened fields with the other names of the object. If two fields have one name, serde gives the
+/// value to the first, and the second is missing in every call. So the schema is marked with `x-clash`, and the tool is refused.
 #[derive(Debug)]
 pub struct CompareNames {
     /// The names and aliases of the fields that are not flattened.
@@ -145,8 +145,8 @@ impl Transform for CompareNames {
     }
 }
 
-/// Writes the members of a closed set as one `enum`, although they have descriptions: in any other form, schemars would lose the members
-/// where the set is the type of a map's keys. The plan restores the descriptions.
+/// Writes the members of a closed set as one `enum`, although they have descriptions. In any other form, schemars loses the members of a
+/// set that is the type of a map's keys. The descriptions stay in `x-variants`, from which the plan restores them.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {

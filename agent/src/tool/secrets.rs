@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Withholds the secret arguments of calls, by the definitions of their tools.
+/// Filter that withholds the secret arguments of calls, by the definitions of their tools.
 ///
-/// If any of the tools has secrets, the arguments of a call of an unknown tool are withheld as a whole, because its name may be the
-/// misspelled name of a tool with secrets.
+/// If any tool has secrets, all arguments of a call of an unknown tool are withheld, because the unknown name may be the misspelled name of
+/// a tool with secrets.
 #[derive(Clone, Default)]
 pub(crate) struct SecretArguments {
     lists: Vec<Arc<[ToolDefinition]>>,
@@ -21,20 +21,20 @@ pub(crate) struct SecretArguments {
 }
 
 impl SecretArguments {
-    /// Creates the value from all definitions of each tool: an argument that one of them marks as secret is withheld.
+    /// Creates the filter from all definitions of each tool. An argument is withheld if any of the definitions marks it as secret.
     pub(crate) fn new(lists: impl IntoIterator<Item = Arc<[ToolDefinition]>>) -> Self {
         let mut secrets = Self { lists: Vec::new(), hides_unknown: false };
         lists.into_iter().for_each(|list| secrets.add(list));
         secrets
     }
 
-    /// Whether this list of definitions is the only one.
+    /// Returns whether `list` is the only list of definitions.
     #[cfg(feature = "runtime")]
     pub(crate) fn are_of(&self, list: &Arc<[ToolDefinition]>) -> bool {
         matches!(&self.lists[..], [only] if Arc::ptr_eq(only, list))
     }
 
-    /// Adds definitions of tools.
+    /// Adds a list of definitions, unless it was added before.
     pub(crate) fn add(&mut self, list: Arc<[ToolDefinition]>) {
         if !self.lists.iter().any(|known| Arc::ptr_eq(known, &list)) {
             self.hides_unknown |= list.iter().any(|tool| tool.plan().graph().has_secrets());
@@ -42,36 +42,38 @@ impl SecretArguments {
         }
     }
 
-    /// Returns the definitions of this tool.
+    /// Returns all definitions of this tool.
     pub(crate) fn definitions<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a ToolDefinition> {
         self.lists.iter().flat_map(|list| list.iter()).filter(move |known| known.name() == tool)
     }
 
-    /// Makes this value withhold the arguments of calls of unknown tools, for a reader that does not know all tools of the conversation.
+    /// Makes the filter withhold the arguments of calls of unknown tools, for a reader that may lack the definitions of some tools.
     pub(crate) fn hiding_unknown(mut self) -> Self {
         self.hides_unknown = true;
         self
     }
 
-    /// Whether any call can have arguments that are withheld.
+    /// Returns whether any call can have arguments that are withheld.
     pub(crate) fn is_needed(&self) -> bool {
         self.hides_unknown
     }
 
-    /// Returns the plan of a tool, which reads its arguments.
+    /// Returns the plan with which the arguments of a tool are read: that of the last list with a definition of the tool. `None` for an
+    /// unknown tool.
     pub(crate) fn plan(&self, tool: &str) -> Option<&Plan> {
         let mut known = self.lists.iter().rev().flat_map(|list| list.iter());
         known.find(|known| known.name() == tool).map(ToolDefinition::plan)
     }
 
-    /// Whether a call of this tool can have arguments that are withheld.
+    /// Returns whether a call of this tool can have arguments that are withheld.
     pub(crate) fn may_hide(&self, tool: &str) -> bool {
         let mut known = self.definitions(tool).peekable();
         self.hides_unknown
             && (known.peek().is_none() || known.any(|known| known.plan().graph().has_secrets()))
     }
 
-    /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld.
+    /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld. The arguments of an unknown tool
+    /// are withheld as a whole.
     pub(crate) fn value(&self, tool: &str, args: &Value) -> Option<Value> {
         if !self.hides_unknown {
             return None;
@@ -84,13 +86,12 @@ impl SecretArguments {
                 shown = Some(less);
             }
         }
-        // Empty arguments have nothing to withhold.
+        // Empty arguments of an unknown tool have nothing to withhold.
         let is_empty = args.as_object().is_some_and(serde_json::Map::is_empty);
         if is_known || is_empty { shown } else { Some(hidden()) }
     }
 
-    /// Returns arguments as they were sent, without secrets; `None` if nothing has to be withheld. Text that is not JSON may be withheld as
-    /// a whole.
+    /// Returns sent arguments without secrets; `None` if nothing has to be withheld. Text that is not JSON may be withheld as a whole.
     pub(crate) fn arguments(&self, tool: &str, args: &ToolArguments) -> Option<ToolArguments> {
         if !self.hides_unknown {
             return None;
@@ -105,12 +106,12 @@ impl SecretArguments {
         Some(ToolCall::new(&*call.id, &*call.name, args))
     }
 
-    /// Returns the message without secrets, and the ids of the calls whose arguments were withheld; `None` if nothing has to be
+    /// Returns the message without secrets, and the ids of the calls in it whose arguments were withheld; `None` if nothing has to be
     /// withheld.
     pub(crate) fn message(&self, message: &Message) -> Option<(Message, Vec<String>)> {
         match message {
             Message::ToolResult(result) => {
-                // Arguments that a person changed may have secrets, too.
+                // Arguments that a person changed may contain secrets, too.
                 let sent = result.edited_args.as_ref()?;
                 let args = self.arguments(&result.tool, sent)?;
                 let quoted = Quoted::of(self, [(&*result.tool, sent)]);
@@ -133,7 +134,7 @@ impl SecretArguments {
                     match &mut part.content {
                         Content::ToolCall(call) if is_less(call) => {
                             *call = without.next()?;
-                            // Data that is kept with a call may quote its arguments.
+                            // The provider's data of a call may quote the arguments of the call.
                             (part.provider_data, part.extra) = (None, serde_json::Map::new());
                         }
                         Content::Opaque(opaque) if quoted.is_in(&opaque.data) => opaque.data = Value::Null,
@@ -155,7 +156,7 @@ impl SecretArguments {
     }
 }
 
-/// The secrets of some calls, for which the data that a provider keeps with a message is searched.
+/// The secrets of some calls. The provider's data of a message is dropped if it contains one of them.
 struct Quoted(Vec<String>);
 
 impl Quoted {
@@ -169,7 +170,7 @@ impl Quoted {
         Self(texts)
     }
 
-    /// Whether the data quotes a secret: as a value, within a text, or within JSON as a text.
+    /// Returns whether the data quotes a secret: as a key or a value, within a text, or within JSON that is encoded as a text.
     fn is_in(&self, data: &Value) -> bool {
         let is_quoted = |leaf: &str| {
             self.0.iter().any(|secret| leaf.contains(secret.as_str()))
@@ -195,7 +196,8 @@ impl Quoted {
 const MIN_SEARCHED: usize = 4;
 
 impl SecretArguments {
-    /// Returns the secrets of all calls in these messages, to search other texts for them. The longest come first.
+    /// Returns the secrets of all calls in these messages, so that other texts can be searched for them. Leaves out secrets with fewer than
+    /// `MIN_SEARCHED` characters.
     pub(crate) fn texts<'m>(&self, messages: impl IntoIterator<Item = &'m Arc<Message>>) -> Vec<String> {
         if !self.hides_unknown {
             return Vec::new();
@@ -214,7 +216,7 @@ impl SecretArguments {
             }
         }
         texts.retain(|text| text.chars().count() >= MIN_SEARCHED);
-        // The longest first, because a secret may be a part of another secret.
+        // The longest secrets come first, because a secret may be a part of a longer secret.
         texts.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         texts.dedup();
         texts
@@ -236,13 +238,13 @@ impl SecretArguments {
     }
 }
 
-/// Returns the arguments of a call of this tool without secrets, by its own definition and its definition for the source.
+/// Returns `args` without the secrets of the tool's own definition and of its definition for `source`.
 pub(crate) fn without_secrets(tool: &Tool, source: Option<&Source>, args: Value) -> Value {
     let own = source.map(|source| catch_unwind(AssertUnwindSafe(|| tool.definition_for(source))));
     let own = match own {
         None => None,
         Some(Ok(Ok(own))) => own,
-        // Without the definition for the source it is not known which arguments are secret.
+        // Without the definition for the source, it is unknown which arguments are secret, so all are withheld.
         Some(_) => return hidden(),
     };
     let definitions = [Some(tool.definition()), own.as_ref()];

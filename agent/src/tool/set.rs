@@ -6,15 +6,15 @@ use crate::args::PlanOptions;
 use std::fmt;
 use std::sync::Arc;
 
-/// A tool, or its name and why it is invalid.
+/// A tool, or the name of an invalid tool with the error.
 #[doc(hidden)]
 #[cfg_attr(not(feature = "macros"), expect(unreachable_pub, reason = "the macros name it"))]
 pub type Entry = Result<Tool, (String, DefinitionError)>;
 
-/// Tools in order, as listed by [`tools!`](crate::tools). A [`Registry`](crate::Registry) is built from it.
+/// A list of tools, for example from [`tools!`](crate::tools). A [`Registry`](crate::Registry) is built from a set.
 ///
-/// A set checks nothing. Two tools with the same name, or a schema that cannot be compiled, are reported when the registry is built,
-/// together with all other errors.
+/// A set does not check its tools. Two tools with the same name, or a schema that cannot be compiled, are reported when the registry is
+/// built, together with all other errors.
 ///
 /// ```
 /// use agent::{ToolSet, tool, tools};
@@ -88,7 +88,7 @@ impl ToolSet {
         self.entries.len()
     }
 
-    /// Whether there are no tools.
+    /// Returns whether there are no tools.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -182,8 +182,8 @@ impl<T: IntoTools> IntoTools for Option<T> {
     }
 }
 
-/// Implemented by `#[tool]` on an impl block without `set = …`: tools that share one value. For a second such block of a type, the compiler
-/// reports conflicting impls of this trait, whose name says what to write.
+/// The tools of an impl block, which share one value. `#[tool]` implements this trait for an impl block without `set = …`. For a second
+/// block of the same type, the compiler reports conflicting impls of this trait, so its name says what to write.
 #[doc(hidden)]
 #[expect(non_camel_case_types, reason = "it is read as a sentence")]
 #[diagnostic::on_unimplemented(

@@ -32,7 +32,7 @@ impl Source {
         Self { value: Arc::new(value), label: None }
     }
 
-    /// Sets the label in the [records](crate::store::InvocationRecord) of its calls, such as `user:7` or the number of a job.
+    /// Sets the label of the source in the [records](crate::store::InvocationRecord) of calls, such as `user:7` or the number of a job.
     pub fn with_label(mut self, label: impl Into<Arc<str>>) -> Self {
         self.label = Some(label.into());
         self
@@ -43,7 +43,7 @@ impl Source {
         self.value.downcast_ref()
     }
 
-    /// Returns the address of the value, which no other source has as long as a clone of this one is alive.
+    /// Returns the address of the value. No other source has this address while a clone of this source is alive.
     #[cfg(feature = "runtime")]
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.value).cast::<()>().addr()
@@ -55,7 +55,7 @@ impl Source {
     }
 }
 
-/// Leaves out the value: it may be secret, and need not be `Debug`.
+/// Leaves out the value, which may be secret and need not implement `Debug`.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Source")

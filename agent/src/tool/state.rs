@@ -21,7 +21,7 @@ pub struct StateKey {
 }
 
 impl StateKey {
-    /// Returns the key of `T`; trait objects and slices have one, too.
+    /// Returns the key of the type `T`, which may be a trait object or a slice.
     pub fn of<T: ?Sized + 'static>() -> Self {
         Self { id: TypeId::of::<T>(), in_arc: TypeId::of::<Arc<T>>(), name: type_name::<T>() }
     }
@@ -58,7 +58,7 @@ impl fmt::Display for StateKey {
     }
 }
 
-/// Values by type, cheap to clone. Each is an `Arc<T>`, stored as `Any`, so that `T` may be unsized.
+/// State by type, cheap to clone. Each value is an `Arc<T>`, stored as `Any`, so that `T` may be unsized.
 #[derive(Clone)]
 pub(crate) struct StateMap {
     values: Arc<StateValues>,
@@ -79,12 +79,12 @@ impl Default for StateMap {
 #[derive(Clone)]
 pub(crate) struct StateValue {
     any: Arc<dyn Any + Send + Sync>,
-    /// The address of the `T`.
+    /// The address of the `T`, by which values are compared.
     #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "only an assistant compares values"))]
     pub(crate) address: usize,
 }
 
-/// The hasher of types. It returns the hash that a `TypeId` already is.
+/// The hasher of types. A `TypeId` already is a hash, which the hasher returns.
 #[derive(Clone, Default)]
 struct TypeHasher(u64);
 
@@ -108,7 +108,7 @@ impl StateMap {
     /// Adds a value.
     ///
     /// # Errors
-    /// Returns the type if there is a value of it already.
+    /// Returns the key of the type if there already is a value of this type.
     pub(crate) fn insert<T: ?Sized + Send + Sync + 'static>(
         &mut self,
         value: Arc<T>,
@@ -129,7 +129,7 @@ impl StateMap {
         self.values.get(&StateKey::of::<T>())?.any.downcast_ref::<Arc<T>>().map(|value| &**value)
     }
 
-    /// Returns the value of this type.
+    /// Returns the value of this type, if there is one.
     #[cfg(feature = "runtime")]
     pub(crate) fn value(&self, key: &StateKey) -> Option<&StateValue> {
         self.values.get(key)
@@ -150,7 +150,7 @@ impl StateMap {
         self.values.contains_key(key)
     }
 
-    /// Returns the values of both maps; those of this map take precedence.
+    /// Returns the values of both maps. Those of this map take precedence.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn over(&self, below: &Self) -> Self {
         if self.values.is_empty() {
@@ -177,7 +177,7 @@ impl StateMap {
         rest
     }
 
-    /// Returns the values without that of this type.
+    /// Returns the map without the value of type `T`.
     #[cfg(feature = "runtime")]
     pub(crate) fn without_type<T: 'static>(mut self) -> Self {
         if self.contains(&StateKey::of::<T>()) {
@@ -186,14 +186,14 @@ impl StateMap {
         self
     }
 
-    /// Whether an `Arc` of that type was added as a value, instead of as shared state.
+    /// Returns whether an `Arc` of that type was added as a value, instead of as shared state.
     pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
         self.values.keys().any(|given| given.id == key.in_arc)
     }
 }
 
 impl fmt::Debug for StateMap {
-    /// Writes only the types: values may be secret, and need not be `Debug`.
+    /// Writes only the types, because values may be secret and need not implement `Debug`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.keys()).finish()
     }

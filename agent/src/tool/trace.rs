@@ -1,6 +1,6 @@
 //! The traces of calls: one span for each call, with the names of the OpenTelemetry conventions for generative AI
-//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>), and events for the coercions and faults of its arguments. Content is
-//! included only where the application captures it.
+//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>), and events for coerced and for refused arguments. Content is included only if
+//! the application captures it.
 
 #[cfg(feature = "runtime")]
 use super::call_error::CallError;
@@ -44,7 +44,7 @@ pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolCont
     let dropped = coercions.iter().filter(|coercion| coercion.rule == CoercionRule::UnknownDropped);
     let name = |coercion: &Coercion| {
         let name = coercion.path.trim_start_matches('/').replace("~1", "/").replace("~0", "~");
-        // Quoted: a key may have any characters.
+        // The name is quoted, because a key may have any characters.
         format!("{:?}", cut(&name, CHARS))
     };
     let names: Vec<String> = dropped.clone().take(NAMES).map(name).collect();
@@ -57,8 +57,8 @@ pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolCont
     tracing::warn!(tool, call, %keys, "arguments were dropped that the tool does not have");
 }
 
-/// Records the end of a call: its kind of error, the coercions of its arguments or the report that refused them, and its content if content
-/// is captured.
+/// Records the end of a call: its kind of error, its content if content is captured, and either the coercions of its arguments or the
+/// report that refused them.
 pub(crate) fn end_call(
     span: &Span,
     tool: &Tool,
@@ -106,7 +106,7 @@ pub(crate) fn end_refused_call(
     end_call(span, tool, arguments, outcome, Err(refused.as_ref()), cx);
 }
 
-/// Returns the text of a result; if the text is a JSON object, returns the object.
+/// Returns the text of a result as JSON: an object if the text is a JSON object, or else a string.
 fn result(outcome: &ToolOutcome) -> Value {
     let text = outcome.text();
     let object = serde_json::from_str(&text).ok().filter(Value::is_object);
@@ -155,7 +155,7 @@ fn emit_refusal(tool: &Tool, refusal: &InvalidArguments, capture: Option<&Captur
     }
 }
 
-/// The names of a tool's parameters, at any depth. Other keys in a path were made up by the model.
+/// The names of a tool's parameters, at any depth. All other keys in a path were chosen by the model.
 struct Names<'a> {
     known: HashSet<&'a str>,
     has_secrets: bool,
@@ -179,13 +179,13 @@ impl<'a> Names<'a> {
         Self { known: names, has_secrets: tool.definition().plan().graph().has_secrets() }
     }
 
-    /// Returns the path, with `*` for keys that the model chose, unless content is captured. In the arguments of a tool with secrets, a key
-    /// may be a secret, so these keys are never shown.
+    /// Returns the path, with `*` instead of each key that the model chose. If content is captured, the keys stay, unless the tool has
+    /// secrets: in the arguments of a tool with secrets, a key may be a secret.
     fn shown(&self, path: &str, capture: Option<&Capture>) -> String {
         if capture.is_some() && !self.has_secrets {
             return path.to_owned();
         }
-        // At most 4 digits are taken as an index; a longer number may be a key.
+        // At most 4 digits count as an index. A longer number may be a key.
         let is_index = |part: &str| part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
         let is_known = |part: &str| {
             part.is_empty()

@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 /// A tool that a model can call: its definition, its policy and its body. A clone costs a few reference counts.
 ///
-/// [`#[tool]`](macro@crate::tool) makes a tool of a function or a struct, and `tools![…]` lists it. At run time, [`Tool::new`] makes a tool
-/// of a JSON Schema and a closure, a [`ToolBuilder`](crate::ToolBuilder) makes one of declared parameters, and [`Tool::from_body`] one of a
-/// [body](crate::tool::ToolBody) written by hand.
+/// [`#[tool]`](macro@crate::tool) makes a tool from a function or a struct, and `tools![…]` lists it. At run time, [`Tool::new`] makes a
+/// tool from a JSON Schema and a closure. A [`ToolBuilder`](crate::ToolBuilder) makes a tool from declared parameters, and
+/// [`Tool::from_body`] makes a tool from a [body](crate::tool::ToolBody) that is written by hand.
 ///
 /// ```
 /// use agent::{Registry, Tool, ToolContext, ToolError, message::ToolCall, tools};
@@ -47,8 +47,8 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 ///
-/// Each part can be replaced: the options by [`configure`](Self::configure), the schema by [`with_schema`](Self::with_schema), the body by
-/// [`with_body`](Self::with_body). A closure around the body sees each call ([`wrap`](Self::wrap)):
+/// The options can be replaced by [`configure`](Self::configure), the schema by [`with_schema`](Self::with_schema), and the body by
+/// [`with_body`](Self::with_body). A closure around the body receives each call ([`wrap`](Self::wrap)):
 ///
 /// ```
 /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -86,14 +86,14 @@ pub struct Tool {
     hidden: Option<Arc<HiddenArguments>>,
 }
 
-/// The definitions of one call: `shown` is the definition that the model saw, and `whole` has all arguments of the body.
+/// The definitions of one call: `shown` is the definition that the model saw, and `whole` also has the hidden arguments.
 struct CallDefinitions<'t> {
     shown: Cow<'t, ToolDefinition>,
     whole: Cow<'t, ToolDefinition>,
 }
 
 impl Tool {
-    /// Creates a tool of its definition and a body.
+    /// Creates a tool from a definition and a body.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
@@ -138,17 +138,17 @@ impl Tool {
         &self.definition
     }
 
-    /// Returns how the tool may be run.
+    /// Returns the policy of the tool: how its calls may be run.
     pub fn policy(&self) -> &ToolPolicy {
         &self.options().policy
     }
 
-    /// Whether a call of the tool is a run of an assistant.
+    /// Returns whether the tool is an assistant, so that each call is a run of this assistant.
     pub(crate) fn is_of_assistant(&self) -> bool {
         self.options().of_assistant.is_some()
     }
 
-    /// Returns the data that the runtime needs of an assistant, if a call of the tool is a run of this assistant.
+    /// Returns the data with which the runtime runs the assistant that this tool is; `None` for any other tool.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn assistant_spec(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
         self.options().of_assistant.as_deref()
@@ -163,15 +163,15 @@ impl Tool {
         self.body.requires()
     }
 
-    /// Whether the body may read more of the context than the state that it [requires](Self::requires).
+    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires).
     pub fn reads_context(&self) -> bool {
         self.body.reads_context()
     }
 
-    /// Returns the definition that a model sees on behalf of `source`; `None` if it is [`definition`](Self::definition).
+    /// Returns the definition that a model sees on behalf of `source`; `None` if the source changes neither parameters nor examples.
     ///
     /// # Errors
-    /// Fails when the schema for the source cannot be compiled, or the function that gives the parameters or the examples panics.
+    /// Fails when the schema for the source cannot be compiled, or when the function for the parameters or for the examples panics.
     pub fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
         Ok(self.definitions_for(source)?.map(|definitions| definitions.shown.into_owned()))
     }
@@ -209,7 +209,7 @@ impl Tool {
         Ok(Some(CallDefinitions { shown: Cow::Owned(shown), whole: Cow::Owned(whole) }))
     }
 
-    /// Returns the definition with all arguments of the body, including hidden ones.
+    /// Returns the definition with all arguments of the body, including the hidden ones.
     fn whole(&self) -> &ToolDefinition {
         self.hidden.as_ref().map_or(&self.definition, |hidden| &hidden.whole)
     }
@@ -233,8 +233,8 @@ impl Tool {
     /// ```
     ///
     /// # Errors
-    /// Fails with the full report when the arguments are refused. Also fails when the arguments cannot be prepared, a check of the tool's
-    /// own panics, or the tool has no valid parameters for the source.
+    /// Fails with the full report when the arguments are refused. Also fails when the tool's `prepare` fails, when a check panics, or when
+    /// the tool has no valid parameters for the source.
     pub fn check(&self, arguments: &str, source: Option<&Source>) -> Result<AcceptedArguments, CallError> {
         let definitions = match source {
             Some(source) => self.definitions_for(source)?,
@@ -253,7 +253,7 @@ impl Tool {
         }
     }
 
-    /// Checks arguments that need no preparation, without running the body, and returns the changes that made them fit.
+    /// Checks arguments without running the tool's `prepare` and its body, and returns the changes that made them fit.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.
@@ -277,11 +277,12 @@ impl Tool {
         Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
     }
 
-    /// Returns the arguments as the tool's `prepare` changed them; `None` if the text stays as it is. A panic becomes an error.
+    /// Returns the arguments as the tool's `prepare` changed them; `None` if there is no such function, or if it changed nothing. A panic
+    /// of the function becomes an error.
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
-        // The check reports arguments that are not an object.
+        // Text that is not a JSON object is not prepared. The check reports it.
         let Ok(Value::Object(sent)) = serde_json::from_str(text) else { return Ok(None) };
         let mut prepared = sent.clone();
         catch(|| prepare(&mut prepared)).unwrap_or_else(|panic| {
@@ -294,7 +295,7 @@ impl Tool {
         Ok((prepared != sent).then(|| Value::Object(prepared).to_string()))
     }
 
-    /// Starts the body.
+    /// Starts the body with the accepted arguments.
     pub(super) fn start<'a>(
         &'a self,
         arguments: &'a AcceptedArguments,
@@ -303,7 +304,8 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns the content of a stored result for a model, if the tool has a function that returns another form of the result.
+    /// Returns the content of a stored result that the tool's `format_result` returns for a model; `None` if there is no such function, or
+    /// if it returns `None`.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,
@@ -321,13 +323,13 @@ impl Tool {
         Some(shown)
     }
 
-    /// Whether stored results may be shown in another form.
+    /// Returns whether the tool has a function that shows stored results in another form.
     #[cfg(feature = "runtime")]
     pub(crate) fn formats_results(&self) -> bool {
         self.options().format_result.is_some()
     }
 
-    /// Whether the model is asked at once when a call that was made outside of a run is recorded.
+    /// Returns whether the model is asked at once after a call outside of a run was recorded.
     pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
         options
@@ -369,7 +371,8 @@ impl Tool {
         Self { definition, ..self }.over_whole(|whole| whole.with_plan_defaults(defaults))
     }
 
-    /// If arguments are hidden, changes the definition with all arguments, and hides them from the changed definition again.
+    /// Applies `change` to the definition with all arguments, and hides the hidden arguments in the changed definition. Does nothing if no
+    /// arguments are hidden.
     fn over_whole(
         mut self,
         change: impl FnOnce(ToolDefinition) -> Result<ToolDefinition, DefinitionError>,
@@ -383,11 +386,11 @@ impl Tool {
         Ok(self)
     }
 
-    /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still gets its own types, so arguments have
-    /// to fit them, too. Arguments that were hidden or fixed are what the new schema says: hide and fix them after this.
+    /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still parses the arguments as its own
+    /// types, so they must fit these types, too. The new schema replaces hidden and fixed arguments, so hide and fix arguments afterwards.
     ///
     /// # Errors
-    /// Fails when the schema has a keyword that is not supported.
+    /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a schema is made for its tool; users would have to write `&`"
@@ -424,8 +427,8 @@ impl Tool {
         Self { body: Arc::new(ClosureBody(body)), ..self }
     }
 
-    /// Returns the tool with a closure around its body. The closure gets each call with its checked arguments, and decides when, and
-    /// whether, the body is [called](ToolBody::call).
+    /// Returns the tool with a closure around its body. The closure receives each call with its checked arguments, and decides whether and
+    /// when to [call](ToolBody::call) the body.
     ///
     /// ```
     /// use agent::{Tool, ToolContext, ToolError, Value, json, tool::IntoOutcome};
@@ -484,13 +487,13 @@ impl Tool {
         )
     }
 
-    /// Hides an argument from the model.
+    /// Returns the tool with an argument hidden from the model.
     pub(super) fn hide(self, argument: HiddenArgument) -> Result<Self, DefinitionError> {
         let before = self.definition.plan().clone();
         let alone = [argument.clone()];
         let definition = without(&self.definition, &alone)?;
         argument.check(&before, |text| self.validate(text))?;
-        // The approval rule was written for all arguments, so it gets the hidden arguments, too.
+        // The approval rule was written for all arguments, so it also gets the hidden ones.
         let approval = self.policy().approval.clone().over(before.clone(), move |shown, text| {
             join(shown, &before, &alone, text).ok().map(|joined| joined.text)
         });

@@ -9,11 +9,11 @@ use crate::schema::{Dialect, Size};
 /// A tool as a protocol writes it.
 #[derive(Clone)]
 pub(super) struct WrittenTool {
-    /// The name of the protocol's form, and the requested dialect.
+    /// The protocol's name of the form. `asked` is the dialect that was requested.
     pub(super) form: &'static str,
     pub(super) asked: Dialect,
     pub(super) text: Arc<str>,
-    /// The actual dialect of the text, and the part of a request's budget that the tool needs.
+    /// The actual dialect of the text. `size` is the part of a request's budget that the tool needs.
     pub(super) dialect: Dialect,
     pub(super) size: Size,
 }

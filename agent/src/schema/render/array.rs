@@ -38,7 +38,7 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// Writes an array that is always empty.
+    /// Writes `items` for an array that is always empty, if the dialect needs it.
     fn nothing(&mut self, out: &mut SchemaDraft) {
         // `maxItems: 0` is enough, but providers that require types also require `items`.
         if !self.can.any {
@@ -46,8 +46,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Renders a tuple in a dialect that has only one schema for all items. The positions are described in
-    /// words.
+    /// Renders a tuple in a dialect that has only one schema for all items. Positions of different types are described in words.
     fn tuple(&mut self, out: &mut SchemaDraft, array: &ArraySpec) -> Result<()> {
         let (mut forms, mut ids) = (Vec::new(), Vec::new());
         for id in array.prefix.iter().copied().chain(array.items) {
@@ -71,7 +70,7 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    /// Returns the schema of a node without recording changes, to inspect or compare it.
+    /// Returns the schema of a node, to inspect or compare it. Records no changes.
     pub(super) fn render_for_inspection(&mut self, id: NodeId) -> Result<Value> {
         let before = self.changes.len();
         let schema = self.render_value(id)?;

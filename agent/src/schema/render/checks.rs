@@ -6,7 +6,7 @@ use super::{ChangeKind, Renderer};
 use crate::args::{NodeCheck, NodeId, NodeKind, cut};
 use serde_json::{Value, json};
 
-/// Maximum length of a list of names in words; longer lists are cut.
+/// Maximum length of a list of names in a sentence, in characters. Longer lists are cut.
 const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {

@@ -57,8 +57,7 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// Returns whether optional properties are required in this dialect, and null means that a property is
-    /// absent.
+    /// Returns whether this dialect requires optional properties, with null for a property that is absent.
     pub(super) fn absent_is_null(&self) -> bool {
         self.can.optional == OptionalMarking::Null
     }

@@ -23,7 +23,7 @@ use written::SchemaDraft;
 
 pub(super) use root::variants;
 
-/// Maximum number of rendered nodes. A definition is written out wherever it is used, so the number can multiply.
+/// Maximum number of rendered nodes. A definition is written out wherever it is used, so a small plan can have a large schema.
 const MAX_NODES: usize = 20_000;
 /// Maximum depth of the schema. Arguments that are nested deeper cannot be parsed either.
 const MAX_DEPTH: usize = 128;
@@ -37,7 +37,7 @@ pub(super) fn canonical(graph: &Graph) -> Result<Value> {
     renderer.with_definitions(root)
 }
 
-/// Returns the schema in a dialect whose root is one plain object.
+/// Returns the schema in a dialect that needs one plain object at the root, and the changes.
 pub(super) fn render_lowered(graph: &Graph, dialect: Dialect) -> Result<(Value, Vec<Change>)> {
     let mut renderer = Renderer::new(graph, dialect);
     let root = renderer.root()?;
@@ -52,7 +52,7 @@ struct Renderer<'g> {
     cycles: Cycles,
     /// Recursive definitions. Every cycle contains one of them, or the root.
     recursive: HashSet<NodeId>,
-    /// Definitions that the rendered schema refers to.
+    /// Definitions that the rendered schema refers to, until they are rendered.
     referenced: BTreeSet<NodeId>,
     /// The names of the definitions.
     names: HashMap<NodeId, String>,
@@ -113,7 +113,7 @@ impl<'g> Renderer<'g> {
         Ok(schema)
     }
 
-    /// Runs `f` one level deeper in the rendered schema.
+    /// Runs `f` with the current position moved down by these segments.
     fn at<T>(&mut self, segments: &[&str], f: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.path.len();
         for segment in segments {
@@ -141,7 +141,7 @@ impl<'g> Renderer<'g> {
         self.record_change(keyword, ChangeKind::NotExpressible { reason: reason.into() });
     }
 
-    /// Writes a keyword, or its description in words.
+    /// Writes a keyword. If the dialect lacks the keyword, adds a sentence with `words` instead.
     fn keyword(
         &mut self,
         out: &mut SchemaDraft,
@@ -157,7 +157,7 @@ impl<'g> Renderer<'g> {
         }
     }
 
-    /// Returns the schema of a node, or a reference to it.
+    /// Returns the schema of a node, or a reference to its definition or to the root.
     fn node(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
         if self.can.references == ReferenceSupport::Full && (id == self.graph.root || named_root) {
@@ -272,7 +272,7 @@ impl<'g> Renderer<'g> {
         out
     }
 
-    /// Returns a schema that accepts the values of a node, and null.
+    /// Returns a schema that accepts null and the values of a node.
     fn nullable(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let kind = self.graph.kind(self.graph.unchecked(id));
         if matches!(kind, NodeKind::Nullable(_) | NodeKind::Null | NodeKind::Any)

@@ -5,11 +5,11 @@ use super::{ChangeKind, ReferenceSupport, Renderer, RestKeyword, Result, Unknown
 use crate::args::{AdditionalProperties, NodeId, NodeKind, ObjectSpec, Prop};
 use serde_json::{Map, Value, json};
 
-/// A property to be written.
+/// A property that is rendered.
 pub(super) struct Field<'g> {
     pub(super) name: &'g str,
     pub(super) required: bool,
-    /// Whether null is not a value of the property, so that it can mean "absent".
+    /// Whether null is not a value of the property, so that null can mean "absent".
     pub(super) null_absent: bool,
     /// Whether the value of the property can contain the object that has the property.
     pub(super) in_cycle: bool,
@@ -20,7 +20,7 @@ pub(super) struct Field<'g> {
 /// The schema of a property.
 pub(super) enum FieldSchema<'g> {
     PlanNode(NodeId),
-    /// A closed set of the tags of all variants.
+    /// The tags of all variants, as a closed set.
     Words(Vec<&'g str>),
     /// The different schemas that variants have for this property, with their annotations.
     Choice(Vec<(NodeId, Map<String, Value>)>),
@@ -30,7 +30,7 @@ pub(super) enum FieldSchema<'g> {
 pub(super) struct OtherKeys<'g> {
     pub(super) patterns: Vec<(&'g str, NodeId)>,
     pub(super) rest: Vec<NodeId>,
-    /// Whether unknown keys are kept in the arguments, because the schema does not exclude them.
+    /// Whether unknown keys stay in the arguments: the schema says nothing about them, and the options of the plan keep them.
     pub(super) kept: bool,
     pub(super) min: u64,
     pub(super) max: u64,
@@ -98,8 +98,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Returns the schema of a property and whether it is required, or `None` if the property can only be
-    /// absent.
+    /// Returns the schema of a property, and whether `required` lists the property. Returns `None` for an optional property that accepts no
+    /// value, if the dialect lacks `not`.
     fn property(&mut self, field: Field<'g>) -> Result<Option<(Value, bool)>> {
         if let FieldSchema::PlanNode(id) = field.form
             && matches!(self.graph.kind(id), NodeKind::Never)
@@ -162,7 +162,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Writes key patterns. Returns whether there are patterns that the dialect cannot express.
+    /// Writes the key patterns, if the dialect can express them. Returns whether there are key patterns that it cannot express.
     fn patterns(&mut self, out: &mut SchemaDraft, others: &OtherKeys<'g>) -> Result<bool> {
         if others.patterns.is_empty() || !self.can.has("patternProperties") {
             return Ok(!others.patterns.is_empty());

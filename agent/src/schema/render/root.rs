@@ -24,9 +24,9 @@ pub(in crate::schema) struct RootVariant<'g> {
     checks: Vec<&'g NodeCheck>,
 }
 
-/// The variants that have a property, by its name.
+/// The variants that have a property, by the name of the property: the index of each variant, with its property.
 type PropertyOwners<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
-/// The properties of one name in several variants.
+/// The properties of one name, each with the variant that has the property.
 type Owners<'v, 'g> = Vec<(&'v RootVariant<'g>, &'g Prop)>;
 
 /// Returns the alternatives at the root: a single one if the root is an object. Returns `None` if there are more than
@@ -40,7 +40,7 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>>
             return None;
         }
         match graph.kind(id) {
-            // An alternative that is reached through several unions is counted once.
+            // An untagged alternative that is reached through several unions is counted once.
             _ if tags.is_empty() && !seen.insert(id) => {}
             NodeKind::Object(object) => out.push(RootVariant { id, object, tags, external: None, checks }),
             NodeKind::External(external) => {
@@ -103,7 +103,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Merges the properties of all variants into one object. A property is required if every variant requires it.
+    /// Merges the properties of all variants into one object, whose description says which properties belong together. A property is
+    /// required if every variant requires it.
     fn merged(&mut self) -> Result<SchemaDraft> {
         let variants = variants(self.graph).ok_or_else(SchemaError::too_large)?;
         let mut names: Vec<&'g str> = Vec::new();
@@ -123,7 +124,7 @@ impl<'g> Renderer<'g> {
         }
         let mut others = self.merged_others(&variants);
         if matches!(variants[..], [RootVariant { external: Some(_), .. }]) && !self.can.has("minProperties") {
-            // The description of which properties belong together also says how many must be given.
+            // The sentence about the sets of parameters also says how many must be given.
             self.record_change("minProperties", ChangeKind::Described);
             self.record_change("maxProperties", ChangeKind::Described);
             (others.min, others.max) = (0, u64::MAX);
@@ -181,7 +182,7 @@ impl<'g> Renderer<'g> {
         let choice = forms.into_iter().map(|(_, id, owners)| {
             let mut notes = self.joined(&owners);
             let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
-            // A joined description already contains the labels of the variants.
+            // A description that was joined from several descriptions already contains the labels of the variants.
             let description = notes.get("description").and_then(Value::as_str).unwrap_or_default();
             if !labels.is_empty()
                 && !labels.iter().all(|label| description.contains(&format!("For {label}: ")))
@@ -195,7 +196,7 @@ impl<'g> Renderer<'g> {
         Ok(FieldSchema::Choice(choice.collect()))
     }
 
-    /// Returns the schema of a node without annotations, to compare it with other schemas.
+    /// Returns the schema of a node without annotations, to compare it with other schemas. Records no changes.
     fn render_without_annotations(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let before = self.changes.len();
         let mut out = self.node(id)?;
@@ -206,8 +207,8 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Joins the annotations that several variants have for one property. Different descriptions are joined with one line each, which names
-    /// the variants.
+    /// Joins the annotations that several variants have for one property. If the descriptions differ, each of them becomes a line that
+    /// names its variants. Of any other annotation, the first value counts.
     fn joined(&self, given: &[(&RootVariant<'g>, &'g Prop)]) -> Map<String, Value> {
         let mut notes = Map::new();
         let mut texts: Vec<(String, Vec<String>)> = Vec::new();
@@ -258,7 +259,7 @@ impl<'g> Renderer<'g> {
         out
     }
 
-    /// Describes which properties belong together, one line for each variant.
+    /// Describes which properties belong together: one line for each variant, or one sentence for a single externally tagged enum.
     fn sets(&self, variants: &[RootVariant<'g>], given: &PropertyOwners<'g>) -> String {
         let nulls = if self.absent_is_null() { " The others are null." } else { "" };
         if let [only] = variants
@@ -309,7 +310,7 @@ fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<Stri
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// Returns the tags of all variants, if the property is only a tag in each of them.
+/// Returns the words of all tags, if the property is a tag in each variant that has it.
 fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;

@@ -54,7 +54,7 @@ impl Renderer<'_> {
         out
     }
 
-    /// Writes both ends of a range: as keywords, or in one sentence.
+    /// Writes each end of a range as a keyword, if the dialect has the keyword and accepts the bound. All other ends become one sentence.
     pub(super) fn ranged(&mut self, out: &mut SchemaDraft, ends: [(&str, Option<Value>); 2], unit: &str) {
         let [mut low, mut high] = [None, None];
         for (place, (keyword, bound)) in [&mut low, &mut high].into_iter().zip(ends) {

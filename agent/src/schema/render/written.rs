@@ -1,9 +1,9 @@
-//! A draft of a schema, and sentences for the description of the schema.
+//! A draft of a schema, and the texts of sentences for its description.
 
 use crate::args::cut;
 use serde_json::{Map, Value, json};
 
-/// Maximum length of quoted JSON in a sentence: a default or a set of values may be long.
+/// Maximum length of quoted JSON in a sentence, in characters: a default or a set of values may be long.
 const MAX_QUOTED: usize = 300;
 
 /// A draft of a schema: the object, and the sentences that are appended to its description.
@@ -47,7 +47,7 @@ impl SchemaDraft {
     }
 }
 
-/// Describes a range, such as `From 1 to 5.`, `At least 1 item.`, `At most 5 items.`
+/// Returns the sentence for a range, such as `From 1 to 5.`, `At least 1 item.` or `At most 5 items.`; `None` for a range without ends.
 pub(super) fn between(min: Option<String>, max: Option<String>, unit: &str) -> Option<String> {
     let of = |number: &str| match unit {
         "" => String::new(),
@@ -63,7 +63,7 @@ pub(super) fn between(min: Option<String>, max: Option<String>, unit: &str) -> O
     })
 }
 
-/// Writes a number in a sentence: `1.0` as 1.
+/// Returns a number as text for a sentence. The number `1.0` becomes `1`.
 pub(super) fn plain(number: &Value) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => float.to_string(),
@@ -71,7 +71,7 @@ pub(super) fn plain(number: &Value) -> String {
     }
 }
 
-/// Writes JSON in a sentence.
+/// Returns JSON as text for a sentence, cut to `MAX_QUOTED` characters.
 pub(super) fn quote_json(value: &Value) -> String {
     cut(&value.to_string(), MAX_QUOTED)
 }

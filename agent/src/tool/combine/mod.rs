@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// # Derived sets
 ///
-/// Each of these methods returns a new set. All but [`subset`](Self::subset) keep the order of the tools. Arguments are still checked by
-/// the schema that a model sees. A mistake, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the
-/// [`Registry`] that is built from the set, which reports all mistakes together.
+/// Each of these methods returns a new set. All except [`subset`](Self::subset) keep the order of the tools. Arguments are checked by the
+/// schema that a model sees. A mistake, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the
+/// [`Registry`] that is built from the set. The registry reports all mistakes together.
 ///
 /// ```
 /// use agent::{Approval, Registry, tool, tools};
@@ -55,7 +55,7 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 impl ToolSet {
-    /// Returns only these tools, in the given order.
+    /// Returns a set of the tools with these names, in the given order.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};
@@ -87,7 +87,7 @@ impl ToolSet {
         subset
     }
 
-    /// Returns only the tools for which `keep` returns `true`.
+    /// Returns a set of the tools for which `keep` returns `true`.
     ///
     /// ```
     /// # use agent::{tool, tools};
@@ -99,12 +99,13 @@ impl ToolSet {
     /// assert_eq!(harmless.names().collect::<Vec<_>>(), ["read"]);
     /// ```
     pub fn filter(self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
-        // An invalid tool stays, so that the registry reports it.
+        // An invalid tool stays in the set, so that the registry reports it.
         let keep = |entry: &Entry| entry.as_ref().map_or(true, |tool| keep(tool.definition()));
         self.into_entries().into_iter().filter(keep).collect()
     }
 
-    /// Changes the tools with these names. `change` is called once for each, with a set of that tool alone. All tools keep their positions.
+    /// Changes each tool that has one of these names. `change` gets a set of this tool alone, and the set that it returns takes the
+    /// position of the tool.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,
@@ -139,12 +140,12 @@ impl ToolSet {
         })
     }
 
-    /// Renames the tool `name`.
+    /// Renames the tool `name` to `other`.
     pub fn rename(self, name: &str, other: &str) -> Self {
         self.change([name], |set| set.map(|tool| tool.configure(|options| options.name(other))))
     }
 
-    /// Replaces the description of the tool `name`, for a tool whose author is someone else.
+    /// Replaces the description of the tool `name`, for example of a tool that another author wrote.
     ///
     /// ```
     /// use agent::{Registry, Tool, ToolSet, Value, json};
@@ -165,14 +166,14 @@ impl ToolSet {
         })
     }
 
-    /// Hides an argument of every tool that has it. The argument is neither shown nor accepted, so its default is used.
-    /// [Fix](Self::fix_argument) an argument without a default instead.
+    /// Hides an argument of every tool that has it. The argument is neither shown nor accepted, so its default is used. A required argument
+    /// cannot be hidden: [fix](Self::fix_argument) it instead.
     pub fn hide_argument(self, argument: &str) -> Self {
         self.hide(&HiddenArgument::new(argument, None))
     }
 
-    /// Sets an argument of every tool that has it. The argument is neither shown nor accepted, and the tool gets this value. The value is
-    /// checked when the registry is built.
+    /// Fixes an argument of every tool that has it to this value. The argument is neither shown nor accepted. The value is checked when the
+    /// registry is built.
     pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
         self.hide(&HiddenArgument::new(argument, Some(value.into())))
     }
@@ -191,7 +192,7 @@ impl ToolSet {
         })
     }
 
-    /// Changes the output of every call that completes; `change` also gets the name of the tool.
+    /// Changes the output of every call that completes. `change` also gets the name of the tool.
     ///
     /// ```
     /// # use agent::{Registry, ToolContext, ToolOutput, message::ToolCall, tool, tools};
@@ -256,7 +257,7 @@ impl ToolSet {
         self.names().any(|own| own == name)
     }
 
-    /// Returns the tool with this name, or an entry that reports that there is none.
+    /// Returns the tool with this name, or the error that the set has no such tool.
     fn entry(&self, name: &str) -> Entry {
         let found = self.entries().iter().find(|entry| entry_name(entry) == name);
         found.cloned().unwrap_or_else(|| {
@@ -281,7 +282,7 @@ impl FromIterator<Entry> for ToolSet {
     }
 }
 
-/// Returns the registry's tools, in order. Its state is not included: add it to the new registry.
+/// Returns the registry's tools, in order. The state of the registry is not included: add it to the new registry.
 #[diagnostic::do_not_recommend]
 impl IntoTools for Registry {
     fn into_tools(self) -> ToolSet {

@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The key of the names of the tools that a search found, in the metadata of its result. No model sees metadata.
+/// The metadata key of a search result under which the names of the found tools are stored. Models do not see metadata.
 const FOUND: &str = "found_tools";
 
 const SEARCH_TOOLS: &str = "search_tools";
 /// Default for the maximum number of tools that one search finds.
 const USUAL: usize = 5;
 const MOST: usize = 20;
-/// Maximum number of names that are listed when nothing was found.
+/// Maximum number of names that are listed when a search finds nothing.
 const LISTED: usize = 50;
 
 impl ToolSet {
-    /// Adds a tool `search_tools` with which models find the tools of this set that are [deferred](ToolDefinition::is_deferred);
-    /// adds nothing if there are none. Call it last: tools that are added or renamed later are not found.
+    /// Adds a tool `search_tools`, with which models find the [deferred](ToolDefinition::is_deferred) tools of this set. Adds nothing if no
+    /// tool is deferred, or if the set already has a search. Call this last: tools that are added or renamed later are not found.
     ///
     /// The result of a search contains the names of the tools that were found. [`Registry::shown`] reads the names from the results in the
     /// conversation, and shows these tools after all other tools.
@@ -53,9 +53,9 @@ impl ToolSet {
     /// # Ok(()) }
     /// ```
     ///
-    /// An assistant adds the search automatically if its set does not have it.
+    /// An assistant adds the search automatically to a set that has none.
     pub fn with_tool_search(mut self) -> Self {
-        // An earlier search tool may have got a prefix.
+        // A search tool that was added earlier may have a prefix.
         if self.names().any(|name| name.ends_with(SEARCH_TOOLS)) {
             return self;
         }
@@ -73,7 +73,7 @@ impl ToolSet {
 }
 
 impl Registry {
-    /// Returns the tools that match these words in their names, descriptions and parameters, best first.
+    /// Returns at most `limit` tools that match these words in their names, titles, descriptions or parameters, best first.
     ///
     /// ```
     /// # use agent::{Registry, tool, tools};
@@ -91,9 +91,9 @@ impl Registry {
         ranked(&definitions, words, limit).into_iter().cloned().collect()
     }
 
-    /// Returns the tools that a model sees after these messages: all tools that are not [deferred](ToolDefinition::is_deferred), then the
-    /// tools that it has [found](ToolSet::with_tool_search), in the order in which it found them, so that a cached list stays valid at
-    /// providers. Without deferred tools this is the shared list of [`definitions`](Self::definitions).
+    /// Returns the tools that a model sees after these messages. These are all tools that are not [deferred](ToolDefinition::is_deferred),
+    /// followed by the tools that the model has [found](ToolSet::with_tool_search), in the order in which it found them. This order keeps a
+    /// cached list valid at providers. Without deferred tools, this is the shared list of [`definitions`](Self::definitions).
     ///
     /// ```
     /// # /// Reads a file.
@@ -113,7 +113,7 @@ impl Registry {
     }
 }
 
-/// Returns which of these tools a model sees after these messages.
+/// Returns the tools of `all` that a model sees after these messages.
 pub(crate) fn shown_after<'m>(
     all: &Arc<[ToolDefinition]>,
     messages: impl IntoIterator<Item = &'m Message>,
@@ -170,7 +170,8 @@ fn answer(deferred: &[ToolDefinition], found: &[&ToolDefinition]) -> ToolOutput 
     ToolOutput::text(text).with_metadata(FOUND, json!(names))
 }
 
-/// Returns the tools that share a word with the query. A word counts more in a name than in a description, and more if few tools have it.
+/// Returns at most `limit` tools that share a word with the query, best first. A word counts more in a name than in a description, and more
+/// if few tools have it.
 fn ranked<'d>(tools: &'d [ToolDefinition], query: &str, limit: usize) -> Vec<&'d ToolDefinition> {
     let wanted: HashSet<String> = words(query).collect();
     let known: Vec<Vec<(String, f64)>> = tools.iter().map(weighted).collect();
@@ -188,7 +189,7 @@ fn ranked<'d>(tools: &'d [ToolDefinition], query: &str, limit: usize) -> Vec<&'d
     }
     let mut order: Vec<(f64, &ToolDefinition)> =
         scores.into_iter().zip(tools).filter(|(score, _)| *score > 0.0).collect();
-    // A stable sort: tools with equal scores stay in their listed order.
+    // The sort is stable, so tools with equal scores stay in their listed order.
     order.sort_by(|one, other| other.0.total_cmp(&one.0));
     order.into_iter().take(limit).map(|(_, tool)| tool).collect()
 }
@@ -198,7 +199,7 @@ fn as_float(count: usize) -> f64 {
     count as f64
 }
 
-/// The words of a tool, each with its weight.
+/// Returns the words of a tool, each with its weight.
 fn weighted(tool: &ToolDefinition) -> Vec<(String, f64)> {
     let named = words(tool.name()).chain(tool.title().into_iter().flat_map(words)).map(|word| (word, 3.0));
     let described = words(tool.description()).map(|word| (word, 1.0));
@@ -206,7 +207,7 @@ fn weighted(tool: &ToolDefinition) -> Vec<(String, f64)> {
     named.chain(described).chain(parameters).collect()
 }
 
-/// Words in lower case, without filler words.
+/// Returns the words of a text in lower case, without filler words.
 fn words(text: &str) -> impl Iterator<Item = String> {
     const EMPTY: [&str; 18] = [
         "a", "an", "and", "the", "of", "to", "in", "for", "on", "with", "is", "it", "or", "by", "from",
@@ -215,7 +216,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     let mut separated = String::new();
     let mut was_lower = false;
     for char in text.chars() {
-        // `readFile` is two words.
+        // A capital letter after a small one begins a word: `readFile` is two words.
         if was_lower && char.is_uppercase() {
             separated.push(' ');
         }
@@ -227,7 +228,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// Whether the words are equal, or forms of one word that differ only in the last letters.
+/// Returns whether the words are equal, or forms of one word that differ only in the last letters.
 fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;

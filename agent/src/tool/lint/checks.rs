@@ -21,13 +21,13 @@ const LONGEST_OF_TOOL: usize = 1_024;
 /// Maximum length of a parameter's description, in characters. No provider limits it, but longer text belongs in the tool's description.
 const LONGEST_OF_PARAMETER: usize = 600;
 
-/// Maximum tokens of a definition, which is a part of each request.
+/// Maximum size of a definition, in estimated tokens. Each request contains the definition.
 const MOST_TOKENS: u64 = 1_000;
 
-/// Findings of one kind about parameters of one tool.
+/// The findings of one kind about parameters of one tool.
 struct ParameterFindings {
     lint: Lint,
-    /// The fault in the plural, which is written before the list of parameters.
+    /// The text about several parameters with the fault. The number of parameters precedes the text, and their paths follow it.
     summary: &'static str,
     hint: &'static str,
     /// The path and the fault of each parameter.
@@ -43,7 +43,7 @@ impl ParameterFindings {
         self.found.push((parameter.path.clone(), fault.into()));
     }
 
-    /// Reports each fault by itself, or all as one finding for a foreign tool, whose schema the reader cannot edit.
+    /// Reports one finding for each fault. For a foreign tool, whose schema the reader cannot edit, reports all faults as one finding.
     fn report(self, hints: &Hints, find: &mut impl FnMut(Lint, &str, String)) {
         let Self { lint, summary, hint, found } = self;
         if !hints.is_foreign || found.len() < 2 {
@@ -57,7 +57,7 @@ impl ParameterFindings {
     }
 }
 
-/// Checks one tool.
+/// Checks one tool, and adds its findings.
 pub(super) fn check(tool: &Tool, findings: &mut Vec<LintFinding>) {
     let definition = tool.definition();
     let hints = Hints::of(definition);
@@ -100,7 +100,7 @@ fn check_parameters(
     hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
-    // For tools in code the findings are ordered by parameter; for foreign tools each fault is one finding about all parameters.
+    // The findings about a tool in code are ordered by parameter. For a foreign tool, one finding lists all parameters with the same fault.
     let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
     for parameters in parameters.chunks(together) {
         for findings in parameter_findings(definition, parameters, hints) {
@@ -136,7 +136,8 @@ fn parameter_findings(
         if !is_accepted_everywhere(parameter.name) {
             refused.add(parameter, "has a name that Anthropic refuses, with the whole request");
         }
-        // The user of a foreign tool can explain a parameter only in the description of the tool.
+        // The user of a foreign tool can explain a parameter only in the description of the tool. A parameter that this description names
+        // counts as explained.
         if hints.is_foreign && definition.description().contains(&format!("`{}`", parameter.name)) {
             continue;
         }
@@ -202,20 +203,20 @@ fn debug_types<'s>(schema: &'s Value, types: &mut BTreeSet<&'s str>) {
     }
 }
 
-/// Whether the schema allows only one value, such as the tag of a variant, which needs no description.
+/// Returns whether the schema allows only one value. A constant, such as the tag of a variant, needs no description.
 fn is_constant(schema: &Value) -> bool {
     schema.get("const").is_some()
         || schema.get("enum").and_then(Value::as_array).is_some_and(|words| words.len() == 1)
         || schema.get("type").and_then(Value::as_str) == Some("null")
 }
 
-/// Whether a description only repeats the words of names.
+/// Returns whether a description only repeats the words of names.
 fn says_only(said: &str, names: &[&str]) -> bool {
     let known: BTreeSet<String> = names.iter().flat_map(|name| stems(name)).collect();
     telling(said).is_subset(&known)
 }
 
-/// Returns the message for a description that is longer than `longest`.
+/// Returns the message for a description of more than `longest` characters; `None` for a shorter one.
 fn too_long(said: &str, longest: usize) -> Option<String> {
     let length = said.chars().count();
     (length > longest).then(|| format!("the description has {length} characters, {longest} are enough"))
@@ -231,8 +232,8 @@ fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a fault for each pair of words of a closed set that are forms of one word, unless the description mentions both. Other pairs,
-/// such as `asc` and `desc`, differ enough.
+/// Returns a fault for each pair of words of an `enum` that are forms of one word, unless the description mentions both. Words such as
+/// `asc` and `desc` differ enough.
 fn similar_values(schema: &Value) -> Vec<String> {
     let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {
@@ -245,7 +246,8 @@ fn similar_values(schema: &Value) -> Vec<String> {
     found
 }
 
-/// Returns the words of a closed set that are letters or numbers, and that the description does not explain.
+/// Returns the fault that words of an `enum` are single letters or numbers that the description does not explain. An `enum` of one word has
+/// no such fault.
 fn meaningless_values(schema: &Value) -> Option<String> {
     let (words, said) = (values(schema), raw_description(schema));
     let codes: Vec<String> = words
@@ -257,7 +259,7 @@ fn meaningless_values(schema: &Value) -> Option<String> {
     (words.len() > 1 && !codes.is_empty()).then(|| format!("{} says nothing by itself", codes.join(", ")))
 }
 
-/// Whether the word has at most one letter.
+/// Returns whether the word has at most one letter.
 fn is_code(word: &str) -> bool {
     word.chars().filter(|char| char.is_alphabetic()).count() <= 1
 }
@@ -266,7 +268,7 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
-/// Finds names in the descriptions that no parameter has, and that are similar to the name of a parameter.
+/// Finds quoted names in the descriptions that no parameter and no word of an `enum` has, but that are similar to the name of a parameter.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],

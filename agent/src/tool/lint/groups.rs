@@ -1,4 +1,4 @@
-//! Tools and parameters that look alike. A group is one finding, at its last member.
+//! Findings about tools and parameters that look alike. Each group is one finding, reported for its last member.
 
 use super::hints::Hints;
 use super::parameters::Parameter;
@@ -8,14 +8,14 @@ use crate::args::did_you_mean;
 use crate::tool::definition::ToolDefinition;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Minimum share of common words of two descriptions that look alike.
+/// Minimum share of common words for which two descriptions look alike.
 const ALIKE: f64 = 0.8;
 /// Maximum number of tools that are compared with each other.
 const MAX_COMPARED: usize = 400;
-/// Maximum number of members of a group that are named.
+/// Maximum number of members of a group that a finding names.
 const SHOWN: usize = 5;
 
-/// Checks tools against each other.
+/// Finds tools with the same or similar descriptions, or with similar names.
 pub(super) fn check(definitions: &[ToolDefinition], findings: &mut Vec<LintFinding>) {
     let same = groups(definitions.iter().map(|tool| tool.description().trim()));
     report(
@@ -64,7 +64,7 @@ pub(super) fn check(definitions: &[ToolDefinition], findings: &mut Vec<LintFindi
     );
 }
 
-/// Makes one finding of each group.
+/// Reports one finding for each group.
 fn report(
     definitions: &[ToolDefinition],
     groups: Vec<Vec<usize>>,
@@ -75,7 +75,7 @@ fn report(
 ) {
     for group in groups {
         let Some((&last, others)) = group.split_last() else { continue };
-        // If one of the tools can be edited, the hint is for its author.
+        // If one of the tools can be edited, the finding has the hint for its author.
         let editable = group.iter().map(|&at| Hints::of(&definitions[at])).find(|hints| !hints.is_foreign);
         let hints = editable.unwrap_or_else(|| Hints::of(&definitions[last]));
         let names: Vec<String> = others.iter().map(|&at| format!("`{}`", definitions[at].name())).collect();
@@ -89,7 +89,7 @@ fn report(
     }
 }
 
-/// Finds parameters of one tool with the same description. The same field of several variants or items counts once.
+/// Finds parameters of one tool with the same description. A field that several variants or items have counts once.
 pub(super) fn same_parameters(
     parameters: &[Parameter<'_>],
     hints: &Hints,
@@ -108,7 +108,7 @@ pub(super) fn same_parameters(
     }
 }
 
-/// Returns the groups of members with the same text. Empty texts are in no group.
+/// Returns the groups of positions with the same text. Empty texts are in no group.
 fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, text) in texts.enumerate().filter(|(_, text)| !text.is_empty()) {
@@ -117,7 +117,7 @@ fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
     in_order(groups.into_values())
 }
 
-/// Returns the groups of members that are alike, directly or through other members.
+/// Returns the groups of positions that are alike, directly or through other members.
 fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
     // For each member, the first member of its group.
     let mut first: Vec<usize> = (0..count).collect();
@@ -136,7 +136,7 @@ fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize
     in_order(groups.into_values())
 }
 
-/// Returns the groups of several members, ordered by the position of their last members.
+/// Returns the groups with several members, ordered by the position of their last members.
 fn in_order(groups: impl Iterator<Item = Vec<usize>>) -> Vec<Vec<usize>> {
     let mut groups: Vec<_> = groups.filter(|group| group.len() > 1).collect();
     groups.sort_by_key(|group| group.last().copied());
@@ -153,8 +153,8 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Whether each word of one name equals the word of the other at the same position, or looks like a misspelling of it: `read_file` and
-/// `read_files`, but not `get_user` and `set_user`, because words of three letters are too short for that.
+/// Returns whether two names have the same number of words, and the words at each position are equal or look like misspellings of each
+/// other, for example `read_file` and `read_files`. Words of fewer than four letters must be equal, so `get_user` and `set_user` differ.
 fn differ_by_little(one: &str, other: &str) -> bool {
     let (one, other) = (split(one), split(other));
     one.len() == other.len()

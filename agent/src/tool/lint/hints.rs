@@ -4,7 +4,7 @@ use crate::tool::definition::ToolDefinition;
 
 /// Hints for the findings of one tool.
 pub(super) struct Hints {
-    /// Whether the tool's texts come from elsewhere: an MCP server, or a schema that is read at run time.
+    /// Whether the texts of the tool come from an MCP server, or from a schema that is read at run time.
     pub(super) is_foreign: bool,
     pub(super) undocumented_tool: &'static str,
     pub(super) undocumented_parameter: &'static str,
@@ -21,7 +21,7 @@ pub(super) struct Hints {
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
     pub(super) costly_tool: &'static str,
-    /// The hint with a separator before it, or no text.
+    /// The text after the message. It begins with a separator, or is empty.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
 }
@@ -47,8 +47,8 @@ const OWN: Hints = Hints {
     other_name_of_parameter: "",
 };
 
-/// Hints for a foreign tool, whose description can be replaced and whose schema cannot. A parameter that the description names in backticks
-/// counts as explained.
+/// Hints for a foreign tool, whose user can replace the description, but not the schema. A parameter that the description names in
+/// backticks counts as explained.
 const FOREIGN: Hints = Hints {
     is_foreign: true,
     undocumented_tool: "models choose tools by it; give it one with `ToolSet::describe`, or leave the tool out",

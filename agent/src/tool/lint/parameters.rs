@@ -19,7 +19,7 @@ impl Parameter<'_> {
     }
 }
 
-/// Returns every parameter, outer parameters first.
+/// Returns the parameters at any depth, each before the parameters within it.
 pub(super) fn parameters(root: &Value) -> Vec<Parameter<'_>> {
     let mut found = Vec::new();
     collect(root, root, "", 0, &mut found);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-/// The words of a name or a text, in lower case and without their endings.
+/// Returns the words of a name or a text, in lower case and without their endings.
 pub(super) fn stems(text: &str) -> BTreeSet<String> {
     split(text).iter().map(|word| stem(word)).collect()
 }
 
-/// Splits into words in lower case: `readFile`, `read_file` and `Read file` give the same words.
+/// Splits a name or a text into words in lower case: `readFile`, `read_file` and `Read file` give the same words.
 pub(super) fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -74,12 +74,12 @@ const FILLERS: [&str; 28] = [
     "name",
 ];
 
-/// The stems without filler words.
+/// Returns the words of a text, in lower case, without their endings and without filler words.
 pub(super) fn telling(text: &str) -> BTreeSet<String> {
     split(text).iter().filter(|word| !FILLERS.contains(&word.as_str())).map(|word| stem(word)).collect()
 }
 
-/// The share of words that two sets have in common, from 0 to 1.
+/// Returns the share of words that two sets have in common, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "numbers of words")]
 pub(super) fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
     let common = one.intersection(other).count();
@@ -87,7 +87,7 @@ pub(super) fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 
     if all == 0 { 0.0 } else { common as f64 / all as f64 }
 }
 
-/// Returns the names in backticks.
+/// Returns the names of at least 3 bytes that are in backticks.
 pub(super) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let is_name = |name: &&str| {
         name.len() >= 3 && name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-'))
