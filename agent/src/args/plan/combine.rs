@@ -118,7 +118,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        // This keyword sees the properties that all parts evaluate, so it applies to the merged schema.
+        // `unevaluatedProperties` covers the properties that all parts evaluate, so it is added to the merged schema.
         if let Some(closing) = map.get(CLOSING) {
             plain.insert(CLOSING.into(), closing.clone());
             if groups.is_empty() {
@@ -197,7 +197,7 @@ impl Compiler<'_> {
                         self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
                     );
                 }
-                // Too many combinations to distinguish while a value is read, so the group is checked afterwards.
+                // The combinations are too many to be distinguished while a value is read, so the group becomes a check.
                 for schema in &mut product {
                     push_check(schema, group.as_schema());
                 }
@@ -260,7 +260,7 @@ impl Group {
     }
 }
 
-/// Whether the evaluated properties do not depend on which alternatives fit: all alternatives name the same properties, or only one
+/// Returns whether the evaluated properties do not depend on which alternatives fit: all alternatives name the same properties, or only one
 /// alternative can fit.
 fn look_at_the_same(alternatives: &[SchemaMap]) -> bool {
     let names = |schema: &SchemaMap| -> Option<BTreeSet<String>> {

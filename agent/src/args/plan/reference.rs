@@ -1,4 +1,4 @@
-//! `$ref`: references to any place of the same document.
+//! `$ref`: references to any schema of the same document.
 
 use super::compile::Compiler;
 use super::error::CompileResult;
@@ -151,7 +151,7 @@ fn definition_name(reference: &str) -> String {
     reference.strip_prefix("#/$defs/").unwrap_or(reference).replace("~1", "/").replace("~0", "~")
 }
 
-/// `$ref` is a URI reference, so a pointer in it may be percent-encoded.
+/// Decodes percent-encoding. `$ref` is a URI reference, so a pointer in it may be encoded.
 pub(super) fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

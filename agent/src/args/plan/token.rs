@@ -9,9 +9,9 @@ pub(crate) struct NameToken {
     text: Box<str>,
     /// The first bytes, at most eight of them.
     head: u64,
-    /// The bits of `head` that count.
+    /// The bits of `head` that belong to the token.
     mask: u64,
-    /// The last eight bytes, of a token that has as many.
+    /// The last eight bytes; zero for a shorter token.
     tail: u64,
 }
 
@@ -36,7 +36,7 @@ impl NameToken {
         NameToken { head: u64::from_le_bytes(padded), mask, tail, text: text.into() }
     }
 
-    /// The token as it is written: a key with its colon, or a value.
+    /// Returns the token as it is written: a key with its colon, or a value.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -47,10 +47,11 @@ impl NameToken {
         self.end_after(word_at(text, at), text, at)
     }
 
-    /// The same where several tokens are compared with the word at the position.
+    /// Returns the position after the token, if the text has it at this position. `word` is the word at the position, which
+    /// callers read once for several tokens.
     #[inline(always)]
     pub(crate) fn end_after(&self, word: u64, text: &[u8], at: usize) -> Option<usize> {
-        // No token has a byte that is zero, as words have after the end of the text.
+        // Words have zero bytes after the end of the text. No token has a zero byte, so it does not match there.
         if (word ^ self.head) & self.mask != 0 {
             return None;
         }
@@ -66,7 +67,7 @@ impl NameToken {
     }
 }
 
-/// Returns eight bytes of a text from a position; those after its end are zero.
+/// Returns eight bytes of a text from a position. Bytes after the end of the text are zero.
 #[inline(always)]
 pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
     match text.get(at..).and_then(<[u8]>::first_chunk) {
@@ -79,7 +80,7 @@ pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
 fn last_word(text: &[u8], at: usize) -> u64 {
     let left = text.len().saturating_sub(at);
     match text.last_chunk() {
-        // The last eight bytes, without those before the position.
+        // Removes the bytes before the position from the last eight bytes.
         Some(word) if left > 0 => u64::from_le_bytes(*word) >> (8 * (WORD - left)),
         _ => text.iter().skip(at).rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
@@ -88,13 +89,13 @@ fn last_word(text: &[u8], at: usize) -> u64 {
 const LOW: u64 = u64::from_le_bytes([0x01; WORD]);
 const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
 
-/// Returns how many of eight bytes come before the first quote or escape.
+/// Returns the number of bytes before the first quote or escape; eight if there is none.
 #[inline(always)]
 pub(crate) fn before_quote(word: u64) -> usize {
     before_mark(quote_or_escape(word) & HIGH)
 }
 
-/// Returns how many of eight bytes come before the first quote.
+/// Returns the number of bytes before the first quote; eight if there is none.
 #[inline(always)]
 pub(super) fn before_bare_quote(word: u64) -> usize {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
@@ -102,7 +103,8 @@ pub(super) fn before_bare_quote(word: u64) -> usize {
     before_mark(quote.wrapping_sub(LOW) & !quote & HIGH)
 }
 
-/// Returns how many of eight bytes come before the first quote, escape or control character, which includes the end of a text.
+/// Returns the number of bytes before the first quote, escape or control character; eight if there is none. The zero bytes
+/// after the end of a text are control characters.
 #[inline(always)]
 pub(crate) fn before_special(word: u64) -> usize {
     const SPACES: u64 = u64::from_le_bytes([b' '; WORD]);
@@ -119,7 +121,7 @@ fn quote_or_escape(word: u64) -> u64 {
     quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape
 }
 
-/// Returns how many of eight bytes are digits before the first other one.
+/// Returns the number of digits before the first other byte.
 #[inline(always)]
 pub(crate) fn leading_digits(word: u64) -> usize {
     const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD]);
@@ -128,7 +130,7 @@ pub(crate) fn leading_digits(word: u64) -> usize {
     before_mark((word.wrapping_add(ABOVE_NINE) | word) & HIGH)
 }
 
-/// Returns the index of the byte with the lowest mark, the only one that is exact; eight if there is none.
+/// Returns the index of the byte with the lowest mark, which is the only exact mark; eight if there is no mark.
 #[inline(always)]
 fn before_mark(marks: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize
