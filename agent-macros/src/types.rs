@@ -187,7 +187,8 @@ pub(crate) fn innermost(ty: &Type) -> &Type {
     inside.map_or(ty, innermost)
 }
 
-/// Returns the data type of an `Arc<str>` or `Arc<[T]>`, which is a text or a list, not state.
+/// Returns the data type inside an `Arc` or `Rc` of `str` or `[T]`, because such a value is a text or a list, and not state.
+/// Returns `None` for any other type.
 pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last =
@@ -274,7 +275,7 @@ pub(crate) fn point(ty: &Type) -> Span {
     }
 }
 
-/// Returns the tokens with another span, so that errors about them point there.
+/// Returns the tokens with another span, so that errors about the tokens point to it.
 pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     tokens
         .into_iter()

@@ -13,7 +13,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Generics, Lit, LitStr, Path, Type, Visibility, parse_quote};
 
-/// Lowers the fields of one type: the facts about the type, and the functions and types that lowering generates.
+/// The state of lowering the fields of one type: facts about the type, and the functions and types that lowering generates.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct FieldLowering<'a> {
     pub(crate) private: &'a Private,
