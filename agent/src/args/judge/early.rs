@@ -46,8 +46,8 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// Returns whether the value of the latest key may contain a secret, or the arguments as a whole before the first key.
-    /// An unknown key may be a misspelled secret.
+    /// Returns whether the value of the latest key may contain a secret. Before the first key, this is about the arguments
+    /// as a whole. An unknown key may be a misspelled secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }

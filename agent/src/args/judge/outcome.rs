@@ -36,7 +36,7 @@ pub(crate) struct WalkState<'w> {
     checks: Cell<usize>,
     /// The current depth of the walks, in nodes.
     pub(super) depth: Cell<usize>,
-    /// Each node with checks, with a value that passed them.
+    /// Pairs of a node with checks and a value that passed them.
     passed: RefCell<HashSet<PlaceKey, NameHash>>,
 }
 
@@ -56,7 +56,8 @@ pub(super) enum Choice {
     },
     /// More than one branch fits, although only one may.
     Ambiguous,
-    /// One branch fits, and only one may. But a key is given twice, and it depends on the reader of such an object which branches fit.
+    /// Exactly one branch fits, as required, but a key is given twice. Which branches fit depends on the value of the key that a reader
+    /// keeps.
     Doubled,
     /// The union has no branches.
     Nothing,
@@ -144,7 +145,7 @@ impl<'w> WalkState<'w> {
         self.root.is_some() && self.root == offset_in(self.text, raw)
     }
 
-    /// Takes the cost of comparing this many candidates with a text from the budget. Returns whether the budget allows it.
+    /// Takes the cost of comparing this many candidates with a text from the budget. Returns whether the budget allows the comparison.
     pub(super) fn may_suggest(&self, candidates: usize, sent: &str) -> bool {
         match self.suggestions.get().checked_sub(candidates.saturating_mul(sent.len().clamp(8, 64))) {
             Some(left) => {
@@ -240,8 +241,8 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Returns whether the coerced value fits no other branch than the one that coerced it. Nothing more is coerced in that value, so this
-    /// check does not lead to another.
+    /// Returns whether the coerced value fits only the branch that coerced it. Nothing more is coerced in that value, so this check does
+    /// not lead to another.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };
@@ -269,7 +270,7 @@ pub(crate) struct TextJudge<'t> {
 struct KnownValues {
     /// The choices of walks. The second map is for silent walks, in which sets may have repeated items.
     choices: [HashMap<PlaceKey, Choice, NameHash>; 2],
-    /// Each node with checks, with a value that passed them.
+    /// Pairs of a node with checks and a value that passed them.
     passed: HashSet<PlaceKey, NameHash>,
 }
 

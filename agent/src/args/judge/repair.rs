@@ -122,13 +122,14 @@ impl Repair<'_> {
         Some(self.value(id, &document.root).unwrap_or_else(|| text.to_owned()))
     }
 
-    /// Returns the value as it was repaired for a branch that accepts it then. Returns `None` if no branch does, or if the
-    /// union accepts the value unchanged.
+    /// Returns the repaired value for the first branch that accepts the value after its repair. Returns `None` if there is
+    /// no such branch, or if the union accepts the value unchanged.
     fn union(&mut self, id: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> Option<String> {
         if inspect(self.graph, id, doc, self.path.is_empty()).count == 0 {
             return None;
         }
-        // If a branch expects objects, an object is hardly the only item of a list, so only such branches are tried.
+        // If a branch expects objects, an object is probably not meant as the only item of a list, so only branches for
+        // objects are tried.
         let is_object = |id: &NodeId| {
             matches!(
                 self.graph.kind(self.graph.unchecked(*id)),

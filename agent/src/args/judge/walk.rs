@@ -182,7 +182,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.out.as_ref().is_some_and(|out| out.len() < MAX_ALLOWED_LISTS)
     }
 
-    /// Describes the sent value briefly. Only the type is shown of a value that may be a secret.
+    /// Describes the sent value briefly. A value that may be a secret is described by its type alone.
     fn received(&self, node: Option<&PlanNode>, doc: &Doc<'_>) -> String {
         let holds =
             node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
@@ -399,7 +399,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Reports the first key that occurs twice in an object, at nodes that check a value as a whole.
+    /// Reports the first key that an object in the value has twice. Called at nodes that check a value as a whole.
     fn repeated(&mut self, doc: &Doc<'_>) {
         if let Some(below) = doc.repeated_key() {
             self.add(IssueCode::Duplicate, |_, issue| {

@@ -17,7 +17,7 @@ use std::{cell::Cell, cell::RefCell, collections::BTreeSet, collections::HashMap
 /// Maximum depth of a schema; `serde_json` does not read deeper values either.
 const MAX_DEPTH: usize = 128;
 const MAX_NODES: usize = 50_000;
-/// Maximum total cost of combinations and references: about 20,000 merges of small schemas, or a second.
+/// Maximum total cost of combinations and references: about 20,000 merges of small schemas, which take about a second.
 const MAX_WORK: usize = 2_000_000;
 /// The cost of merging schemas, or of visiting an alternative, in copied values.
 pub(super) const MERGE_COST: usize = 100;

@@ -83,7 +83,7 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
             }
             states[i] = VisitState::Open;
             stack.push((i, true));
-            // Siblings wait on the stack unmarked, so a node that is `Open` is a node on the way to itself.
+            // Siblings wait on the stack unmarked, so only a node that leads to itself is found `Open`.
             let waiting = next.into_iter().map(|id| (id.0 as usize, false));
             stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], VisitState::Done { .. })));
         }
@@ -94,8 +94,8 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     Ok(())
 }
 
-/// Lets null mean absent only for a property that does not accept null, at any depth of its alternatives.
-/// This is for foreign schemas.
+/// Clears `null_absent` of each property that accepts null at any depth of its alternatives. Called only for
+/// foreign schemas.
 pub(super) fn keep_nulls(nodes: &mut [PlanNode]) {
     let takes_null: Vec<bool> = nodes.iter().map(|node| node.takes_null).collect();
     for node in nodes {

@@ -37,7 +37,8 @@ pub(super) fn with_pointers(root: &Value, lone_references: bool) -> CompileResul
     Ok(Cow::Owned(out))
 }
 
-/// Adds the metaschemas that the document refers to and does not contain to its definitions. Returns whether any were added.
+/// Adds metaschemas to the definitions of the document: those that the document refers to but does not contain. Returns whether any were
+/// added.
 fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     let Some(map) = document.as_object_mut() else { return false };
     let Value::Object(definitions) = map.entry("$defs").or_insert_with(|| Map::new().into()) else {
@@ -75,7 +76,7 @@ fn check_size(root: &Value) -> CompileResult<()> {
     Ok(())
 }
 
-/// The schema resource, in terms of JSON Schema, that a schema belongs to.
+/// The schema resource (a term of JSON Schema) to which a schema belongs.
 #[derive(Clone, Default)]
 struct SchemaResource {
     base: String,
@@ -98,7 +99,7 @@ struct Places {
     wanted: HashSet<&'static str>,
 }
 
-/// The kind of content of a keyword's value.
+/// The content of a keyword's value: schemas, data, or unknown.
 enum Holds {
     Schema,
     Schemas,

@@ -156,7 +156,7 @@ impl Graph {
         id
     }
 
-    /// Returns the node along which a value other than null is read, without checks.
+    /// Returns the node along which a value other than null is read. Checks are left out.
     pub(crate) fn non_null(&self, mut id: NodeId) -> NodeId {
         while let NodeKind::Nullable(node) | NodeKind::Checked(CheckedSpec { base: node, .. }) = self.kind(id)
         {
@@ -165,7 +165,7 @@ impl Graph {
         id
     }
 
-    /// Returns the definitions of all objects that the node accepts, as itself or in its alternatives.
+    /// Returns the definitions of all objects that the node accepts, directly or through its alternatives.
     pub(crate) fn objects(&self, id: NodeId) -> Vec<&ObjectSpec> {
         match self.kind(id) {
             NodeKind::Object(object) => vec![object],

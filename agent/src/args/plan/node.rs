@@ -37,8 +37,8 @@ pub(crate) struct PlanNode {
     pub(crate) takes_null: bool,
 }
 
-/// The kind of a node. With `repr`, the discriminant has a byte of its own; otherwise it would be in a niche. It is read for every
-/// value, and to read it from a niche takes several instructions.
+/// The kind of a node. `repr(u8)` gives the discriminant a byte of its own. The discriminant is read for every value, and without
+/// `repr` it would be in a niche, which takes several instructions to read.
 #[derive(Debug)]
 #[repr(u8)]
 pub(crate) enum NodeKind {
@@ -133,7 +133,7 @@ pub(crate) struct IntSpec {
     pub(crate) wide: bool,
     /// Every `i64` in this range is accepted. The range is empty if there is a `multipleOf`, or if the bounds exclude every `i64`.
     fast: (i64, i64),
-    /// Every number without a sign is accepted that has at most this many digits.
+    /// Every number without a sign and with at most this many digits is accepted.
     pub(crate) free_digits: usize,
 }
 
@@ -214,7 +214,7 @@ pub(crate) struct StrSpec {
 pub(crate) enum FormatRule {
     /// Not at all: there is no format, or it is the format of a foreign schema, which only describes.
     Shown,
-    /// Texts are refused that no type with this format reads.
+    /// A text that no type with this format reads is refused.
     OfType,
     /// The text must have the format as JSON Schema defines it, because the author demands it.
     Demanded,
@@ -243,7 +243,7 @@ impl StrSpec {
     }
 }
 
-/// A compiled `pattern`, with its text in the schema.
+/// A compiled `pattern`, with its source in the schema.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) source: String,

@@ -67,12 +67,12 @@ impl<'s> Compiler<'s> {
             return Err(self.error("$ref", "refers only to itself"));
         }
         self.slots.insert(slot, id);
-        // Later references use the node itself. Only references that were compiled within the definition still use the slot.
+        // Later references use the node itself. Only references that were compiled within the definition still use the placeholder.
         self.references.insert(key, id);
         Ok(id)
     }
 
-    /// Returns the schema that a local reference refers to, through chains of references.
+    /// Returns the schema to which a local reference leads, directly or through other references.
     pub(super) fn resolve(&self, reference: &str) -> CompileResult<&'s Value> {
         let mut reference = reference.to_owned();
         for _ in 0..MAX_HOPS {
@@ -96,7 +96,8 @@ impl<'s> Compiler<'s> {
         target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
     }
 
-    /// Returns a schema with its `$ref` replaced by the target. `true` becomes the empty schema, and `false` becomes `None`.
+    /// Returns a schema with its `$ref` replaced by the target. `true` becomes the empty schema. Returns `None` if no value can fit, as for
+    /// `false`.
     pub(super) fn resolved(&self, schema: &Value) -> CompileResult<Option<SchemaMap>> {
         let mut map = match schema {
             Value::Object(map) => {

@@ -55,7 +55,7 @@ impl Compiler<'_> {
         Ok(self.push(kind))
     }
 
-    /// Returns the encoding of a text that encodes bytes, which is shown as a format. Foreign schemas do not show it.
+    /// Returns the `contentEncoding` of a schema, which is shown as its format; `None` for a foreign schema.
     fn encoding<'m>(&self, map: &'m SchemaMap) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }

@@ -108,7 +108,7 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
     out
 }
 
-/// Whether a value may be shown, by its name.
+/// Whether a value may be shown, which depends on its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,

@@ -28,8 +28,8 @@ impl Graph {
     }
 
     /// Returns the probable position of a key that an object does not accept: the property that contains it (`None` for the object
-    /// itself), and the name that it has there. `args.path` belongs to the property `args`, or to the object if that has no `args`.
-    /// Any other key belongs to the only property with a field of its name.
+    /// itself), and the name that it has there. `args.path` belongs to the property `args` or, without such a property, to the
+    /// object. A key without a dot belongs to the only property with a field of its name.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,
@@ -57,8 +57,8 @@ impl Graph {
         }
     }
 
-    /// Returns whether an object with this key as its only one may be a wrapper around a value of the node. It is not if the node
-    /// accepts the key.
+    /// Returns whether an object with this key as its only one may be a wrapper around a value of the node. A key that the node
+    /// itself accepts is not the key of a wrapper.
     pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.non_null(id)) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::External(_) => false,
@@ -84,7 +84,7 @@ impl Graph {
         }
     }
 
-    /// Returns the key if it is a word or a unit variant of the node, which is sent without an object.
+    /// Returns the key if it is a word or a unit variant of the node. Such a word is sent alone, and not as a key.
     pub(crate) fn word<'k>(&self, id: NodeId, key: &'k str) -> Option<&'k str> {
         let is_word = match self.kind(self.unchecked(id)) {
             NodeKind::Enum(words) => words.names().any(|word| word == key),

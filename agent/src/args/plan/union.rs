@@ -1,5 +1,5 @@
-//! Classifies alternatives, which are already multiplied out. They are a closed set, a tagged enum, an externally
-//! tagged enum, or an untagged union.
+//! Classifies alternatives that are already multiplied out: as a closed set, a tagged enum, an externally tagged
+//! enum, or an untagged union.
 
 use super::compile::Compiler;
 use super::error::CompileResult;
@@ -179,8 +179,7 @@ impl Compiler<'_> {
         }
         let rules = self.rules;
         let mut variants = Vec::with_capacity(payloads.len());
-        // Serde does not buffer an externally tagged enum, so `buffered` stays the same. Only an enum around it may
-        // buffer it.
+        // Serde does not buffer the values of an externally tagged enum, so `buffered` is not increased.
         for (i, (name, schema, notes)) in payloads.into_iter().enumerate() {
             let node = self.below(&[keyword, &i.to_string(), "properties", name], rules, schema)?;
             let setting = if self.foreign { None } else { schema.get("x-aliases").and_then(Value::as_array) };

@@ -319,7 +319,8 @@ mod full {
         true
     }
 
-    /// Converts an error to the form of the report, without the values and schemas that it contains.
+    /// Adds an error as an issue, in the words of the report and with the value shortened. The validator's own message may contain
+    /// whole values and schemas.
     fn add_issue(error: &ValidationError<'_>, out: &mut Vec<Issue>) {
         let pointer = error.instance_path().as_str();
         let at = |key: &str| {

@@ -12,7 +12,8 @@ use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Returns the number of the only word with a spelling that folds to `folded`. `spellings` must be the same in every call.
+    /// Returns the number of the only word with a spelling that folds to `folded`; `None` if there is no such word, or more than one.
+    /// `spellings` must be the same in every call.
     pub(crate) fn find<'a>(
         &self,
         spellings: impl Iterator<Item = (&'a str, usize)>,
@@ -41,11 +42,11 @@ pub(crate) struct Words {
     folds: Folds,
 }
 
-/// The word of a closed set that a text names.
+/// The word that a text names in a closed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedWord<'a> {
     pub(crate) word: &'a str,
-    /// Whether a rule was needed to recognise it.
+    /// Whether a rule was needed to recognise the word.
     pub(crate) is_coerced: bool,
 }
 

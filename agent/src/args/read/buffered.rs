@@ -47,7 +47,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
                 return Ok(coerced.map_or(Ahead::AsIs(text), Ahead::Scalar));
             }
             NodeKind::External(external) if text.starts_with('"') => {
-                // The type asked for something else than an enum. For example, it is a buffer of serde or a `Value`.
+                // The type did not ask for an enum: it is a buffer of serde or `Value`, for example.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
@@ -147,8 +147,8 @@ fn constant<'de>(
     }
 }
 
-/// Returns the member of a closed set that equals the sent value or to which it is coerced, and the sent value. Fails if there is no
-/// such member, or if the member is a list or an object and the text repeats a key.
+/// Returns the member of a closed set that the sent value equals or becomes by coercion, and the sent value. Fails if there is no such
+/// member, or if the member is a list or an object and the text repeats a key.
 fn member<'v>(
     members: &'v [Value],
     text: &str,

@@ -1,4 +1,4 @@
-//! The second reading of arguments whose numbers may have been rounded. It compares the digits that were sent with the
+//! The second reading of arguments whose numbers may have been rounded: it compares the digits of each number with its
 //! float.
 
 use super::context::{nested, refused};

@@ -48,8 +48,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Returns whether a value is read as an object without look-ahead. This includes values of `Any`: to read them without the plan, every
-/// type would be compiled for a second kind of map.
+/// Returns whether a value is read as an object without look-ahead. This includes values of `Any`: reading them without the plan would
+/// compile every type for a second kind of map.
 #[inline]
 fn takes_object(at: &ValuePosition<'_>) -> bool {
     matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
@@ -119,7 +119,7 @@ fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<Val
     Err(refused("type, or repeated items"))
 }
 
-/// Reads the text of a value and looks ahead into it. Returns the text, and the node along which it is read.
+/// Reads the text of a value and looks ahead into it. Returns the node along which the text is read, and the text.
 pub(super) fn ahead<'de, 'c, D: Deserializer<'de>>(
     at: &ValuePosition<'c>,
     de: D,

@@ -109,7 +109,7 @@ pub(crate) trait ValueJudge {
 enum Purpose {
     /// Reading the arguments of a call.
     Call,
-    /// Reading the arguments of a call a second time, by the digits of their numbers, to record which numbers are rounded.
+    /// Reading the arguments of a call a second time, with the digits of each number, to record which numbers are rounded.
     Digits,
     /// Reading arguments that fit exactly, as a scan found before. Nothing in them is checked.
     Exact,
@@ -131,9 +131,9 @@ pub(crate) struct Context<'c> {
     /// Decides about whole values; `None` for arguments that fit exactly, which need no decisions.
     judge: Option<&'c dyn ValueJudge>,
     purpose: Purpose,
-    /// The current depth of re-reading.
+    /// The current number of nested re-readings.
     pub(super) again: Cell<u32>,
-    /// The floats that were read so far, without a look at their digits: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
+    /// Flags for the floats that were read so far: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
     floats: Cell<u8>,
 }
 
@@ -148,11 +148,11 @@ struct RareState {
     placed: Vec<LocatedFinding>,
 }
 
-/// Set if a float was read that can only have lost digits if the text contains a long number.
+/// The flag for floats that can only have lost digits if the text contains a long number.
 const FLOATS: u8 = 1;
-/// Set if a float was read that may also have been rounded because of its exponent.
+/// The flag for floats that may also have been rounded because of their exponent.
 const EXPONENTS: u8 = 1 << 1;
-/// Set if a float was read that may have lost digits, whatever the text contains.
+/// The flag for floats that may have lost digits, whatever the text contains.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -231,8 +231,8 @@ impl<'c> Context<'c> {
         self.floats.set(self.floats.get() | found);
     }
 
-    /// Records that a value that is read without the plan may contain floats. A string, boolean or null after a key without escapes is
-    /// recognized and not recorded.
+    /// Records that a value may contain floats, because it is read without the plan. A string, boolean or null after a key without
+    /// escapes is recognized and not recorded.
     pub(super) fn note_any(&self, at: &ValuePosition<'_>) {
         let start = match at.segment {
             PositionSegment::Key(key) => {
@@ -252,7 +252,7 @@ impl<'c> Context<'c> {
         found != 0 && (found & LOSSY != 0 || rounding::may_round(self.text, found & EXPONENTS != 0))
     }
 
-    /// Creates a context for reading the same text a second time, by the digits of its numbers. Only structural coercions are kept.
+    /// Creates a context for reading the same text a second time, with the digits of each number. Only structural coercions are kept.
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
         let rare = self.rare.into_inner().map(|rare| {
@@ -442,7 +442,7 @@ impl<'c> Context<'c> {
     }
 }
 
-/// Returns the definition along which a list is read, or `None` if the node does not accept lists directly.
+/// Returns the definition along which a list is read, or `None` if the node is neither `Any` nor an array.
 #[inline]
 pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     match &at.node.kind {

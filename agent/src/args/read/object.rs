@@ -294,8 +294,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         tag
     }
 
-    /// Reads the value of a property if it is a null that means absent. Then returns `true`, and serde must not see
-    /// the key. Fails if the policy does not allow the null.
+    /// Skips the value of a property if it is a null that means absent, and returns whether it was. Serde must not
+    /// see the key of such a null. Fails if the policy does not allow the null.
     fn null_as_absent<A: MapAccess<'de>>(
         &mut self,
         access: &mut A,

@@ -19,7 +19,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            // This also reads the values of arguments that fit exactly: their node is `Any`.
+            // This arm also reads the values of arguments that fit exactly, because their node is `Any`.
             NodeKind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
                 if !at.cx.is_exact() {
                     at.cx.note_any(at);

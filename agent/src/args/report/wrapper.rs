@@ -1,7 +1,8 @@
-//! Finds arguments inside wrappers, objects such as `{"name": …, "arguments": {…}}`, with any keys.
+//! Finds arguments inside wrappers: objects such as `{"name": …, "arguments": {…}}`, whose keys may have any names.
 //!
 //! A wrapper is recognized by its structure: exactly one key that is not a parameter holds an object, and the other keys that are not
-//! parameters hold texts. Parameters next to that key are added to the inner object. The caller checks whether the result fits the tool.
+//! parameters hold texts or nothing. Parameters next to that key are added to the inner object. The caller checks whether the result fits
+//! the tool.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
