@@ -68,7 +68,7 @@ impl VisitMut for Ungroup {
     }
 }
 
-/// Returns the tokens without invisible groups. Use them only for their text, not as code.
+/// Returns the tokens without invisible groups. The result is only useful as text, and not as code.
 pub(crate) fn flat(tokens: TokenStream) -> TokenStream {
     tokens
         .into_iter()
@@ -230,7 +230,8 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
 }
 
 /// Returns the types in `ty` that look like maps whose key may not be a text: types with several generic arguments, of which the
-/// first is a tuple, an array, or a named type. If the key is a named type, it is returned, too.
+/// first is a tuple, an array, or a named type other than `String` and primitives. If the key is a named type, it is returned,
+/// too.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {

@@ -33,7 +33,7 @@ pub(crate) struct MirrorOptions {
     pub(crate) require_docs: bool,
 }
 
-/// Makes the mirror of `input` under the name `name`. For [`Kind::Direct`], `input` is itself a generated type.
+/// Makes the mirror of `input` under the name `name`.
 pub(crate) fn make(
     mut input: DeriveInput,
     name: &Ident,

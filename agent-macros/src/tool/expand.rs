@@ -189,8 +189,8 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     Some(Whole { ty: quote!(#field::Field), is_whole })
 }
 
-/// Returns the hidden struct of the arguments, with its docs and constraints, and the functions that its attributes name. The
-/// functions come first.
+/// Returns functions, and the hidden struct of the arguments with its docs and constraints. Attributes of the struct name the
+/// functions.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],

@@ -37,7 +37,7 @@ pub(super) fn take(
         typed.enumerate().filter_map(|(n, param)| one(n, param, &declared, errors)).collect();
     let before = errors.len();
     describe(sig, &mut params, listed, errors);
-    // A parameter that is the whole argument object needs no name, which is possible only if it is the only argument.
+    // A parameter needs no name if it is the whole argument object. Of several arguments, none can be the whole object.
     if params.iter().filter(|param| param.is_argument()).count() > 1 {
         for param in &mut params {
             if let Some((advice, at)) = param.nameless.take() {

@@ -171,7 +171,7 @@ impl Correction<'_> {
     /// Rewrites a value into the form of the schema. Returns `None` if the value is accepted unchanged, or if it has no certain
     /// correction.
     fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
-        // With issues, it is certain that the arguments as a whole are not accepted.
+        // If there are issues, the arguments as a whole are certainly not accepted.
         if (!root || self.issues.is_empty()) && self.is_taken(id, doc, root) {
             return None;
         }
