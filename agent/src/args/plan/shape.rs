@@ -28,8 +28,8 @@ impl Graph {
     }
 
     /// Returns the probable position of a key that an object does not accept: the property that contains it (`None` for the object
-    /// itself), and the name that it has there. `args.path` belongs to the property `args` or, without such a property, to the
-    /// object. A key without a dot belongs to the only property with a field of its name.
+    /// itself), and the name that it has there. `args.path` and `args/path` belong to the property `args` or, without such a
+    /// property, to the object. Any other key belongs to the only property with a field of its name.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,
