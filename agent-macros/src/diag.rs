@@ -1,4 +1,5 @@
-//! Collects compile errors, so that none is lost. Their form is "what is wrong: what to write instead".
+//! Collects compile errors, so that none is lost. The form of an error is "what is wrong: what to write
+//! instead".
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
@@ -22,7 +23,7 @@ impl Errors {
         self.0.push(error);
     }
 
-    /// Returns the value. For an error, keeps the error and returns `None`.
+    /// Returns the value of a result. For an error, adds the error and returns `None`.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.push(error)).ok()
     }
@@ -71,7 +72,8 @@ pub(crate) fn listed(words: &[&str], and: &str) -> String {
     }
 }
 
-/// Returns the candidate that was most likely meant. At most a third of its letters may differ.
+/// Returns the candidate that was most likely meant; `None` if more than a third of its letters,
+/// rounded up, differ.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let (distance, best) = candidates.iter().map(|known| (distance(known, word), *known)).min()?;
     (distance <= best.chars().count().div_ceil(3)).then_some(best)

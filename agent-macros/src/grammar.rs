@@ -40,7 +40,7 @@ pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
     /// The keys that may be given several times.
     pub(crate) repeatable: &'static [&'static str],
-    /// Keys of other attributes or places, each group with its advice.
+    /// Keys that belong to other attributes or items, each group with its advice.
     pub(crate) elsewhere: &'static [(&'static [&'static str], &'static str)],
 }
 

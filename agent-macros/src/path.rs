@@ -21,7 +21,7 @@ impl Private {
         Self(renamed.map_or_else(|| quote!(::agent::__private), |name| quote!(::#name::__private)))
     }
 
-    /// Returns the path with this span, so that the compiler shows errors about it there.
+    /// Returns the path with this span, so that the compiler reports errors about the path at the span.
     pub(crate) fn at(&self, span: Span) -> Self {
         Self(crate::types::respan(self.0.clone(), span))
     }

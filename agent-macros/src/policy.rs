@@ -27,7 +27,7 @@ const RULES: &[(&str, &str)] = &[
 #[derive(Debug, PartialEq)]
 pub(crate) struct Policy {
     base: &'static str,
-    /// The rules that are allowed (`true`) or forbidden, in order, as positions in [`RULES`].
+    /// The rules that are allowed (`true`) or forbidden (`false`), in order, as indices into [`RULES`].
     changes: Vec<(bool, usize)>,
 }
 
@@ -60,14 +60,14 @@ impl Policy {
         Some(Policy { base, changes })
     }
 
-    /// Returns the text of the policy, which the engine parses.
+    /// Returns the text of the policy, which the argument engine parses.
     pub(crate) fn words(&self) -> String {
         self.changes.iter().fold(self.base.to_owned(), |words, (allowed, rule)| {
             format!("{words} {} {}", if *allowed { '+' } else { '-' }, RULES[*rule].0)
         })
     }
 
-    /// Returns an expression that makes the policy.
+    /// Returns an expression that evaluates to the policy.
     pub(crate) fn tokens(&self, private: &Private) -> TokenStream {
         let ident = |name| Ident::new(name, Span::call_site());
         let base = ident(self.base);

@@ -32,7 +32,7 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
             tool_path = &group.expr;
         }
         let Expr::Path(path) = tool_path else {
-            // The braces of `{ value }` only say that the path in them is a value.
+            // The braces of `{ value }` only mean that the path in the braces is a value.
             let (at, entry) = match value_in_braces(&entry) {
                 Some(value) => (ours(span(value)), value),
                 None => (at, &entry),
@@ -80,7 +80,7 @@ fn value_in_braces(entry: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Takes the attributes, such as `#[cfg]`, from an entry.
+/// Removes and returns the attributes of an entry, such as `#[cfg]`.
 fn take_cfgs(entry: &mut Expr) -> Vec<Attribute> {
     let attrs = match entry {
         Expr::Path(entry) => &mut entry.attrs,

@@ -68,7 +68,7 @@ impl VisitMut for Ungroup {
     }
 }
 
-/// Returns the tokens without invisible groups. Use them only for their text, not as code.
+/// Returns the tokens without invisible groups. The result is only useful as text, and not as code.
 pub(crate) fn flat(tokens: TokenStream) -> TokenStream {
     tokens
         .into_iter()
@@ -187,7 +187,8 @@ pub(crate) fn innermost(ty: &Type) -> &Type {
     inside.map_or(ty, innermost)
 }
 
-/// Returns the data type of an `Arc<str>` or `Arc<[T]>`, which is a text or a list, not state.
+/// Returns the data type inside an `Arc` or `Rc` of `str` or `[T]`, because such a value is a text or a list, and not state.
+/// Returns `None` for any other type.
 pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let last =
@@ -229,7 +230,8 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
 }
 
 /// Returns the types in `ty` that look like maps whose key may not be a text: types with several generic arguments, of which the
-/// first is a tuple, an array, or a named type. If the key is a named type, it is returned, too.
+/// first is a tuple, an array, or a named type other than `String` and primitives. If the key is a named type, it is returned,
+/// too.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {
@@ -274,7 +276,7 @@ pub(crate) fn point(ty: &Type) -> Span {
     }
 }
 
-/// Returns the tokens with another span, so that errors about them point there.
+/// Returns the tokens with another span, so that errors about the tokens point to it.
 pub(crate) fn respan(tokens: TokenStream, span: Span) -> TokenStream {
     tokens
         .into_iter()

@@ -67,8 +67,8 @@ pub(crate) struct ArgOptions {
     pub(crate) skip: Option<Span>,
     /// The function that makes the value, and the type that the model sends.
     pub(crate) with: Option<With>,
-    /// The span of the first option that makes sense only for a single argument, not for one whose fields are
-    /// flattened into the whole object.
+    /// The span of the first option other than `nested` and `flatten`. Such an option applies to a single argument, and not
+    /// to one whose fields become the arguments.
     pub(crate) own: Option<Span>,
 }
 
@@ -174,7 +174,7 @@ const FOREIGN: Keys = Keys {
 };
 const OF_TYPES: (&[&str], &str) = (&["crate", "own_serde", "require_docs"], "write it above the type");
 
-/// The formats that the engine checks.
+/// The formats that the argument engine checks.
 const FORMATS: &[&str] =
     &["date", "time", "date-time", "duration", "email", "hostname", "ip", "ipv4", "ipv6", "uri", "uuid"];
 
@@ -221,8 +221,7 @@ pub(crate) fn parse(attrs: &[Attribute], place: ArgItem, errors: &mut Errors) ->
     options
 }
 
-/// Returns whether the text is a regular expression, and reports it otherwise. The engine uses the same
-/// parser.
+/// Returns whether the text is a regular expression, and reports it otherwise. The argument engine uses the same parser.
 fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
     use regex_syntax::ast::ErrorKind;
     let Err(error) = regex_syntax::parse(&text.value()) else { return true };
@@ -357,7 +356,7 @@ fn extend(entry: &Entry, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
     pairs
 }
 
-/// The extension keywords that the derive writes for the engine, and that users may not set.
+/// The extension keywords that the derive writes for the argument engine, and that users may not set.
 const SETTINGS: &[&str] = &[
     "x-aliases",
     "x-buffered",

@@ -42,9 +42,9 @@ pub(super) fn stand_alone(input: &DeriveInput) -> bool {
         && !schemars_has(&input.attrs, "bound")
 }
 
-/// Adds bounds to the derives on the mirror, which assume that the field types implement the required traits; other
-/// generated code checks the field types. Without `for<'_>` the compiler would check these bounds at once; with it,
-/// a bound is only checked where the impl is used.
+/// Adds bounds to the derives on the mirror: each field type is assumed to have the required traits, which other
+/// generated code checks. Without `for<'_>`, the compiler would check these bounds at once; with it, a bound is
+/// only checked where the impl is used.
 pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
     if fields.is_empty() {
         return;

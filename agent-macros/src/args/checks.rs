@@ -1,4 +1,4 @@
-//! `#[arg(validate = …)]`: checks of typed values, as an impl of `Checked`.
+//! `#[arg(validate = …)]`: checks of typed values, as an impl of `CheckedType`.
 
 use super::attr::{ArgItem, TypeOptions, parse};
 use super::foreign::Serde;

@@ -13,7 +13,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Generics, Lit, LitStr, Path, Type, Visibility, parse_quote};
 
-/// Lowers the fields of one type: the facts about the type, and the functions and types that lowering generates.
+/// The state of lowering the fields of one type: facts about the type, and the functions and types that lowering generates.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct FieldLowering<'a> {
     pub(crate) private: &'a Private,
@@ -353,8 +353,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// Returns the keywords for `format = "…"` and for formats of validators. Values are checked against these formats;
-    /// formats that follow from a type are only shown to the model.
+    /// Returns the keywords for `format = "…"` and for formats of validators, which values must have. If a format follows
+    /// from a type, only texts that the type surely cannot read are refused.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));
@@ -426,8 +426,8 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
 /// be an argument. With the stand-in, the derives on the hidden struct report no errors, and only the assertion does.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
-        // The type may be an alias of a reference. The compiler checks late whether such a type can be read "for every
-        // lifetime", and then reports only that error, so this check is left out for types that get other advice.
+        // The type may be an alias of a reference. The compiler finds out late that such a type cannot be read "for every
+        // lifetime", and then reports nothing else. So a type that gets other advice is not probed.
         let is_advised = quote!({
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;

@@ -201,7 +201,8 @@ fn schema_with(input: &DeriveInput, private: &Private, body: &TokenStream) -> To
     }
 }
 
-/// Returns the impl of `Serialize`, for the type of a result.
+/// Returns the impl of `Serialize` for the type of a result and, if the type gets a schema, the impl of
+/// `ResultSchema`.
 pub(super) fn output(input: &DeriveInput, mirror: &Ident, private: &Private, failed: bool) -> TokenStream {
     let (name, (impl_generics, type_generics, _)) = (&input.ident, input.generics.split_for_impl());
     let (bounds, predicates) = (bounds::of(input, private).serialize, predicates(input));

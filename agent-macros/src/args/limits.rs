@@ -1,4 +1,5 @@
-//! Lowers `range(…)` and `length(…)` to keywords of the schema, and to assertions that they suit the type.
+//! Lowers `range(…)` and `length(…)` to keywords of the schema, and to assertions that these options suit the
+//! type.
 
 use super::attr::{Length, Range};
 use super::field::FieldLowering;
@@ -42,8 +43,8 @@ impl FieldLowering<'_> {
             .collect()
     }
 
-    /// Adds an assertion that an end of the range is a value of the type, if both are known. Returns whether
-    /// the assertion was added.
+    /// Adds an assertion that an end of the range is a value of the type. Returns `false`, and adds none, if
+    /// the end is an expression that the macro cannot read, or if the type depends on a generic parameter.
     fn fits(&mut self, ty: &Type, end: &Expr) -> bool {
         let (private, at, written) = (self.private, ours(types::span(end)), pretty(end));
         let check = match Number::of(end) {

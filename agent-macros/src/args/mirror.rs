@@ -33,7 +33,7 @@ pub(crate) struct MirrorOptions {
     pub(crate) require_docs: bool,
 }
 
-/// Makes the mirror of `input` under the name `name`. For [`Kind::Direct`], `input` is itself a generated type.
+/// Makes the mirror of `input` under the name `name`.
 pub(crate) fn make(
     mut input: DeriveInput,
     name: &Ident,
@@ -52,7 +52,7 @@ pub(crate) fn make(
     // If the type is read from another type, or written as another type, its fields are not part of the JSON.
     let is_converted = if kind == Kind::Output { serde.target() } else { serde.source() }.is_some();
     let demands = bounds::stand_alone(&input) && !is_converted;
-    // A generic type has several schemas, so a generic result has none.
+    // A generic type has several schemas, so a generic result gets no schema.
     let described = kind != Kind::Output || is_described(&input);
     let mut lowering = FieldLowering {
         private,
@@ -254,7 +254,7 @@ fn fields(
 ) -> Option<Attribute> {
     let mut named = Vec::new();
     if lowering.kind == Kind::Args && lowering.is_read && matches!(fields, Fields::Named(_)) {
-        let mut quiet = Errors::default(); // read again, and reported, below
+        let mut quiet = Errors::default(); // the fields are parsed again below, where errors are reported
         for field in &*fields {
             let (options, serde) = (parse(&field.attrs, ArgItem::Field, &mut quiet), Serde::of(&field.attrs));
             let is_skipped = options.skip.is_some() || serde.has("skip") || serde.has("skip_deserializing");
@@ -299,7 +299,7 @@ pub(crate) fn compare_names(
     })
 }
 
-/// Reports a field that a custom function of serde reads, if no attribute says what the schema is.
+/// Reports a field that a custom function of serde reads, if no attribute states its schema.
 pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     let serde = Serde::of(attrs);
     let stated = ["with", "schema_with"].iter().any(|key| schemars_has(attrs, key));

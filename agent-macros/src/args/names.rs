@@ -1,4 +1,4 @@
-//! The names that serde gives to fields and variants. Finds names that clash.
+//! Finds the names that serde gives to fields and variants, and reports names that clash.
 
 use super::foreign::Serde;
 use crate::diag::Errors;

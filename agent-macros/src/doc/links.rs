@@ -1,5 +1,5 @@
-//! Replaces links that only rustdoc resolves by their texts, because a model cannot follow them. Links to the
-//! web stay.
+//! Replaces links by their texts if only rustdoc can resolve them, because a model cannot follow such links.
+//! Links to the web stay.
 
 use std::collections::HashMap;
 

@@ -202,8 +202,8 @@ fn verdict(closure: &ExprClosure) -> Span {
     ours(types::span(&closure.body))
 }
 
-/// Returns the call for an approval that does not depend on the names of arguments, or the closure and names of a
-/// rule.
+/// Returns the call for an approval that does not depend on the names of arguments. For a rule, returns its closure and
+/// names as an error.
 fn simple<'a>(
     approval: Option<&'a Approval>,
     private: &Private,

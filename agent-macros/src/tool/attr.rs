@@ -46,7 +46,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Returns a setting, with its position.
+    /// Returns a setting with its index in `settings`, or `None` if the option was not given.
     fn setting(&self, key: &str) -> Option<(usize, &Setting)> {
         self.settings.iter().enumerate().find(|(_, setting)| setting.row.key == key)
     }
@@ -108,7 +108,7 @@ const ELSEWHERE_TYPE: &[(&[&str], &str)] = &[
 ];
 const ON_METHODS: &str = "it describes one tool, write it in the `#[tool(…)]` of the method";
 
-/// Returns the keys of the options that a kind of item accepts.
+/// Evaluates to the keys of the options that a kind of item accepts.
 macro_rules! keys_at {
     ($place:path) => {{
         static KNOWN: LazyLock<Vec<&str>> = LazyLock::new(|| {

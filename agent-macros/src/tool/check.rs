@@ -1,5 +1,5 @@
-//! Generates assertions about types that only the compiler can check, such as whether a type can be an
-//! argument. They have the user's spans, so that errors point to the user's code.
+//! Generates assertions about types, because only the compiler knows, for example, whether a type can be an
+//! argument. The assertions have the user's spans, so that errors point to the user's code.
 
 use super::model::{Param, Pass, Receiver, Tool};
 use crate::path::{Private, ours};
@@ -9,7 +9,7 @@ use quote::{quote, quote_spanned};
 
 /// Asserts that a model can send a by-value parameter.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
-    // With `with`, the type that is sent has its own assertion.
+    // With `with(…)`, the model sends another type, which has its own assertion.
     if param.options.with.is_some() {
         return quote!();
     }
@@ -36,7 +36,7 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// Asserts that a `&T` parameter is not a type with advice against injecting it.
+/// Asserts that the library has no advice against injecting the type of a `&T` parameter.
 pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     let (at, cfgs) = (ours(param.span), &param.cfgs);
     let private = private.at(at);

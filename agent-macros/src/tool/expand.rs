@@ -136,7 +136,7 @@ pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> To
 fn own_types(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut aliases = TokenStream::new();
     for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
-        // In a signature, a type may leave out its lifetime, but not in an alias.
+        // A type with a lifetime gets no alias: a signature may omit the lifetime, but an alias must name it.
         if !param.is_argument() || param.options.with.is_some() || has_lifetime(ty) {
             continue;
         }
@@ -189,8 +189,8 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     Some(Whole { ty: quote!(#field::Field), is_whole })
 }
 
-/// Returns the functions that the attributes of the hidden struct of the arguments name, and the struct with its
-/// docs and constraints.
+/// Returns functions, and the hidden struct of the arguments with its docs and constraints. Attributes of the struct name the
+/// functions.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],

@@ -30,7 +30,7 @@ pub(crate) struct ToolHeader {
     pub(crate) options: Options,
 }
 
-/// The type whose methods are tools, which tools take as `&self`.
+/// The type of an impl block with tools. Its methods take a value of the type as `&self`.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) ty: TokenStream,
@@ -39,7 +39,7 @@ pub(crate) struct Receiver {
     pub(crate) generics: Generics,
 }
 
-/// How the body runs.
+/// Whether the body is async, and on which thread a synchronous body runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Execution {
     /// An async function.
@@ -61,8 +61,8 @@ pub(crate) struct Param {
     /// The `#[cfg]` attributes, which are repeated wherever the parameter is used.
     pub(crate) cfgs: Vec<Attribute>,
     pub(crate) options: ArgOptions,
-    /// Set if the parameter has no name for the model, so that it must be the whole argument object: the advice for the case
-    /// that it is not, and the span of the pattern.
+    /// The advice and the span of the pattern, if the parameter has no name for the model. The advice is reported unless the
+    /// parameter is the whole argument object.
     pub(crate) nameless: Option<(&'static str, Span)>,
     /// The alias of the type that chooses between the parameter's type and a stand-in, so that the compiler evaluates the choice only
     /// once.

@@ -25,11 +25,11 @@ pub(super) struct OptionRow {
     read: Read,
 }
 
-/// How the value of an option is read.
+/// The reader of an option's value.
 enum Read {
-    /// As a setting, for which the call of a setter is emitted.
+    /// The value is a setting, for which the call of a setter is emitted.
     Setting(fn(&Entry, &mut Errors) -> Option<SettingValue>, Emit),
-    /// Into the options that change the expansion.
+    /// The value is stored in the options that change the expansion.
     Expansion(fn(&mut Options, &Entry, &mut Errors)),
 }
 

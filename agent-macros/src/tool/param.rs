@@ -37,7 +37,7 @@ pub(super) fn take(
         typed.enumerate().filter_map(|(n, param)| one(n, param, &declared, errors)).collect();
     let before = errors.len();
     describe(sig, &mut params, listed, errors);
-    // A parameter that is the whole argument object needs no name, which is possible only if it is the only argument.
+    // A parameter needs no name if it is the whole argument object. Of several arguments, none can be the whole object.
     if params.iter().filter(|param| param.is_argument()).count() > 1 {
         for param in &mut params {
             if let Some((advice, at)) = param.nameless.take() {
@@ -70,7 +70,8 @@ pub(super) fn take(
     params
 }
 
-/// Returns whether the only argument may be the whole argument object, whose fields have their own docs.
+/// Returns whether a parameter may be the whole argument object, whose fields have their own docs. It is the only argument, and its type
+/// is named like a struct.
 fn may_be_whole(param: &Param, all: &[Param]) -> bool {
     param.pass == Pass::Value
         && param.options.nested.is_none()
@@ -166,7 +167,8 @@ fn one(n: usize, param: &mut PatType, declared: &[Lifetime], errors: &mut Errors
     Some(Param { ident: ident?, pass, ty, span, cfgs, options, nameless, own_type: None })
 }
 
-/// Returns the identifier of an argument.
+/// Returns the identifier of an argument: its name, or a hidden one for a pattern. Sets `nameless` if the model has no name for the
+/// argument. Reports a pattern that an argument cannot have.
 fn named(
     n: usize,
     pat: &Pat,
@@ -222,8 +224,8 @@ fn bare_name(ident: &syn::Ident) -> Option<syn::Ident> {
     Some(bare)
 }
 
-/// Returns how a parameter of this type is passed, and the owned type of the argument or the type of the injected
-/// state.
+/// Returns the source of a parameter of this type, and the owned type of the argument or the type of the injected state. Reports types
+/// that a parameter cannot have.
 fn passed(ty: &Type, errors: &mut Errors) -> Option<(Pass, Type)> {
     match bare(ty) {
         Type::Reference(reference) => by_reference(reference, errors),

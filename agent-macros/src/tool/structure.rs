@@ -169,7 +169,7 @@ fn derives_args(input: &DeriveInput) -> bool {
     })
 }
 
-/// Removes the attributes that only exist with the derive of `ToolArgs`.
+/// Removes the derive of `ToolArgs`, and the attributes that the compiler only knows with this derive.
 fn strip(input: &mut DeriveInput) {
     // The attributes of validators stay if another derive may need them.
     let alone = !input.attrs.iter().any(|attr| {

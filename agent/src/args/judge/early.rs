@@ -1,4 +1,4 @@
-//! Checks the entries of the arguments one by one while the others are still being received.
+//! Checks the entries of the arguments one by one, while further entries are still being received.
 //!
 //! The rules are those of the walk, except for those about the whole object (missing parameters, number of entries).
 
@@ -21,7 +21,7 @@ pub(crate) struct EarlyCheck {
     secret: bool,
 }
 
-/// The definition that the value of the latest key has to fit.
+/// The definition that the value of the latest key must fit.
 #[derive(Clone, Copy)]
 enum Awaited {
     Nothing,
@@ -46,7 +46,8 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// Whether the value of the latest key, or the whole, may contain a secret. An unknown key may be a misspelled secret.
+    /// Returns whether the value of the latest key may contain a secret. Before the first key, this is about the arguments
+    /// as a whole. An unknown key may be a misspelled secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }
@@ -81,7 +82,8 @@ impl EarlyCheck {
         before
     }
 
-    /// Processes the value of the latest key; its text is known to be JSON. Returns the number of issues before it.
+    /// Processes the value of the latest key. The caller has checked that `text` is JSON. Returns the number of issues
+    /// before it.
     pub(crate) fn value(&mut self, key: &str, text: &str) -> usize {
         let before = self.issues.len();
         let graph = self.plan.graph();
@@ -102,7 +104,7 @@ impl EarlyCheck {
         let Some(sent) = Document::read(text) else { return before };
         let mended = if self.may_repair { repair_entry(graph, node, key, &sent.root) } else { None };
         let wrapped = mended.as_ref().map(|(_, wrapped)| wrapped);
-        // Decoded text may nest deeper than JSON is read; then nothing was mended.
+        // Decoded text may nest too deeply to be parsed. Then the value is walked without repairs.
         let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
         let shared = WalkState::new(graph, document.root.raw, None, false);
@@ -120,7 +122,7 @@ impl EarlyCheck {
     }
 }
 
-/// Whether no string can have an issue, so that a long one need not be read again.
+/// Returns whether a node accepts every string, so that a long string need not be read again.
 fn takes_any_text(kind: &NodeKind) -> bool {
     match kind {
         NodeKind::Any => true,

@@ -1,4 +1,5 @@
-//! The pass after a refusal: finds everything that is wrong, or repairs it where the policy allows.
+//! Walks over whole values. While arguments are read, they choose alternatives and run checks. After a
+//! refusal, they find every issue, and the structure is repaired where the policy allows it.
 
 mod early;
 mod outcome;
@@ -24,20 +25,21 @@ use serde_json::{Value, json};
 /// Arguments that the plan refuses.
 pub(crate) struct RefusedArguments<'t> {
     pub(crate) issues: Vec<Issue>,
-    /// The number of all issues; only the first ones are kept.
+    /// The number of all issues, of which only the first are kept.
     pub(crate) count: usize,
     /// The arguments as they were sent, decoded as far as possible.
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
-    /// The same, where it is the text that was diagnosed.
+    /// The parsed form of `sent`, if `sent` is the text that was received.
     document: Option<Box<Document<'t>>>,
-    /// The probable meaning of text that is not JSON.
+    /// The probable meaning of text that is not JSON, as JSON.
     pub(crate) respelled: Option<String>,
-    /// Which values of `sent` were in no list when they were sent.
+    /// The values of `sent` that a repair wrapped in a list.
     pub(crate) wrapped: WrappedValues,
 }
 
 impl RefusedArguments<'_> {
-    /// Looks at the arguments as they were sent, decoded as far as possible.
+    /// Calls `look` with the arguments as they were sent, decoded as far as possible. Returns `None` if
+    /// they are not JSON.
     pub(crate) fn with_sent<T>(&self, look: impl FnOnce(&Doc<'_>) -> T) -> Option<T> {
         match (&self.document, &self.sent) {
             (Some(document), _) => Some(look(&document.root)),
@@ -54,7 +56,8 @@ pub(crate) struct Mended {
     pub(crate) coercions: Vec<Coercion>,
 }
 
-/// Returns all issues, or the repaired arguments.
+/// Walks arguments that were refused while they were read. Returns the arguments, repaired if necessary,
+/// or all issues.
 pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, RefusedArguments<'t>> {
     let document = match Document::parse(text) {
         Ok(document) => document,
@@ -98,7 +101,8 @@ pub(crate) fn diagnose<'t>(graph: &Graph, text: &'t str) -> Result<Mended, Refus
     }
 }
 
-/// Unwraps the arguments as a whole: null for none, or an object sent as a JSON string.
+/// Unwraps the arguments as a whole: null for no arguments, or an object that was sent as a JSON string.
+/// Returns `None` if there is nothing to unwrap.
 fn unwrapped(graph: &Graph, root: &Doc<'_>) -> Option<(String, Coercion)> {
     let hide = |v: Value| if graph.has_secrets() { HIDDEN.into() } else { recorded(v) };
     match &root.shape {
@@ -148,7 +152,8 @@ fn check<'t>(
         None => count += walk::collect(graph, root, &mut issues),
         Some(mended) => match Document::parse(mended) {
             Ok(document) => count += walk::collect(graph, &document.root, &mut issues),
-            // Decoded text may nest deeper than JSON is read; then nothing was mended.
+            // Decoded text may nest too deeply to be parsed. Then the arguments are walked without
+            // repairs.
             Err(_) => count += walk::collect(graph, root, &mut issues),
         },
     }

@@ -10,32 +10,33 @@ use serde::de::Deserialize;
 use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap, collections::HashSet};
 
-/// The budget for suggestions in one diagnosis: candidates times compared characters. After that, mistakes are listed without suggestions.
+/// The budget for suggestions in all walks over one text: candidates times compared characters. Later issues have no suggestions.
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 
-/// The budget for checks in one diagnosis: each costs 1, and 1 for every 64 bytes that it looks at. Real tools need far less.
+/// The budget for checks in all walks over one text. Each check costs 1, and 1 for every 64 bytes of its value. Real tools need far less.
 const CHECK_BUDGET: usize = 300_000;
 
-/// A node, and the offset of the value that it looks at in the text.
+/// A node, and the offset of its value in the text.
 type PlaceKey = (NodeId, usize);
 
-/// The state that all walks of one diagnosis share. Everything that they look at is a part of one text.
+/// The state that all walks over one text share. All walked values are slices of the text, so a value is identified by its offset.
 pub(crate) struct WalkState<'w> {
     pub(super) graph: &'w Graph,
     text: &'w str,
-    /// Where the arguments as a whole begin, if they are being looked at.
+    /// The offset of the arguments as a whole, if they are in the text.
     root: Option<usize>,
-    /// Sets may have repeated items: they are being read in order to be compared, and reading them again would multiply.
+    /// Whether sets may have repeated items. Set while the items of a set are coerced to be compared: comparing the items of nested sets
+    /// as well would multiply the work.
     pub(super) silent: bool,
-    /// By union and value. Without it nested unions would be tried again for every branch around them.
+    /// The choices by union and value. Without them, nested unions would be tried again for every branch around them.
     choices: RefCell<HashMap<PlaceKey, Choice, NameHash>>,
-    /// The rest of [`SUGGESTION_BUDGET`].
+    /// The remaining part of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
-    /// The rest of [`CHECK_BUDGET`], and of what the text adds to it.
+    /// The remaining part of [`CHECK_BUDGET`].
     checks: Cell<usize>,
     /// The current depth of the walks, in nodes.
     pub(super) depth: Cell<usize>,
-    /// Nodes with checks, and the values that have passed them.
+    /// Pairs of a node with checks and a value that passed them.
     passed: RefCell<HashSet<PlaceKey, NameHash>>,
 }
 
@@ -47,22 +48,23 @@ pub(super) enum Choice {
         non_schema_coercion: bool,
         beyond_strict: bool,
     },
-    /// None fits; this one has the fewest issues. `root_type_mismatch`: even the type at its root is wrong.
+    /// No branch fits, and this one has the fewest issues. `root_type_mismatch` means that even the type of the value itself is wrong.
     Closest {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
     },
-    /// More than one fits where only one may.
+    /// More than one branch fits, although only one may.
     Ambiguous,
-    /// One fits where only one may, but a key is given twice: which branches fit depends on the reader.
+    /// Exactly one branch fits, as required, but a key is given twice. Which branches fit depends on the value of the key that a reader
+    /// keeps.
     Doubled,
-    /// There are no branches.
+    /// The union has no branches.
     Nothing,
 }
 
 impl Choice {
-    /// Returns the branch that fits.
+    /// Returns the branch that fits, or `None`.
     fn branch(&self) -> Option<NodeId> {
         match self {
             Choice::Fits { branch, .. } => Some(*branch),
@@ -72,7 +74,7 @@ impl Choice {
 }
 
 impl<'w> WalkState<'w> {
-    /// Creates the state for looking at parts of a text; `root`: one of them is the arguments as a whole.
+    /// Creates the state for walks over a text. `root` is the arguments as a whole, if they are in the text.
     pub(crate) fn new(
         graph: &'w Graph,
         text: &'w str,
@@ -93,7 +95,7 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Returns the state for looking at another text, with the same budget.
+    /// Returns the state for walks over another text, with the remaining budgets of this state.
     pub(super) fn another<'x>(&'x self, text: &'x str) -> WalkState<'x> {
         let other = WalkState::new(self.graph, text, None, self.silent);
         other.suggestions.set(self.suggestions.get());
@@ -107,7 +109,7 @@ impl<'w> WalkState<'w> {
         self.checks.set(other.checks.get());
     }
 
-    /// Whether one more check may look at this. Nested checks could multiply.
+    /// Takes the cost of one more check from the budget. Returns whether the budget allows the check; nested checks could multiply.
     pub(super) fn may_check(&self, raw: &str) -> bool {
         let left = self.checks.get().checked_sub(1 + raw.len() / 64);
         self.checks.set(left.unwrap_or(0));
@@ -118,18 +120,18 @@ impl<'w> WalkState<'w> {
         self.passed.borrow_mut().extend(offset_in(self.text, raw).map(|at| (node, at)));
     }
 
-    /// Returns the branch that was chosen for a value, if one fits.
+    /// Returns the branch that an earlier walk chose for a value, if the branch fits.
     fn chosen(&self, union: NodeId, raw: &str) -> Option<NodeId> {
         self.choices.borrow().get(&(union, offset_in(self.text, raw)?))?.branch()
     }
 
-    /// Returns the branch of a union that fits a value.
+    /// Returns the branch of a union that fits a value, or `None` if the union refuses the value.
     pub(crate) fn fitting(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
         let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         self.choose(self.graph.node(node), branches, *exclusive, doc).branch()
     }
 
-    /// Returns the branch of a union that fits a value, or that has the fewest issues with it.
+    /// Returns the branch of a union that fits a value, or else the branch with the fewest issues; `None` if the choice is ambiguous.
     pub(crate) fn closest(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
         let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         match self.choose(self.graph.node(node), branches, *exclusive, doc) {
@@ -138,12 +140,12 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Whether this is the text of the arguments as a whole.
+    /// Returns whether this is the text of the arguments as a whole.
     pub(super) fn is_root(&self, raw: &str) -> bool {
         self.root.is_some() && self.root == offset_in(self.text, raw)
     }
 
-    /// Whether the budget allows that many candidates to be compared with this.
+    /// Takes the cost of comparing this many candidates with a text from the budget. Returns whether the budget allows the comparison.
     pub(super) fn may_suggest(&self, candidates: usize, sent: &str) -> bool {
         match self.suggestions.get().checked_sub(candidates.saturating_mul(sent.len().clamp(8, 64))) {
             Some(left) => {
@@ -154,7 +156,8 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// A branch that accepts the value unchanged wins, then the first that accepts it coerced, then the closest.
+    /// Chooses the branch of a union for a value: the first branch that accepts it unchanged, else the first that coerces it, else the one
+    /// with the fewest issues. If the union is exclusive, a second branch that fits as well makes the choice ambiguous.
     pub(super) fn choose(
         &self,
         node: &PlanNode,
@@ -173,8 +176,8 @@ impl<'w> WalkState<'w> {
 
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, WalkSummary)> = None;
-        // JSON Schema counts the branches that fit, and to it an integer branch accepts 1.0 unchanged. A branch that fits only
-        // under a wider policy must not compete with one that fits under a narrower policy.
+        // In an exclusive union, an integer branch accepts 1.0 unchanged, as in JSON Schema. A branch that fits only under a wider policy
+        // must not compete with one that fits under a narrower policy.
         let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
             (true, WalkSummary { non_schema_coercion: false, .. }) => 0,
@@ -196,7 +199,7 @@ impl<'w> WalkState<'w> {
             }
             let far = distance(&found);
             match fitting.as_ref().map(|(_, best)| far.cmp(&distance(best))) {
-                // As it is beats coerced, the first beats the later ones.
+                // The branch that was found before needs less change.
                 Some(Ordering::Greater) => {}
                 Some(Ordering::Equal) => several = true,
                 _ => {
@@ -228,7 +231,7 @@ impl<'w> WalkState<'w> {
 }
 
 impl WalkState<'_> {
-    /// Returns a value as it will arrive, as JSON text.
+    /// Returns a value after coercion as JSON text, or `None` if the node refuses the value.
     pub(super) fn arrived(&self, node: NodeId, doc: &Doc<'_>) -> Option<String> {
         let judge = TextJudge { walked: Some(self), ..TextJudge::new(self.graph, self.text) };
         let cx = Context::silent(self.graph, doc.raw, &judge);
@@ -238,7 +241,7 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Whether what a branch makes of the value fits no other branch as well. Nothing more is coerced in it, so this check does
+    /// Returns whether the coerced value fits only the branch that coerced it. Nothing more is coerced in that value, so this check does
     /// not lead to another.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
@@ -254,7 +257,7 @@ impl WalkState<'_> {
     }
 }
 
-/// Judges parts of one text for a reader of it, each once: what a walk chose and checked in a value holds for everything in it.
+/// The judge for a reader of one text. It walks each value once: the choices and checks of a walk also hold for all values inside.
 pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,
@@ -265,9 +268,9 @@ pub(crate) struct TextJudge<'t> {
 
 #[derive(Default)]
 struct KnownValues {
-    /// The choices of walks, and of those in which sets may have repeated items.
+    /// The choices of walks. The second map is for silent walks, in which sets may have repeated items.
     choices: [HashMap<PlaceKey, Choice, NameHash>; 2],
-    /// Nodes with checks, and the values that pass them.
+    /// Pairs of a node with checks and a value that passed them.
     passed: HashSet<PlaceKey, NameHash>,
 }
 

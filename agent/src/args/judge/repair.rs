@@ -10,7 +10,7 @@ use crate::args::text::{offset_in, push_index, push_segment};
 use crate::args::wrapped::WrappedValues;
 use serde_json::Value;
 
-/// Maximum number of union branches that are tried in one repair: nested ones could multiply.
+/// Maximum number of union branches that are tried in one repair, because trials of nested unions could multiply.
 const MAX_TRIALS: usize = 64;
 
 /// Returns the text of the repaired arguments, or `None` if there was nothing to repair.
@@ -22,12 +22,13 @@ pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> 
     repair.value(graph.root, root)
 }
 
-/// Whether the plan has any place whose structure may be repaired.
+/// Returns whether the rules of any node allow a structural repair.
 pub(super) fn may_repair(graph: &Graph) -> bool {
     graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE))
 }
 
-/// Repairs one entry of the arguments. Returns its text, and which values of it were wrapped; the repairs are not recorded.
+/// Returns the repaired text of one entry of the arguments, and which values in it were wrapped in a list. Returns `None` if
+/// nothing was repaired. The repairs are not recorded.
 pub(super) fn repair_entry(
     graph: &Graph,
     node: NodeId,
@@ -101,7 +102,8 @@ impl Repair<'_> {
         edit
     }
 
-    /// Decodes text that contains the expected array or object.
+    /// Returns the array or object that was sent as JSON text, with further repairs in it. Returns `None` if the text is
+    /// anything else.
     fn decoded(&mut self, id: NodeId, text: &str) -> Option<String> {
         let document = Document::parse(text).ok()?;
         match (self.graph.kind(id), &document.root.shape) {
@@ -120,12 +122,14 @@ impl Repair<'_> {
         Some(self.value(id, &document.root).unwrap_or_else(|| text.to_owned()))
     }
 
-    /// Returns a branch that accepts the value once its structure is repaired, if none accepts it unchanged.
+    /// Returns the repaired value for the first branch that accepts the value after its repair. Returns `None` if there is
+    /// no such branch, or if the union accepts the value unchanged.
     fn union(&mut self, id: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> Option<String> {
         if inspect(self.graph, id, doc, self.path.is_empty()).count == 0 {
             return None;
         }
-        // An object that an alternative for objects refuses is not meant as a list of one.
+        // If a branch expects objects, an object is probably not meant as the only item of a list, so only branches for
+        // objects are tried.
         let is_object = |id: &NodeId| {
             matches!(
                 self.graph.kind(self.graph.unchecked(*id)),

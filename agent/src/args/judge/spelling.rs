@@ -5,19 +5,19 @@
 use crate::args::document::Document;
 use serde_json::{Map, Value};
 
-/// Longer texts would give a longer call than is offered.
+/// Maximum length of a text, in bytes. For a longer text, the corrected call would be too long to be offered.
 const MAX_TEXT: usize = 2_000;
 const MAX_DEPTH: usize = 40;
 /// The quote of a chat template.
 const QUOTE: &str = "<|\"|>";
 
-/// The object that a text means, and how to write what it writes differently.
+/// The JSON of the object that a text means, and the advice how to write the text as JSON.
 pub(super) struct Respelled {
     pub(super) text: String,
     pub(super) hint: &'static str,
 }
 
-/// Reads a text that is not JSON.
+/// Reads a text that is not JSON. Returns `None` if its meaning is uncertain, or if it is longer than [`MAX_TEXT`].
 pub(super) fn respelled(text: &str) -> Option<Respelled> {
     if text.len() > MAX_TEXT {
         return None;
@@ -29,14 +29,14 @@ pub(super) fn respelled(text: &str) -> Option<Respelled> {
     read(text).or_else(|| read_within(text))
 }
 
-/// Reads the only object between words.
+/// Reads the only object of a text that has words around it.
 fn read_within(text: &str) -> Option<Respelled> {
     let (start, end) = (text.find('{')?, text.rfind('}')? + 1);
     let outside = [text.get(..start)?, text.get(end..)?];
     let is_plain = |text: &&str| !text.is_empty() && !text.contains(['{', '}', '[', ']', '"']);
     let around = outside.iter().filter(|text| !text.trim().is_empty());
     let inner = around.clone().all(is_plain).then(|| text.get(start..end)).flatten()?;
-    // The fault that is reported is that of the words.
+    // The report is about these words, so it needs no advice about the object.
     (around.count() > 0).then(|| read(inner)).flatten().map(|read| Respelled { hint: "", ..read })
 }
 
@@ -53,12 +53,12 @@ fn read(text: &str) -> Option<Respelled> {
     is_whole.then(|| Respelled { text: value.to_string(), hint: reader.hint.unwrap_or_default() })
 }
 
-/// Whether a text is a word of another language for no value.
+/// Returns whether a text is a word of another language for no value.
 fn is_nothing(text: &str) -> bool {
     ["None", "undefined", "nil", "NULL", "Null", "()"].contains(&text)
 }
 
-/// Returns what is inside a code fence.
+/// Returns the text inside a code fence, or the text itself if it has no fence.
 fn unfenced(text: &str) -> &str {
     let Some(inner) = text.strip_prefix("```").and_then(|text| text.strip_suffix("```")) else { return text };
     let (language, rest) = inner.split_once('\n').unwrap_or(("", inner));
@@ -69,7 +69,7 @@ fn unfenced(text: &str) -> &str {
 struct SpellingReader<'t> {
     text: &'t str,
     at: usize,
-    /// How to write the first thing that JSON writes differently.
+    /// The advice for the first spelling that is not JSON.
     hint: Option<&'static str>,
     /// The container of a value.
     part_of: Container,
@@ -85,7 +85,7 @@ enum Container {
 /// The result of reading a text in quotes.
 enum QuotedText {
     Text(String),
-    /// A quote that is not closed.
+    /// The text has no certain end, or no certain meaning.
     Open,
     No,
 }
@@ -95,7 +95,7 @@ impl<'t> SpellingReader<'t> {
         SpellingReader { text, at: 0, hint: None, part_of: Container::Object }
     }
 
-    /// Reads a part of something else.
+    /// Reads the content of a container.
     fn within<T>(&mut self, around: Container, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.part_of, around);
         let out = read(self);
@@ -121,7 +121,7 @@ impl<'t> SpellingReader<'t> {
         found
     }
 
-    /// Skips blanks, comments, and escapes that stand outside of texts.
+    /// Skips blanks, comments, and escapes outside of strings.
     fn blank(&mut self) {
         loop {
             let rest = self.rest();
@@ -141,7 +141,7 @@ impl<'t> SpellingReader<'t> {
         }
     }
 
-    /// Reads closing brackets beyond those that were opened.
+    /// Skips closing brackets that close nothing.
     fn closers(&mut self) {
         self.blank();
         while matches!(self.peek(), Some('}' | ']')) {
@@ -243,7 +243,7 @@ impl<'t> SpellingReader<'t> {
         }
     }
 
-    /// Reads a value without quotes: a word or a number of JSON, a word that another language writes for one, or a text.
+    /// Reads a value without quotes: a word or a number of JSON, a word of another language such as `True`, or a text.
     fn bare(&mut self) -> Option<Value> {
         let rest = self.rest();
         let end = rest.find([',', '{', '}', '[', ']', '"', '\'', '\n', '(', ')']).unwrap_or(rest.len());
@@ -271,7 +271,7 @@ impl<'t> SpellingReader<'t> {
         Some(word)
     }
 
-    /// Reads a text in quotes of any kind.
+    /// Reads a text in quotes: straight, curly, single, backticks, or those of a chat template.
     fn quoted(&mut self, is_key: bool) -> QuotedText {
         let rest = self.rest();
         for (open, close) in [("\"<|\"|>", "<|\"|>\""), (QUOTE, QUOTE)] {
@@ -319,7 +319,7 @@ impl<'t> SpellingReader<'t> {
                             self.note("write an apostrophe in a text without a backslash");
                             out.push(next);
                         }
-                        // `\x41` is a letter in other languages.
+                        // `\x41` is a letter in other languages, so the meaning is uncertain.
                         'x' if self.rest().bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2 => {
                             return None;
                         }
@@ -352,7 +352,7 @@ impl<'t> SpellingReader<'t> {
                 c => out.push(c),
             }
         }
-        // Beside a backslash that is meant as it is, `\t` may be one, too.
+        // If one backslash of a text is meant literally, the backslash of `\t` may be, too.
         (!(odd_escape && escape)).then_some(out)
     }
 
@@ -371,7 +371,7 @@ impl<'t> SpellingReader<'t> {
         })
     }
 
-    /// Whether a quote is the end of its text: the rest can only follow a text.
+    /// Returns whether a quote ends its text, because the characters after it can only follow the end of a text.
     fn is_end(&self, is_key: bool) -> bool {
         let rest = self.rest().trim_start();
         if is_key {
@@ -390,7 +390,7 @@ impl<'t> SpellingReader<'t> {
         if next.starts_with(close) {
             return true;
         }
-        // In an object a name follows, in a list a value.
+        // After the comma, an object continues with a name, and a list with a value.
         let Some(quote) = next.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
             let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
             let after = next.trim_start_matches(is_part).trim_start();

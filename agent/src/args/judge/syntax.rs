@@ -9,7 +9,8 @@ const AROUND: usize = 12;
 
 const WANTED: &str = "one complete JSON object";
 
-/// The one issue; `secret`: nothing of the text may be shown. `meant`: how to write what the text writes differently, if that is known.
+/// Returns the issue of a text that is not JSON. `secret` means that nothing of the text may be shown. `meant` is the advice for
+/// spellings that are not JSON, or empty.
 pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: &'static str) -> Issue {
     let words = error.to_string();
     let issue = |path: String, code, problem: String| {
@@ -57,7 +58,7 @@ pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: 
     whole(format!("not valid JSON: {words}, near {}", quoted(&(before + &after), AROUND * 2)) + &hint)
 }
 
-/// Returns what to do instead of sending two objects.
+/// Returns the advice for two objects in one text.
 fn second_call(words: &str, text: &str, at: usize) -> Option<&'static str> {
     let after = text.get(at..)?;
     let before = text.get(..at)?;
@@ -65,11 +66,11 @@ fn second_call(words: &str, text: &str, at: usize) -> Option<&'static str> {
     (words.starts_with("trailing characters") && begins).then_some("send one object in each call")
 }
 
-/// Returns how to write what another language writes differently.
+/// Returns the advice for a spelling of another language.
 fn spelling(text: &str, at: usize) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let before = text.get(..at)?;
-    // The reader stops at the first character that does not fit, or after it.
+    // The parser stops at the first character that does not fit, or after it.
     let start = before.trim_end_matches(is_word).len();
     let word: &str = text.get(start..)?.split(|c: char| !is_word(c)).next()?;
     let sign = text.get(at..)?.chars().next().into_iter().chain(before.chars().next_back());
@@ -92,7 +93,7 @@ fn spelling(text: &str, at: usize) -> Option<&'static str> {
     })
 }
 
-/// Returns how to write a character that a JSON string cannot contain.
+/// Returns the advice for a character or an escape that a JSON string cannot contain.
 fn escape(words: &str) -> Option<&'static str> {
     if words.starts_with("control character") {
         Some("write a line break in a text as `\\n`, a tab as `\\t`")
@@ -103,7 +104,7 @@ fn escape(words: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether JSON cannot begin like this.
+/// Returns whether a text begins with a word that JSON does not have.
 fn is_prose(text: &str) -> bool {
     let is_word = |word: &str| {
         text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
@@ -117,7 +118,7 @@ fn quoted(text: &str, max: usize) -> String {
     format!("`{}`", cut(&plain, max).replace('`', "'"))
 }
 
-/// Returns where in the text the reader stopped; `serde_json` counts lines from 1 and bytes in the line.
+/// Returns the offset at which the parser stopped. `serde_json` counts lines from 1, and bytes in the line.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
     let line: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     let mut at = (line + error.column()).min(text.len());
@@ -127,13 +128,13 @@ fn offset(text: &str, error: &serde_json::Error) -> usize {
     at
 }
 
-/// Where an open container stands.
+/// A container that is not closed, with its latest key or index.
 enum OpenContainer {
     Object(Option<String>),
     Array(usize),
 }
 
-/// The path of the scalar that ends at `end`, in a text that is JSON as far as that, and where the scalar begins.
+/// Returns the path of the scalar that ends at `end`, and the offset at which the scalar begins. The text must be JSON up to `end`.
 fn place_before(text: &str, end: usize) -> (String, usize) {
     let bytes = text.as_bytes();
     let mut open: Vec<OpenContainer> = Vec::new();

@@ -25,30 +25,30 @@ use crate::args::unique::repeated;
 use serde::de::Deserialize;
 use serde_json::Value;
 
-/// Further issues are counted but not kept.
+/// Maximum number of issues that are kept. Further issues are only counted.
 const MAX_KEPT: usize = 10_000;
-/// Maximum depth in nodes: twice what a hundred levels of alternatives in objects need.
+/// Maximum depth of a walk, in nodes: twice the depth of a hundred levels of alternatives in objects.
 const MAX_NESTED: usize = 600;
-/// Suggestions are made for this many issues. Reports show fewer, and no call with more is corrected.
+/// Maximum number of issues with suggestions. Reports show fewer issues, and a call with more issues is not corrected.
 const MAX_SUGGESTED: usize = 50;
-/// Closed sets are listed for this many issues, because they can be long.
+/// Maximum number of issues that list a closed set, because closed sets can be long.
 const MAX_ALLOWED_LISTS: usize = 100;
 
 #[derive(Clone, Copy, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct WalkSummary {
     pub(crate) count: usize,
-    /// Issues with integers to JSON Schema that cannot be represented here, or not with certainty.
+    /// The number of issues about numbers that are integers to JSON Schema, but exceed 64 bits or may have been rounded.
     pub(crate) unrepresentable: usize,
-    /// Issues with formats that a type of this crate explains better.
+    /// The number of issues about formats, which the type of the argument explains better.
     pub(crate) for_the_type: usize,
     /// Whether the type at the root itself is wrong.
     pub(crate) root_type_mismatch: bool,
-    /// Whether something is accepted only by a coercion.
+    /// Whether a value is accepted only by a coercion.
     pub(crate) coerced: bool,
-    /// Whether that is a coercion that JSON Schema does not have: to it 1.0 is the integer 1.
+    /// Whether a value is accepted only by a coercion that JSON Schema does not have. To JSON Schema, 1.0 is an integer.
     pub(crate) non_schema_coercion: bool,
-    /// Whether that is a coercion that only a policy wider than `strict` allows.
+    /// Whether a value is accepted only by a coercion that `strict` does not allow.
     pub(crate) beyond_strict: bool,
 }
 
@@ -66,7 +66,7 @@ impl WalkSummary {
     }
 }
 
-/// Adds all issues of the arguments and returns their number.
+/// Adds the issues of the arguments, at most [`MAX_KEPT`], and returns the number of all issues.
 pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) -> usize {
     let shared = WalkState::new(graph, root.raw, Some(root), false);
     let mut walk = Walk::new(&shared, Some(issues));
@@ -74,13 +74,13 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
     walk.found.count
 }
 
-/// Returns the findings about a value at a node; `root`: it is the arguments as a whole.
+/// Returns the findings about a value at a node. `root` means that the value is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> WalkSummary {
     Walk::count(&WalkState::new(graph, doc.raw, root.then_some(doc), false), node, doc)
 }
 
-/// Returns the issues of a value at a node, and how many of them are formats that only a type explains; `secret`: none has a part of
-/// the value.
+/// Returns the issues of a value at a node, and how many of them are about formats that the type explains better. `secret` means
+/// that no issue may show a part of the value.
 #[cfg(feature = "macros")]
 pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -> (Vec<Issue>, usize) {
     let (shared, mut issues) = (WalkState::new(graph, doc.raw, None, false), Vec::new());
@@ -91,7 +91,7 @@ pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -
     (issues, of_types)
 }
 
-/// Returns the findings about a value at a node, with the state of a diagnosis.
+/// Returns the findings about a value at a node. `shared` is the state of all walks over the text of the value.
 pub(crate) fn count(shared: &WalkState<'_>, node: NodeId, doc: &Doc<'_>) -> WalkSummary {
     Walk::count(shared, node, doc)
 }
@@ -106,7 +106,7 @@ pub(super) struct Walk<'w, 'o> {
     graph: &'w Graph,
     shared: &'w WalkState<'w>,
     path: Vec<WalkSegment<'w>>,
-    /// `None`: only count.
+    /// The issues so far; `None` if they are only counted.
     out: Option<&'o mut Vec<Issue>>,
     secret: bool,
     found: WalkSummary,
@@ -130,13 +130,13 @@ impl<'w, 'o> Walk<'w, 'o> {
         walk.found
     }
 
-    /// Notes that something is accepted by a coercion.
+    /// Records that a value is accepted by a coercion.
     fn note_coercion(&mut self) {
         self.found.coerced = true;
         self.found.non_schema_coercion = true;
     }
 
-    /// Notes a coercion; `beyond_strict`: `strict` does not allow it.
+    /// Records a coercion. `beyond_strict` means that `strict` does not allow it.
     fn note_coercion_beyond(&mut self, beyond_strict: bool) {
         self.note_coercion();
         self.found.beyond_strict |= beyond_strict;
@@ -159,7 +159,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.path.pop();
     }
 
-    /// Counts an issue; its content is only made if it is kept.
+    /// Counts an issue. `make` fills in its content, and is called only if the issue is kept.
     fn add(&mut self, code: IssueCode, make: impl FnOnce(&Self, &mut Issue)) {
         self.found.count += 1;
         self.found.root_type_mismatch |= self.path.is_empty() && code == IssueCode::Type;
@@ -173,7 +173,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Suggestions are made for the issues that a report shows, or that a corrected call may fix.
+    /// Returns whether the next issue may have suggestions.
     fn may_suggest(&self) -> bool {
         self.out.as_ref().is_some_and(|out| out.len() < MAX_SUGGESTED)
     }
@@ -182,7 +182,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.out.as_ref().is_some_and(|out| out.len() < MAX_ALLOWED_LISTS)
     }
 
-    /// Describes the sent value briefly, unless it is or may contain a secret.
+    /// Describes the sent value briefly. A value that may be a secret is described by its type alone.
     fn received(&self, node: Option<&PlanNode>, doc: &Doc<'_>) -> String {
         let holds =
             node.is_some_and(|n| n.holds_secret) && !matches!(doc.shape, Shape::Object(_) | Shape::Array(_));
@@ -196,7 +196,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     fn fault(&mut self, code: IssueCode, problem: impl Into<String>, id: NodeId, doc: &Doc<'_>) {
         self.add(code, |walk, issue| {
             issue.problem = problem.into();
-            // That it is null the problem says.
+            // For null, the problem already names the value.
             if !(doc.is_null() && code == IssueCode::Type) {
                 issue.received = Some(walk.received(Some(walk.graph.node(id)), doc));
             }
@@ -204,7 +204,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Reports a value beyond a bound, and names the bound even if only the type has it.
+    /// Reports a value beyond a bound. Names the bound, even if it is only a bound of the type.
     fn out_of_range(&mut self, problem: &str, id: NodeId, doc: &Doc<'_>) {
         self.add(IssueCode::Range, |walk, issue| {
             issue.problem = problem.into();
@@ -228,7 +228,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             && inspect(self.graph, id, inner, false).count == 0
     }
 
-    /// Returns the value that an object was put around, if that value fits by itself.
+    /// Returns the value inside an object with one entry, if the value alone would fit. Returns `None` at the root, and while issues
+    /// are only counted.
     pub(super) fn stands_alone<'e>(
         &self,
         id: NodeId,
@@ -243,7 +244,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         is_alone.then_some(inner)
     }
 
-    /// Returns the advice for a value that fits once its container is removed.
+    /// Returns the advice to send a value without its container, if the value alone would fit.
     fn what_is_around(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         match &doc.shape {
             Shape::Object(entries) if self.stands_alone(id, entries).is_some() => {
@@ -282,7 +283,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.fault(IssueCode::Type, self.what_is_around(id, doc).unwrap_or(problem), id, doc);
     }
 
-    /// Reports a value outside of a closed set of words. `expected` is omitted where the list of words says more.
+    /// Reports a value outside of a closed set of words. `expected` is `None` where the list of words says more.
     fn not_a_word<'a>(
         &mut self,
         expected: Option<NodeId>,
@@ -305,7 +306,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Values and schemas may both be nested: together not deeper than the stack of a plain thread allows.
+    /// Checks a value at a node. Refuses a value that nests too deeply together with the nodes, so that the recursion fits on the
+    /// stack of a thread.
     pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let depth = self.shared.depth.get();
         if depth >= MAX_NESTED {
@@ -334,18 +336,18 @@ impl<'w, 'o> Walk<'w, 'o> {
             }
             (NodeKind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => {
-                    // Written as a float so large that it may have been rounded: JSON Schema still considers it an integer.
+                    // The number is written as a float that may have been rounded. JSON Schema still considers it an integer.
                     let is_number = matches!(doc.shape, Shape::Number);
                     self.found.unrepresentable += usize::from(is_number && rounding::is_whole(doc.raw));
                     self.wrong(id, doc);
                 }
                 Digits::Int(int) if spec.takes(int) => {}
-                // Of a schema that sets no bound: not out of its range, but nothing here can carry it.
+                // The foreign schema sets no bound that the number exceeds, but the number does not fit in 64 bits.
                 digits if self.graph.foreign && spec.ends_before(digits, doc.is_negative()) => {
                     self.found.unrepresentable += 1;
                     self.fault(IssueCode::Type, "must fit in 64 bits", id, doc);
                 }
-                // No multiple: a bound of the type would explain nothing.
+                // The number is within the bounds but not a multiple, so naming a bound would explain nothing.
                 Digits::Int(int) if spec.is_within(int) => {
                     self.fault(IssueCode::Range, "out of range", id, doc);
                 }
@@ -397,7 +399,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Reports a key that an object has twice, where a value is checked as a whole.
+    /// Reports the first key that an object in the value has twice. Called at nodes that check a value as a whole.
     fn repeated(&mut self, doc: &Doc<'_>) {
         if let Some(below) = doc.repeated_key() {
             self.add(IssueCode::Duplicate, |_, issue| {
@@ -407,7 +409,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns what a coercion makes of a value, and notes it.
+    /// Returns the coerced value, and records the coercion. Returns `None` if the rules of the node do not allow it.
     fn coerced<T>(
         &mut self,
         node: &PlanNode,
@@ -482,7 +484,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the advice for a word that was sent as the key of an object: `{"Newest": {}}`.
+    /// Returns the advice for a word that was sent as the key of an object, such as `{"Newest": {}}`; `None` for any other value.
     pub(super) fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         let Shape::Object(entries) = &doc.shape else { return None };
         let [(key, inner)] = entries.as_slice() else { return None };
@@ -495,7 +497,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             .then_some("send the name alone, without an object around it")
     }
 
-    /// Says what to do in the issue that was added last, which a corrected call can then show.
+    /// Replaces the problem of the last issue by advice, if there is any. A corrected call can then follow the advice.
     pub(super) fn advise(&mut self, problem: Option<&str>) {
         if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.last_mut())) {
             issue.problem = problem.to_owned();
@@ -538,7 +540,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the items as they would arrive, or unchanged if the array would not.
+    /// Returns the items after coercion, or the sent items if the array is refused.
     fn coerced_items(&self, id: NodeId, doc: &Doc<'_>) -> Option<Vec<Value>> {
         let judge = TextJudge::new(self.graph, doc.raw);
         let cx = Context::silent(self.graph, doc.raw, &judge);
@@ -552,7 +554,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 }
 
-/// Parses text again for a walk of its own.
+/// Returns whether a text is JSON that fits a node. `root` means that the text is the arguments as a whole.
 pub(crate) fn fits(graph: &Graph, node: NodeId, text: &str, root: bool) -> bool {
     Document::parse(text).is_ok_and(|document| inspect(graph, node, &document.root, root).count == 0)
 }

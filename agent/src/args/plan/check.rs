@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// An entry of the list [`KNOWN`]: the checks may refer to any name.
+/// An entry of the list [`KNOWN`], which means that the checks may refer to any name.
 const ANY_NAME: &str = "\0any";
 
 /// Keywords that become checks, each with the other keywords that belong to it.
@@ -194,7 +194,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Adds the names of the properties that a check refers to, unless it only forbids them.
+    /// Adds the names of the properties that a check refers to, except in `not`, which only forbids them.
     fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> CompileResult<()> {
         const MOST_NAMES: usize = 1000;
         const DEEPEST: usize = 16;
@@ -254,7 +254,7 @@ pub(super) fn known(map: &SchemaMap) -> Option<Vec<&str>> {
     (!names.contains(&ANY_NAME)).then_some(names)
 }
 
-/// Whether the checks of a schema look at properties or items, and so evaluate them.
+/// Returns whether the checks of a schema evaluate properties or items.
 pub(super) fn look_at_properties(map: &SchemaMap) -> bool {
     any_check(map, &["if", "dependentSchemas", "dependencies", ALSO])
 }
@@ -264,7 +264,7 @@ fn any_check(map: &SchemaMap, keywords: &[&str]) -> bool {
     checks.is_some_and(|checks| checks.iter().any(|check| keywords.iter().any(|k| check.get(*k).is_some())))
 }
 
-/// Whether a check cannot fail.
+/// Returns whether a check cannot fail.
 fn says_nothing(keyword: &str, check: &SchemaMap) -> bool {
     let open = |value: &Value| *value == json!(true) || *value == json!({});
     match keyword {
@@ -276,7 +276,7 @@ fn says_nothing(keyword: &str, check: &SchemaMap) -> bool {
     }
 }
 
-/// Returns the names in a schema that only requires properties.
+/// Returns the names in a schema that only requires properties; none for any other schema.
 fn only_required(schema: &Value) -> Vec<String> {
     let Some(map) = schema.as_object() else { return Vec::new() };
     let plain = map.iter().all(|(k, v)| k == "required" || k == "type" && v == "object");
@@ -288,7 +288,7 @@ fn only_required(schema: &Value) -> Vec<String> {
     }
 }
 
-/// Describes a condition on properties or their values: `kind is "a"`.
+/// Describes a condition on one to four properties in words, such as `kind is "a"`. Returns `None` for any other condition.
 fn in_words(condition: &Value) -> Option<String> {
     let map = condition.as_object()?;
     let known = |k: &String| {

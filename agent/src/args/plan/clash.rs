@@ -94,7 +94,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     Ok(())
 }
 
-/// schemars writes the variants of an enum as `oneOf`.
+/// Refuses two variants of one name. schemars writes the variants of an enum as `oneOf`.
 fn of_variants(map: &Map<String, Value>, pointer: &str) -> CompileResult<()> {
     let variants = map.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     let mut names = Vec::new();

@@ -71,8 +71,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// Returns the only part of `allOf`, if no other keyword restricts the value, except for a `type` that the part has, too. Such a part
-    /// is not merged, because it may be a recursive reference.
+    /// Returns the only part of `allOf` if no other keyword restricts the value. A `type` that the part has as well adds no restriction.
+    /// The part is not merged, because it may be a recursive reference.
     pub(super) fn only_part<'m>(&self, map: &'m SchemaMap) -> Option<&'m Value> {
         let Value::Array(parts) = map.get("allOf")? else { return None };
         let [part] = &parts[..] else { return None };
@@ -107,7 +107,7 @@ impl Compiler<'_> {
             let Some(whole) = self.resolved(part)? else { return Ok(None) };
             let Some(mut part) = self.parts(&whole, depth + 1)? else { return Ok(None) };
             if self.foreign && part.plain.shift_remove(CLOSING).is_some() {
-                // The keyword sees only the properties that this part evaluates, so the part becomes a check of its own.
+                // `unevaluatedProperties` sees only the properties that this part evaluates, so the whole part becomes a check.
                 push_check(&mut part.plain, whole);
             }
             let Some(merged) = self.merged(&plain, &part.plain)? else { return Ok(None) };
@@ -118,7 +118,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        // This keyword sees the properties that all parts evaluate, so it applies to the merged schema.
+        // `unevaluatedProperties` covers the properties that all parts evaluate, so it is added to the merged schema.
         if let Some(closing) = map.get(CLOSING) {
             plain.insert(CLOSING.into(), closing.clone());
             if groups.is_empty() {
@@ -197,7 +197,7 @@ impl Compiler<'_> {
                         self.error(keyword, format!("multiplies to more than {MAX_PRODUCT} alternatives"))
                     );
                 }
-                // Too many combinations to distinguish while a value is read, so the group is checked afterwards.
+                // The combinations are too many to be distinguished while a value is read, so the group becomes a check.
                 for schema in &mut product {
                     push_check(schema, group.as_schema());
                 }
@@ -260,7 +260,7 @@ impl Group {
     }
 }
 
-/// Whether the evaluated properties do not depend on which alternatives fit: all alternatives name the same properties, or only one
+/// Returns whether the evaluated properties do not depend on which alternatives fit: all alternatives name the same properties, or only one
 /// alternative can fit.
 fn look_at_the_same(alternatives: &[SchemaMap]) -> bool {
     let names = |schema: &SchemaMap| -> Option<BTreeSet<String>> {

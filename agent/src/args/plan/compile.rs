@@ -1,4 +1,4 @@
-//! Compiles JSON Schema to nodes: schemas are merged first and closed afterwards.
+//! Compiles JSON Schema to nodes. Schemas that apply to the same value are merged before they become nodes.
 
 use super::clash::refuse_clashes;
 use super::error::{CompileResult, SchemaError};
@@ -19,16 +19,16 @@ use std::{cell::Cell, cell::RefCell, collections::BTreeSet, collections::HashMap
 /// Maximum depth of a schema; `serde_json` does not read deeper values either.
 const MAX_DEPTH: usize = 128;
 const MAX_NODES: usize = 50_000;
-/// Maximum total cost of combinations and references: about 20,000 merges of small schemas, or a second.
+/// Maximum total cost of combinations and references: about 20,000 merges of small schemas, which take about a second.
 const MAX_WORK: usize = 2_000_000;
-/// The cost of a merge, or of visiting an alternative, in copied values.
+/// The cost of merging schemas, or of visiting an alternative, in copied values.
 pub(super) const MERGE_COST: usize = 100;
 
-/// Why 128-bit integers are not possible everywhere.
+/// The reason why a 128-bit integer is refused inside a type that serde buffers.
 pub(super) const WIDE: &str =
     "of 128 bits cannot be carried by serde inside a tagged, untagged or flattened type: take it as text";
 
-/// Compiles a schema made by schemars: closed after merging, nullable optional properties without null.
+/// Compiles a schema made by schemars. Merged objects are closed, and optional properties lose the null that schemars adds.
 pub(super) fn derived(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     refuse_clashes(schema)?;
     let mut schema = schema.clone();
@@ -37,7 +37,7 @@ pub(super) fn derived(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     Ok(graph)
 }
 
-/// Compiles any other schema.
+/// Compiles a foreign schema, which is any schema that was not made by schemars.
 pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Graph> {
     let document = with_pointers(schema, has_lone_references(schema))?;
     let (mut graph, dropped) = compile(&document, options, true)?;
@@ -46,8 +46,8 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     }
     let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
     graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
-    // Where the plan accepts more than the schema, to count what fits would refuse too much, and so would checks that
-    // accept more; the whole is checked anyway.
+    // The nodes accept more than the schema. A `oneOf` would therefore count too many fitting branches, and a check such as
+    // `not` would refuse too much. The validator checks the whole value anyway.
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
@@ -134,7 +134,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult
     Ok((graph, dropped.into_inner()))
 }
 
-/// Before draft 2019-09 all keywords beside a `$ref` are ignored (draft-07, core, 8.3).
+/// Returns whether all keywords beside a `$ref` are ignored, as in the drafts before 2019-09 (draft-07, core, 8.3).
 fn has_lone_references(schema: &Value) -> bool {
     let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
     ["draft-03", "draft-04", "draft-05", "draft-06", "draft-07"].iter().any(|d| dialect.contains(d))
@@ -145,34 +145,35 @@ pub(super) struct Compiler<'s> {
     pub(super) root: &'s Value,
     pub(super) nodes: Vec<PlanNode>,
     notes: Vec<Notes>,
-    /// The coercions that are allowed at the current place.
+    /// The coercions that are allowed at the current path.
     pub(super) rules: Rules,
-    /// The nodes of referenced schemas, by their address.
+    /// The nodes of referenced schemas, by the address of the schema and the rules.
     pub(super) references: HashMap<(usize, Rules), NodeId>,
-    /// The names of those schemas.
+    /// The names of referenced schemas, by the address of the schema.
     pub(super) definitions: HashMap<usize, String>,
-    /// Placeholder nodes for references that were still being compiled when they were met.
+    /// The compiled node for each placeholder. Placeholders are used for references to a schema that is still being
+    /// compiled.
     pub(super) slots: HashMap<NodeId, NodeId>,
-    /// The descriptions of the variants of a closed set, one line each.
+    /// The descriptions of the variants of a closed set, one line each, by the node of the set.
     pub(super) variant_docs: HashMap<NodeId, String>,
     pub(super) pointer: String,
     depth: usize,
     /// Nodes that serde buffers because their fields are flattened into another type.
     pub(super) flattened: Vec<NodeId>,
-    /// The depth within something that serde buffers (a tagged or untagged enum).
+    /// The number of tagged or untagged enums around the current schema. Serde buffers the values of such enums.
     pub(super) buffered: usize,
     work: Cell<usize>,
     pub(super) patterns: Patterns,
-    /// Keywords beside a `$ref` have no meaning.
+    /// Whether keywords beside a `$ref` are ignored.
     pub(super) lone_references: bool,
-    /// Keywords that the plan does not model, which are left to the validator of the whole schema, if there is one.
+    /// Keywords that the plan does not model. The validator of the whole schema checks them.
     dropped: RefCell<Vec<Dropped>>,
 }
 
 /// A keyword that was left out of the plan.
 struct Dropped {
     keyword: &'static str,
-    /// It is inside a check, where accepting more means refusing more.
+    /// Whether the keyword is inside a check. A check that accepts more may make the plan refuse more.
     in_check: bool,
 }
 
@@ -202,7 +203,7 @@ impl Compiler<'_> {
     }
 
     pub(super) fn push(&mut self, kind: NodeKind) -> NodeId {
-        // `schema` bounds the number of nodes far below u32.
+        // `schema` limits the number of nodes to far below `u32::MAX`.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.nodes.push(PlanNode { id, kind, rules: self.rules, holds_secret: false, takes_null: false });
         self.notes.push(Notes::new());
@@ -225,7 +226,7 @@ impl Compiler<'_> {
         &mut self.notes[id.0 as usize]
     }
 
-    /// Compiles what is under `segments` of the current schema.
+    /// Compiles the schema at the path `segments` below the current schema, under `rules`.
     pub(super) fn below(&mut self, segments: &[&str], rules: Rules, schema: &Value) -> CompileResult<NodeId> {
         let (length, before) = (self.pointer.len(), self.rules);
         for segment in segments {
@@ -248,7 +249,7 @@ impl Compiler<'_> {
         self.depth += 1;
         let id = self.kind_of(schema)?;
         self.depth -= 1;
-        // A shared schema has its own description.
+        // The node of a reference is shared, so only the referenced schema adds its annotations.
         if schema.get("$ref").is_none() && schema.as_object().is_none_or(|m| self.only_part(m).is_none()) {
             let notes = notes(schema);
             if !notes.is_empty() {
@@ -281,7 +282,7 @@ impl Compiler<'_> {
         self.with_checks(&map, Self::unchecked)
     }
 
-    /// Compiles a schema without assertions about the whole.
+    /// Compiles a schema without checks.
     fn unchecked(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);
@@ -303,7 +304,7 @@ impl Compiler<'_> {
         let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
         let mut branches = Vec::new();
         for name in names.iter().filter(|n| **n != "null") {
-            // Every integer is a number.
+            // Every integer is a number, so `integer` would add nothing.
             if *name == "integer" && names.contains(&"number") {
                 continue;
             }
@@ -325,7 +326,8 @@ impl Compiler<'_> {
         let mut branches = Vec::new();
         for (name, _) in keywords::OF_TYPE {
             let branch = self.typed(name, map)?;
-            // A value of any type may stand here, so no value is coerced to another type; its members have their own rules.
+            // Values of all types are accepted, so no value is coerced to another type. The values inside keep their own
+            // rules.
             self.nodes[branch.0 as usize].rules = self.rules.without_coercion();
             branches.push(branch);
         }
@@ -334,14 +336,15 @@ impl Compiler<'_> {
         Ok(self.push(NodeKind::Nullable(id)))
     }
 
-    /// Returns `None` if no value can fit both.
+    /// Merges two schemas. Returns `None` if no value can fit both.
     pub(super) fn merged(&self, a: &SchemaMap, b: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         self.charge(shape_of(a) + shape_of(b))?;
         let (a, b) = (self.normal(a)?, self.normal(b)?);
         merge(&a, &b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
-    /// Merges `part` into its outer schema, whose `unevaluatedProperties` depends on what the part evaluates.
+    /// Merges `part` into its outer schema. The outer `unevaluatedProperties` depends on the properties of the part, so it
+    /// is added after the merge. Returns `None` if no value can fit both schemas.
     pub(super) fn within(&self, outer: &SchemaMap, part: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         const CLOSING: &str = "unevaluatedProperties";
         let Some(closing) = outer.get(CLOSING) else { return self.merged(outer, part) };
@@ -361,7 +364,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Counts work that schemas can multiply.
+    /// Adds to the cost of compiling, which schemas can multiply. Fails above `MAX_WORK`.
     pub(super) fn charge(&self, cost: usize) -> CompileResult<()> {
         self.work.set(self.work.get().saturating_add(cost));
         if self.work.get() > MAX_WORK {
@@ -371,7 +374,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Approximately how much is copied with a schema.
+/// Returns approximately how many values are copied with a schema.
 fn shape_of(schema: &SchemaMap) -> usize {
     schema.len()
         + ["properties", "enum", "required"]

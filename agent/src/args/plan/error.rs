@@ -97,7 +97,7 @@ impl SchemaError {
         &self.inner.tool
     }
 
-    /// Returns the keyword that is not supported.
+    /// Returns the keyword for which the schema was refused.
     pub fn keyword(&self) -> &str {
         &self.inner.keyword
     }

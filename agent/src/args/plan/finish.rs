@@ -1,4 +1,5 @@
-//! The last steps once every schema is a node: closes recursive references, and finds what cannot work.
+//! The last steps of compiling, when every schema is a node: placeholders are replaced, nodes are marked, and
+//! plans that cannot work are refused.
 
 use super::frequent::FrequentValues;
 use super::node::{NodeId, NodeKind, PlanNode};
@@ -23,7 +24,8 @@ pub(super) fn takes_objects(nodes: &[PlanNode], id: NodeId, depth: usize) -> boo
 }
 
 pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId {
-    // A slot leads to a node compiled later, so this ends; the bound is for a reference to itself.
+    // A placeholder leads to a node that was compiled later, so the chain ends. The limit is for a
+    // placeholder that leads to itself.
     for _ in 0..MAX_CHAIN {
         match slots.get(&id) {
             Some(next) if *next != id => id = *next,
@@ -33,14 +35,15 @@ pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId 
     id
 }
 
-/// Why alternatives within alternatives cannot be checked.
+/// The reason why a chain of alternatives within alternatives is refused.
 pub(super) enum Chain {
-    /// One leads back to itself for the same value: checking would not end.
+    /// An alternative leads back to itself for the same value, so checking would not end.
     Circle,
     TooLong,
 }
 
-/// Marks every node that accepts null. Alternatives within alternatives must end soon.
+/// Marks every node that accepts null. Fails if a chain of alternatives within alternatives is a circle or
+/// too long.
 pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     #[derive(Clone, Copy, PartialEq)]
     enum VisitState {
@@ -81,7 +84,7 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
             }
             states[i] = VisitState::Open;
             stack.push((i, true));
-            // Siblings wait on the stack unmarked, so only a node on the way to itself is a circle.
+            // Siblings wait on the stack unmarked, so only a node that leads to itself is found `Open`.
             let waiting = next.into_iter().map(|id| (id.0 as usize, false));
             stack.extend(waiting.filter(|(i, _)| !matches!(states[*i], VisitState::Done { .. })));
         }
@@ -92,7 +95,8 @@ pub(super) fn mark_nulls(nodes: &mut [PlanNode]) -> Result<(), Chain> {
     Ok(())
 }
 
-/// In a foreign schema null is absent only where it is not a value, at any depth of the alternatives.
+/// Clears `null_absent` of each property that accepts null at any depth of its alternatives. Called only for
+/// foreign schemas.
 pub(super) fn keep_nulls(nodes: &mut [PlanNode]) {
     let takes_null: Vec<bool> = nodes.iter().map(|node| node.takes_null).collect();
     for node in nodes {
@@ -104,7 +108,8 @@ pub(super) fn keep_nulls(nodes: &mut [PlanNode]) {
     }
 }
 
-/// Whether there is a 128-bit integer in something that serde buffers: alternatives, and what is `flattened`.
+/// Returns whether a value that serde buffers may contain a 128-bit integer. Serde buffers alternatives and
+/// the `flattened` nodes.
 pub(super) fn carries_wide(nodes: &[PlanNode], flattened: impl Iterator<Item = NodeId>) -> bool {
     let alternatives = nodes
         .iter()

@@ -12,14 +12,15 @@ use std::collections::{HashMap, HashSet};
 const MAX_DEPTH: usize = 256;
 /// Maximum number of values in a schema.
 const MAX_VALUES: usize = 500_000;
-/// The addresses whose schemas are built in. The vocabularies of 2020-12 are joined to one schema. It allows unknown keys, as the
-/// specification does.
+/// The built-in metaschemas with their addresses. The vocabularies of 2020-12 are joined to one schema. Both schemas allow unknown keys,
+/// as the specification does.
 const METASCHEMAS: [(&str, &str); 2] = [
     ("http://json-schema.org/draft-07/schema", include_str!("metaschemas/draft-07.json")),
     ("https://json-schema.org/draft/2020-12/schema", include_str!("metaschemas/2020-12.json")),
 ];
 
-/// Returns the document with every reference as a pointer into it, and the metaschemas that it refers to among its definitions.
+/// Returns the document with every reference as a pointer from its root. The metaschemas to which the document refers are added to its
+/// definitions.
 pub(super) fn with_pointers(root: &Value, lone_references: bool) -> CompileResult<Cow<'_, Value>> {
     check_size(root)?;
     let mut places = Places { lone_references, ..Places::default() };
@@ -36,7 +37,8 @@ pub(super) fn with_pointers(root: &Value, lone_references: bool) -> CompileResul
     Ok(Cow::Owned(out))
 }
 
-/// Adds the metaschemas that the document refers to and does not contain to its definitions. Returns whether any were added.
+/// Adds metaschemas to the definitions of the document: those that the document refers to but does not contain. Returns whether any were
+/// added.
 fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     let Some(map) = document.as_object_mut() else { return false };
     let Value::Object(definitions) = map.entry("$defs").or_insert_with(|| Map::new().into()) else {
@@ -74,7 +76,7 @@ fn check_size(root: &Value) -> CompileResult<()> {
     Ok(())
 }
 
-/// The schema resource, in terms of JSON Schema, that a schema belongs to.
+/// The schema resource (a term of JSON Schema) to which a schema belongs.
 #[derive(Clone, Default)]
 struct SchemaResource {
     base: String,
@@ -97,7 +99,7 @@ struct Places {
     wanted: HashSet<&'static str>,
 }
 
-/// The kind of content of a keyword's value.
+/// The content of a keyword's value: schemas, data, or unknown.
 enum Holds {
     Schema,
     Schemas,
@@ -242,7 +244,7 @@ impl Places {
         Ok(())
     }
 
-    /// Whether a dynamic reference has the same target wherever evaluation starts.
+    /// Returns whether a dynamic reference has the same target wherever evaluation starts.
     fn is_static(&self, reference: &str) -> bool {
         let name = uri::split(reference).1.unwrap_or_default();
         name.is_empty() || name.starts_with('/') || self.dynamic.get(name).is_none_or(|count| *count == 1)

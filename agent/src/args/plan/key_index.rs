@@ -12,7 +12,7 @@ pub(super) struct KeyIndex {
     places: Box<[KeyPlace]>,
 }
 
-/// A name in the form that is compared with the bytes of a text.
+/// A name in the form in which it is compared with the bytes of a text.
 #[derive(Clone, Debug)]
 struct KeyPlace {
     ends: [u64; 2],

@@ -49,7 +49,7 @@ const SETTINGS: [&str; 11] = [
     "x-word",
 ];
 
-/// Whether a keyword is only an annotation: one of JSON Schema, or an extension.
+/// Returns whether a keyword is only an annotation: one of JSON Schema, or an extension.
 pub(super) fn is_note(keyword: &str) -> bool {
     NOTES.contains(&keyword) || (keyword.starts_with("x-") && !SETTINGS.contains(&keyword))
 }
@@ -60,12 +60,12 @@ pub(super) fn notes(schema: &Value) -> Notes {
     map.iter().filter(|(k, _)| is_note(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
-/// Adds a schema that has to fit as well, as a check.
+/// Adds a check, so that a value must also fit this schema.
 pub(super) fn push_check(map: &mut SchemaMap, schema: SchemaMap) {
     add_check(map, Value::Object(SchemaMap::from_iter([(ALSO.to_owned(), Value::Object(schema))])));
 }
 
-/// Adds a check to those of a schema.
+/// Adds a check to a schema, unless the schema already has it.
 pub(super) fn add_check(map: &mut SchemaMap, check: Value) {
     match map.get_mut(CHECKS) {
         Some(Value::Array(checks)) if checks.contains(&check) => {}
@@ -95,7 +95,7 @@ pub(super) const OF_TYPE: [(&str, &[&str]); 4] = [
     ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
 ];
 
-/// Returns the type whose values a keyword restricts.
+/// Returns the type whose values a keyword restricts, or `None` for a keyword of all types.
 pub(super) fn type_of(keyword: &str) -> Option<&'static str> {
     OF_TYPE.iter().find(|(_, keywords)| keywords.contains(&keyword)).map(|(name, _)| *name)
 }
@@ -124,8 +124,8 @@ const MODELLED: [&str; 20] = [
     "unevaluatedItems",
 ];
 
-/// Whether a keyword can change what is accepted. Any other keyword, known or not, is an annotation (JSON Schema 2020-12, core, section
-/// 6.5).
+/// Returns whether a keyword can change what is accepted. Any other keyword, known or not, is an annotation (JSON Schema 2020-12, core,
+/// section 6.5).
 pub(super) fn restricts(keyword: &str) -> bool {
     type_of(keyword).is_some() || MODELLED.contains(&keyword) || REFUSED.contains(&keyword)
 }
@@ -191,7 +191,7 @@ fn is_harmless(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether a schema only lists values, as `not` does for the zero that `NonZero<i32>` excludes.
+/// Returns whether a schema only lists values, as `not` does for the zero that `NonZero<i32>` excludes.
 fn is_closed_set(value: &Value) -> bool {
     value
         .as_object()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// Why two schemas cannot be merged.
+/// The reason why two schemas cannot be merged.
 pub(super) struct Conflict {
     pub(super) keyword: String,
     pub(super) reason: String,
@@ -125,7 +125,7 @@ const NAMES: [&str; 2] = ["properties", "patternProperties"];
 const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
-/// Takes `keywords` out of a schema and returns them as a schema of their own. It repeats the properties under `names` without
+/// Takes `keywords` out of a schema and returns them as a separate schema. That schema repeats the properties under `names` without
 /// restrictions, because the keywords depend on them.
 fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str]) -> SchemaMap {
     let mut out = SchemaMap::new();
@@ -142,7 +142,7 @@ fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str])
     out
 }
 
-/// Adds a schema that has to fit as well, as a part of `allOf`.
+/// Adds a part to `allOf`, so that a value must also fit this part.
 pub(super) fn push_part(out: &mut SchemaMap, part: Value) {
     match out.get_mut("allOf") {
         Some(Value::Array(parts)) => parts.push(part),
@@ -165,7 +165,7 @@ fn merge_properties(old: &mut Value, new: &Value) {
     }
 }
 
-/// Keeps the stricter bound.
+/// Replaces the old bound if the new bound is stricter.
 fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
     let order = match (new.as_i64(), old.as_i64()) {
         (Some(new), Some(old)) => Some(new.cmp(&old)),
@@ -176,8 +176,8 @@ fn keep(old: &mut Value, new: &Value, stricter: Ordering) {
     }
 }
 
-/// Whether a merge would change the meaning of `additionalProperties`. The keyword refers only to the properties of its own schema (JSON
-/// Schema 2020-12, core, 10.3.2.3); after a merge, the properties of the other schema would no longer be additional.
+/// Returns whether a merge would change the meaning of `additionalProperties`. The keyword refers only to the properties of its own schema
+/// (JSON Schema 2020-12, core, 10.3.2.3); after a merge, the properties of the other schema would no longer be additional.
 fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     let lacks = |keyword: &str| {
         let own = closed.get(keyword);
@@ -189,8 +189,8 @@ fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
     !open && more
 }
 
-/// Whether a merge would change the meaning of `items`. The keyword applies to the items after the `prefixItems` of its own schema; after a
-/// merge, it would also skip the `prefixItems` of the other schema.
+/// Returns whether a merge would change the meaning of `items`. The keyword applies to the items after the `prefixItems` of its own schema;
+/// after a merge, it would also skip the `prefixItems` of the other schema.
 fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     let silent = |schema: &SchemaMap| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &SchemaMap| {

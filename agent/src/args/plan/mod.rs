@@ -47,8 +47,8 @@ use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc, sync::OnceLock};
 
 /// The definition of what a tool accepts, compiled from a JSON Schema.
 ///
-/// Everything about the arguments of a tool is derived from the plan: the schema that the model sees, the typed parser with its
-/// coercions, and the report of all mistakes. A clone costs one reference count.
+/// Everything about the arguments of a tool is derived from the plan: the schema that the model sees, the typed parser with its coercions,
+/// and the report of all mistakes. Cloning a plan only increments a reference count.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -71,21 +71,21 @@ pub struct Plan {
     graph: Arc<Graph>,
 }
 
-/// The nodes of a plan, and facts about the whole.
+/// The nodes of a plan, with its options and schemas, and texts that are made from the nodes.
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<PlanNode>,
     pub(crate) notes: Vec<Notes>,
     /// Names of shared definitions, for recursive references.
     pub(crate) names: HashMap<NodeId, String>,
     pub(crate) root: NodeId,
-    /// A node that accepts anything.
+    /// The node that accepts any value.
     pub(crate) any: NodeId,
-    /// The same for objects and lists.
+    /// The definitions of an object with any entries, and of a list with any items.
     pub(crate) any_object: ObjectSpec,
     pub(crate) any_array: ArraySpec,
     pub(crate) options: PlanOptions,
     pub(crate) foreign: bool,
-    /// Checks what the nodes do not model.
+    /// The validator of the keywords that the nodes do not model, if the schema has such keywords.
     pub(crate) whole: Option<Whole>,
     schema: Value,
     /// The schema that schemars generated for a type.
@@ -94,7 +94,7 @@ pub(crate) struct Graph {
     pub(crate) signatures: Vec<OnceLock<String>>,
     /// One line for each parameter, made when it is first needed.
     pub(crate) parameters: OnceLock<Vec<String>>,
-    /// The same lines as one text.
+    /// The lines of `parameters`, joined to one text.
     pub(crate) parameter_lines: OnceLock<String>,
 }
 
@@ -113,7 +113,8 @@ impl Graph {
         &self.notes[id.0 as usize]
     }
 
-    /// Returns the handling of a key that an object neither lists nor has a schema for; `is_root`: the object is the arguments as a whole.
+    /// Returns the handling of a key that an object neither lists nor has a schema for. `is_root` means that the object is the arguments as
+    /// a whole.
     pub(crate) fn unlisted(&self, object: &ObjectSpec, is_root: bool) -> UnlistedKey {
         match self.options.unknown_keys() {
             UnknownKeys::Keep if object.rest == AdditionalProperties::Unspecified => UnlistedKey::Kept,
@@ -122,7 +123,8 @@ impl Graph {
         }
     }
 
-    /// Returns what distinguishes a key from the others of its object.
+    /// Returns the spelling of a key by which it is compared with the other keys of its object. Two spellings of one integer are one key,
+    /// except in foreign schemas.
     pub(crate) fn identity<'k>(&self, object: &ObjectSpec, key: &'k str) -> Cow<'k, str> {
         if self.foreign { Cow::Borrowed(key) } else { object.one_spelling(key) }
     }
@@ -139,7 +141,7 @@ impl Graph {
         self.kind(id).children()
     }
 
-    /// Returns the object at the root, if it is one.
+    /// Returns the definition of the arguments as a whole, if the root is an object, with or without checks.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
         match self.kind(self.unchecked(self.root)) {
             NodeKind::Object(object) => Some(object),
@@ -147,16 +149,16 @@ impl Graph {
         }
     }
 
-    /// Returns the node that a value is read along, without the checks of the whole.
+    /// Returns the node that remains without checks: the base of a node with checks, or the node itself.
     pub(crate) fn unchecked(&self, mut id: NodeId) -> NodeId {
-        // A chain of nodes that look at the same value is short, or the schema is refused.
+        // The loop ends, because schemas with circles or long chains of such nodes are refused (`mark_nulls`).
         while let NodeKind::Checked(checked) = self.kind(id) {
             id = checked.base;
         }
         id
     }
 
-    /// Returns the node along which a value other than null is read, without checks of the whole.
+    /// Returns the node along which a value other than null is read. Checks are left out.
     pub(crate) fn non_null(&self, mut id: NodeId) -> NodeId {
         while let NodeKind::Nullable(node) | NodeKind::Checked(CheckedSpec { base: node, .. }) = self.kind(id)
         {
@@ -165,7 +167,7 @@ impl Graph {
         id
     }
 
-    /// Returns each object that a value may be.
+    /// Returns the definitions of all objects that the node accepts, directly or through its alternatives.
     pub(crate) fn objects(&self, id: NodeId) -> Vec<&ObjectSpec> {
         match self.kind(id) {
             NodeKind::Object(object) => vec![object],
@@ -191,7 +193,7 @@ fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).into_generator()
 }
 
-/// Whether a text has the words of another one, one after the other.
+/// Returns whether the description contains the text, apart from white space.
 #[cfg(feature = "macros")]
 fn has_words_of(text: &str, description: &str) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -201,10 +203,11 @@ fn has_words_of(text: &str, description: &str) -> bool {
 impl Plan {
     /// Creates the plan of a type that serde can deserialize and schemars can describe.
     ///
-    /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and `x-secret`
-    /// (`true`) on a property are settings of that parameter; the model does not see them. On a variant of an enum, `x-aliases`
-    /// lists other words for it, and `x-other` (`true`) makes it the variant for every word that no other has, which the model does
-    /// not see either. The derive of `ToolArgs` writes these for serde's `alias` and `other`, and more extensions for internal use.
+    /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and `x-secret` (`true`) on a
+    /// property are settings of that parameter; the model does not see them. On a variant of an enum, `x-aliases` lists other words for it,
+    /// and `x-other` (`true`) makes it the variant for all words that name no other variant. The model does not see these extensions
+    /// either. The derive of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal
+    /// use.
     ///
     /// # Errors
     /// Returns [`SchemaError`] if the type is not an object, its schema has an assertion that cannot be checked, or two of its fields or
@@ -213,8 +216,8 @@ impl Plan {
         Plan::of_type(name, schema_of::<T>(), options)
     }
 
-    /// Creates the plan of a tool from the schema of its type, without the description of the type where the tool's own has the same text. `is_type` says whether the
-    /// type is the tool itself, so that both are one description.
+    /// Creates the plan of a tool from the schema of its type. Removes the description of the type if the description of the tool contains
+    /// it, or if `is_type` says that the type itself is the tool.
     #[cfg(feature = "macros")]
     pub(crate) fn for_tool(
         name: &str,
@@ -269,10 +272,9 @@ impl Plan {
     /// properties or items, and for references that depend on the path to them. Then the `jsonschema` crate checks the value as a
     /// whole after coercion, and its errors join the report. Without the feature such a schema is refused.
     ///
-    /// A few rules are the engine's own. The arguments are one JSON object, whatever the schema says about its root. An integer
-    /// fits in 64 bits. A float of 2⁵³ or more is not an integer, because it may have been rounded. A metaschema in `$schema` is
-    /// not read. Nothing is ever fetched: a `$ref` refers to the document, or to the metaschema of draft-07 or 2020-12 (a tool
-    /// may take a schema).
+    /// A few rules are those of the argument engine. The arguments are one JSON object, whatever the schema says about its root. An integer
+    /// fits in 64 bits. A float of 2⁵³ or more is not an integer, because it may have been rounded. A metaschema in `$schema` is not read.
+    /// Nothing is ever fetched: a `$ref` refers to the document, or to the metaschema of draft-07 or 2020-12 (a tool may take a schema).
     ///
     /// In JSON Schema an object without `additionalProperties` is open. Here it accepts the keys that it lists and those that its
     /// conditions refer to, and no others, unless it lists none or the options are
@@ -295,17 +297,17 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// Returns [`SchemaError`] with keyword and place for: an assertion that cannot be checked (see above; `disallow`, `extends`,
-    /// `divisibleBy` of old drafts), an invalid value of a keyword (an unknown `type` such as `"any"`, the
-    /// `exclusiveMinimum: true` of draft-04, the `required: true` of draft-03), a pattern that cannot be checked in linear time,
-    /// a reference to another document (nothing is ever fetched), a root that no object fits, circular references, and schemas
-    /// that are too deep, too large or too much work.
+    /// Returns [`SchemaError`] with the keyword and its path for: an assertion that cannot be checked (see above; `disallow`, `extends`,
+    /// `divisibleBy` of old drafts), an invalid value of a keyword (an unknown `type` such as `"any"`, the `exclusiveMinimum: true` of
+    /// draft-04, the `required: true` of draft-03), a pattern that cannot be checked in linear time, a reference to another document
+    /// (nothing is ever fetched), a root that no object fits, circular references, and schemas that are too deep, too large or too much
+    /// work.
     pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
         let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })
     }
 
-    /// Returns the plan with these options where its own set nothing.
+    /// Returns the plan with `defaults` for the options that the plan itself does not set.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
@@ -321,7 +323,7 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// Fails like the function that created the plan.
+    /// Returns the errors of [`for_type`](Self::for_type) or [`compile`](Self::compile), whichever created the plan.
     pub fn with_defaults(&self, defaults: PlanOptions) -> Result<Plan, SchemaError> {
         self.with_options(self.options().or(defaults))
     }
@@ -340,7 +342,7 @@ impl Plan {
         &self.name
     }
 
-    /// Returns the plan under another name. It shares everything else with this one.
+    /// Returns the plan under another name. Both plans share everything else.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, Plan, PlanOptions};
@@ -367,13 +369,13 @@ impl Plan {
         &self.graph.schema
     }
 
-    /// Returns the schema as the type gave it, with the settings of the macros; `None` for a schema that was not made from a type.
+    /// Returns the schema that was generated for the type, with the settings of the macros; `None` if the plan was not made from a type.
     #[cfg(any(feature = "macros", feature = "testing"))]
     pub(crate) fn source(&self) -> Option<&Value> {
         self.graph.source.as_ref()
     }
 
-    /// Returns the names of the top-level parameters, as declared; for an enum at the root those of all its variants.
+    /// Returns the names of the top-level parameters, as declared. For an enum at the root, these are the parameters of all its variants.
     pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
         let objects = self.graph.objects(self.graph.root).into_iter();
         let names = objects.flat_map(|object| object.props.iter().map(|prop| prop.name.as_str()));
@@ -386,7 +388,7 @@ impl Plan {
         &self.graph.options
     }
 
-    /// Whether somewhere every word is accepted, where the schema lists some.
+    /// Returns whether an enum of the plan accepts every word, although the schema lists only some.
     #[cfg(feature = "testing")]
     pub(crate) fn takes_other_words(&self) -> bool {
         self.graph.nodes.iter().any(|node| match &node.kind {

@@ -1,4 +1,4 @@
-//! The nodes of a plan: each defines the values that one place of the arguments accepts.
+//! The nodes of a plan. Each node defines which values are accepted at a path of the arguments.
 
 use super::frequent::{FrequentValues, IntegerRange};
 use super::key_index::KeyIndex;
@@ -18,7 +18,7 @@ impl NodeId {
         self.0
     }
 
-    /// The index in a list of nodes.
+    /// Returns the index in a list of nodes.
     pub(crate) fn at(self) -> usize {
         self.0 as usize
     }
@@ -29,17 +29,17 @@ pub(crate) type Notes = Map<String, Value>;
 
 #[derive(Debug)]
 pub(crate) struct PlanNode {
-    /// Its own index.
+    /// The index of this node.
     pub(crate) id: NodeId,
     pub(crate) kind: NodeKind,
     pub(crate) rules: Rules,
-    /// Whether a secret parameter can be found at or below this node.
+    /// Whether this node or a node below it has a secret parameter.
     pub(crate) holds_secret: bool,
     pub(crate) takes_null: bool,
 }
 
-/// The tag has a byte of its own, because it is checked for every value; without `repr` it would be in a niche that takes several
-/// instructions to read.
+/// The kind of a node. `repr(u8)` gives the discriminant a byte of its own. The discriminant is read for every value, and without
+/// `repr` it would be in a niche, which takes several instructions to read.
 #[derive(Debug)]
 #[repr(u8)]
 pub(crate) enum NodeKind {
@@ -52,12 +52,12 @@ pub(crate) enum NodeKind {
     Str(StrSpec),
     /// A closed set of strings.
     Enum(Words),
-    /// A closed set of other values.
+    /// A closed set that does not only contain strings.
     Const(Vec<Value>),
     Array(ArraySpec),
     Object(ObjectSpec),
     Nullable(NodeId),
-    /// `tag` is a required property with a distinct constant in each variant: internally or adjacently tagged.
+    /// An internally or adjacently tagged enum. `tag` is a required property with a distinct constant in each variant.
     Tagged {
         tag: String,
         variants: Vec<(String, NodeId)>,
@@ -66,26 +66,27 @@ pub(crate) enum NodeKind {
     External(ExternalSpec),
     Union {
         branches: Vec<NodeId>,
-        /// `oneOf` of a foreign schema: more than one fitting branch is a mistake.
+        /// Whether the union is a `oneOf` of a foreign schema, which refuses a value that fits more than one branch.
         exclusive: bool,
     },
-    /// The value is read along `base`; as it will arrive it must also pass the checks.
+    /// The value is read along `base`, and must pass the checks after coercion.
     Checked(CheckedSpec),
 }
 
-/// Assertions of a foreign schema about a value as a whole.
+/// A node with assertions about the value as a whole, such as `not`.
 #[derive(Debug)]
 pub(crate) struct CheckedSpec {
     pub(crate) base: NodeId,
     pub(crate) checks: Vec<NodeCheck>,
 }
 
-/// One assertion about a value that has arrived. Its nodes coerce nothing and accept other keys.
+/// One assertion about a value after coercion. The nodes of an assertion coerce nothing and accept unknown keys.
 #[derive(Debug)]
 pub(crate) enum NodeCheck {
-    /// The value must fit this, too.
+    /// The value must also fit this node.
     Also(NodeId),
-    /// The value must not fit this; `given`: the properties that it is about, if it only asks whether they exist.
+    /// The value must not fit `node`. `given` are the names in a schema that only requires properties, and is empty for any other
+    /// schema.
     Not { node: NodeId, given: Vec<String> },
     If {
         condition: NodeId,
@@ -94,18 +95,18 @@ pub(crate) enum NodeCheck {
         /// The condition in words, if it is short.
         when: Option<String>,
     },
-    /// This many items must fit this.
+    /// At least `min` and at most `max` items must fit `node`.
     Contains { node: NodeId, min: u64, max: u64 },
-    /// Every key must fit this.
+    /// Every key must fit this node.
     Names(NodeId),
-    /// If the first property is given, the others must be.
+    /// If the first property is given, the other properties must be given, too.
     Requires(String, Vec<String>),
-    /// If the property is given, the whole object must fit this.
+    /// If the property is given, the object as a whole must fit the node.
     Depends(String, NodeId),
 }
 
 impl NodeCheck {
-    /// Whether it only asks which properties are given.
+    /// Returns whether the check only asks which properties are given.
     pub(crate) fn is_about_presence(&self) -> bool {
         match self {
             NodeCheck::Not { given, .. } => !given.is_empty(),
@@ -114,7 +115,7 @@ impl NodeCheck {
         }
     }
 
-    /// Whether a value may pass because a part of it does not fit.
+    /// Returns whether a value may pass this check because a part of the value does not fit a node.
     pub(crate) fn may_turn(&self) -> bool {
         matches!(self, NodeCheck::Not { .. } | NodeCheck::If { .. } | NodeCheck::Contains { .. })
     }
@@ -129,9 +130,9 @@ pub(crate) struct IntSpec {
     pub(crate) min: Option<i128>,
     pub(crate) max: Option<i128>,
     pub(crate) multiple: Option<i128>,
-    /// 128 bits: literals are parsed from their text, because `serde_json`'s own numbers end at 64 bits.
+    /// Whether the type has 128 bits. Such numbers are parsed from their text, because `serde_json`'s numbers end at 64 bits.
     pub(crate) wide: bool,
-    /// Every `i64` in this range is accepted. The range is empty if there is a `multipleOf`.
+    /// Every `i64` in this range is accepted. The range is empty if there is a `multipleOf`, or if the bounds exclude every `i64`.
     pub(super) range: IntegerRange,
 }
 
@@ -160,11 +161,11 @@ pub(crate) struct NumSpec {
     pub(crate) above: Option<NumberBound>,
     pub(crate) below: Option<NumberBound>,
     pub(crate) multiple: Option<f64>,
-    /// An `f32`: a value beyond its range is refused instead of becoming infinite.
+    /// Whether the type is `f32`, for which a value beyond its range is refused instead of becoming infinite.
     pub(crate) single: bool,
     /// Whether every finite number is accepted.
     pub(crate) is_open: bool,
-    /// Up to this size the type holds every whole number. JSON values hold all of 64 bits.
+    /// The size up to which the type holds every whole number; `u64::MAX` for JSON values, which hold all integers of 64 bits.
     pub(crate) exact: u64,
 }
 
@@ -172,7 +173,7 @@ pub(crate) struct NumSpec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NumberBound {
     pub(crate) float: f64,
-    /// Its digits, where a float would round them.
+    /// The exact bound, if it is an integer of 2^53 or more, which a float may round.
     pub(crate) whole: Option<i128>,
 }
 
@@ -207,16 +208,16 @@ pub(crate) struct StrSpec {
 /// How strictly a format applies to the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatRule {
-    /// Nothing: there is none, it is not known, or in a foreign schema it only describes.
+    /// Not at all: there is no format, or it is the format of a foreign schema, which only describes.
     Shown,
-    /// Some spelling that a type of this format reads.
+    /// A text that no type with this format reads is refused.
     OfType,
-    /// As JSON Schema defines it, because the author demands it.
+    /// The text must have the format as JSON Schema defines it, because the author demands it.
     Demanded,
 }
 
 impl StrSpec {
-    /// Any text.
+    /// Returns the definition of any text.
     pub(super) fn any() -> StrSpec {
         StrSpec::new((None, None), None, None, FormatRule::Shown)
     }
@@ -238,7 +239,7 @@ impl StrSpec {
     }
 }
 
-/// A compiled `pattern`, with its text in the schema.
+/// A compiled `pattern`, with its source in the schema.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub(crate) source: String,
@@ -255,12 +256,12 @@ impl Pattern {
         self.regex.as_str()
     }
 
-    /// schemars describes integer map keys by a pattern of digits.
+    /// Returns whether this is a pattern of digits by which schemars describes the integer keys of a map.
     pub(crate) fn is_integer_key(&self) -> bool {
         matches!(self.source.as_str(), r"^\d+$" | r"^-?\d+$")
     }
 
-    /// schemars describes decimal numbers in text by this pattern.
+    /// Returns whether this is the pattern by which schemars describes decimal numbers in text.
     pub(crate) fn is_decimal(&self) -> bool {
         self.source == r"^-?\d+(\.\d+)?([eE]\d+)?$"
     }
@@ -270,7 +271,7 @@ impl Pattern {
 pub(crate) struct ArraySpec {
     /// The items of a tuple.
     pub(crate) prefix: Vec<NodeId>,
-    /// The items after those; `None` = there are none.
+    /// The node of the items after `prefix`; `None` if there may be none.
     pub(crate) items: Option<NodeId>,
     pub(crate) min: u64,
     pub(crate) max: u64,
@@ -278,7 +279,7 @@ pub(crate) struct ArraySpec {
 }
 
 impl ArraySpec {
-    /// A list of any items that `any` accepts.
+    /// Returns the definition of lists whose items have the node `any`.
     pub(super) fn any(any: NodeId) -> ArraySpec {
         ArraySpec { prefix: Vec::new(), items: Some(any), min: 0, max: u64::MAX, unique: false }
     }
@@ -291,7 +292,7 @@ impl ArraySpec {
         }
     }
 
-    /// Whether lists of this length are accepted.
+    /// Returns whether lists of this length are accepted.
     #[inline]
     pub(crate) fn takes_length(&self, count: u64) -> bool {
         self.min <= count && count <= self.max
@@ -305,26 +306,27 @@ impl ArraySpec {
 #[derive(Debug)]
 pub(crate) struct ObjectSpec {
     pub(crate) props: Vec<Prop>,
-    /// The names of the properties, as they are compared with unknown keys.
+    /// The names of the properties in the form in which they are compared with unknown keys.
     pub(super) spellings: Spellings,
-    /// Every name and alias, where a scan would be slow.
+    /// An index of all names and aliases, if there are more than `SCAN` properties.
     pub(super) index: Option<KeyIndex>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: AdditionalProperties,
-    /// The required ones among the first 64 properties, one bit each.
+    /// The required properties among the first 64 properties, one bit each.
     pub(super) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// Whether an object is complete that has the required ones among the first 64 properties.
+    /// Whether every object with the properties of `required` is complete: there are at most 64 properties and no limits on their
+    /// number.
     pub(super) is_complete_with_required: bool,
 }
 
-/// The other keys that an object accepts.
+/// The keys that an object accepts in addition to its properties and patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdditionalProperties {
     /// `additionalProperties: false`.
     Denied,
-    /// The schema does not say: closed, unless the tool keeps unknown keys.
+    /// The schema does not decide about other keys; the option `UnknownKeys` of the plan does.
     Unspecified,
     Schema(NodeId),
 }
@@ -332,7 +334,7 @@ pub(crate) enum AdditionalProperties {
 #[derive(Debug)]
 pub(crate) struct Prop {
     pub(crate) name: String,
-    /// The name as most models write it.
+    /// The name as a key of JSON text, as most models write it.
     pub(crate) token: NameToken,
     pub(crate) node: NodeId,
     /// Values of the node that need no look at it.
@@ -341,24 +343,25 @@ pub(crate) struct Prop {
     pub(crate) aliases: Vec<String>,
     pub(crate) notes: Notes,
     pub(crate) secret: bool,
-    /// Optional, and null is not one of its values: null means absent, and serde never sees the key.
+    /// Whether null means that the property is absent: it is optional, and null is not one of its values. Serde never sees the key
+    /// of such a null.
     pub(crate) null_absent: bool,
     /// The field's name in Rust, which a check may use.
     pub(crate) field: Option<String>,
 }
 
 impl Prop {
-    /// Returns the name and the other names that are accepted.
+    /// Returns the name and the aliases.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
     }
 }
 
-/// The target of a key.
+/// The property or the entry of an object to which a key belongs.
 #[derive(Clone, Copy)]
 pub(crate) enum Child {
     Prop(usize, NodeId),
-    /// A map entry.
+    /// An entry of a map.
     Entry(NodeId),
 }
 
@@ -369,7 +372,7 @@ impl Child {
         }
     }
 
-    /// Returns the property, if it is one.
+    /// Returns the property, or `None` for an entry.
     pub(crate) fn prop(self, object: &ObjectSpec) -> Option<&Prop> {
         match self {
             Child::Prop(index, _) => object.props.get(index),
@@ -381,15 +384,15 @@ impl Child {
 /// The handling of a key that an object neither lists nor has a schema for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnlistedKey {
-    /// It is accepted with any value.
+    /// The key is accepted with any value.
     Kept,
-    /// It is dropped, and recorded.
+    /// The key is dropped, and recorded.
     Dropped,
     Refused,
 }
 
 impl ObjectSpec {
-    /// An object with any values that `any` accepts.
+    /// Returns the definition of objects whose entries have the node `any`.
     pub(super) fn any(any: NodeId) -> ObjectSpec {
         ObjectSpec {
             props: Vec::new(),
@@ -404,29 +407,30 @@ impl ObjectSpec {
         }
     }
 
-    /// Whether objects with this number of entries are accepted.
+    /// Returns whether objects with this number of entries are accepted.
     #[inline]
     pub(crate) fn takes_length(&self, count: u64) -> bool {
         self.min <= count && count <= self.max
     }
 
-    /// Whether an object is complete that has at least these of the first 64 properties, one bit each. `false` says nothing.
+    /// Returns whether an object with at least these of the first 64 properties, one bit each, is certainly complete. `false`
+    /// leaves the question open.
     #[inline]
     pub(crate) fn is_complete_with(&self, first: u64) -> bool {
         first & self.required == self.required && self.is_complete_with_required
     }
 
-    /// Whether an object is complete that has these of the first 64 properties, one bit each, and no other keys.
+    /// Returns whether an object with exactly these of the first 64 properties, one bit each, and without other keys is complete.
     pub(crate) fn is_complete_of(&self, first: u64) -> bool {
         first & self.required == self.required
             && self.takes_length(first.count_ones().into())
             && !self.props.iter().skip(64).any(|prop| prop.required)
     }
 
-    /// With more properties than this they are looked up by hash.
+    /// Maximum number of properties that are scanned for a key. More properties have a `KeyIndex`.
     pub(super) const SCAN: usize = 8;
 
-    /// Returns the names of properties with these indices, for suggestions.
+    /// Returns the names of the properties whose index is wanted, with the spellings that suggestions compare.
     pub(crate) fn names<'o, F: Fn(usize) -> bool + Clone + 'o>(
         &'o self,
         is_wanted: F,
@@ -436,7 +440,8 @@ impl ObjectSpec {
         names.zip(spellings).enumerate().filter(move |(index, _)| is_wanted(*index)).map(|(_, name)| name)
     }
 
-    /// `hint` is the index after the previous hit: models usually follow the order of the schema, and may leave one out.
+    /// Returns the property with this name or alias. `hint` is the index after the previous property: models usually follow the
+    /// order of the schema, and may leave one property out.
     #[inline]
     pub(crate) fn find(&self, key: &str, hint: usize) -> Option<usize> {
         if self.props.get(hint).is_some_and(|p| p.name == key) {
@@ -448,8 +453,8 @@ impl ObjectSpec {
         self.scan(key)
     }
 
-    /// Returns the property whose key is at a position of a text, as it is usually written, and the position after it. `None` says
-    /// nothing.
+    /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not
+    /// mean that the key is unknown: it may be an alias, or written in an unusual way.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {
@@ -478,8 +483,8 @@ impl ObjectSpec {
         }
     }
 
-    /// Returns the canonical spelling of a map's key, if it has several: `01` and `1` are the same integer. Two keys to JSON
-    /// Schema are one to the type.
+    /// Returns the canonical spelling of a key of a map. `01` and `1` are two keys to JSON Schema, but one key to a type with
+    /// integer keys.
     pub(crate) fn one_spelling<'k>(&self, key: &'k str) -> Cow<'k, str> {
         let digits = key.strip_prefix('-').unwrap_or(key);
         if digits.starts_with('0') || key == "-0" {
@@ -496,7 +501,8 @@ impl ObjectSpec {
         Cow::Borrowed(key)
     }
 
-    /// Returns what a key leads to that no property has.
+    /// Returns the node of a key that is not a property, by the patterns and `additionalProperties`; `None` if there is no such
+    /// node.
     pub(crate) fn entry(&self, key: &str) -> Option<NodeId> {
         if let Some((_, id)) = self.patterns.iter().find(|(p, _)| p.is_match(key)) {
             return Some(*id);
@@ -508,13 +514,13 @@ impl ObjectSpec {
     }
 }
 
-/// Externally tagged: unit variants as strings, the others as an object with exactly one entry.
+/// An externally tagged enum: unit variants are strings, and the others are objects with exactly one entry.
 #[derive(Debug)]
 pub(crate) struct ExternalSpec {
     pub(crate) units: Words,
     pub(crate) unit_notes: Notes,
     pub(crate) variants: Vec<Variant>,
-    /// The variants with a payload, as an object with exactly one entry.
+    /// The node of an object with exactly one entry, whose properties are the variants with a payload.
     pub(crate) object: NodeId,
 }
 

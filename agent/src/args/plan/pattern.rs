@@ -17,7 +17,7 @@ const LAZY: usize = 1 << 20;
 /// Maximum number of large patterns in one schema.
 const MAX_LARGE: usize = 4;
 
-/// The cost of a schema's patterns so far.
+/// The compiled patterns of a schema, and what they have cost.
 #[derive(Default)]
 pub(super) struct Patterns {
     compiled: HashMap<String, Regex>,
@@ -26,7 +26,7 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles the pattern of the keyword at a path of the schema, which errors name.
+    /// Compiles a pattern. Errors name its keyword, and the path of the keyword in the schema.
     pub(super) fn compile(&mut self, source: &str, keyword: &str, pointer: &str) -> CompileResult<Pattern> {
         let error = |reason: String| SchemaError::new(keyword, pointer, reason);
         let source = source.to_owned();
@@ -52,7 +52,7 @@ impl Patterns {
     }
 }
 
-/// In ECMA-262 `\d`, `\w` and `\b` mean ASCII, and white space is defined in sections 12.2 and 12.3.
+/// `\d`, `\w` and `\b` of ECMA-262 mean ASCII. Sections 12.2 and 12.3 define white space and line ends.
 const DIGIT: &str = "0-9";
 const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = r"\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";

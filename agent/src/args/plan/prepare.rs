@@ -76,7 +76,7 @@ fn place_settings(variant: &mut Value) {
     let is_other = other.is_some();
     named.extend(other.map(|other| (OTHER_WORDS.to_owned(), other)));
     if is_tagged && is_other {
-        // The other keys of an object with an unknown tag are not known.
+        // An object with an unknown tag may have any other keys.
         variant.insert("additionalProperties".to_owned(), json!(true));
     }
 }

@@ -1,4 +1,4 @@
-//! `$ref`: references to any place of the same document.
+//! `$ref`: references to any schema of the same document.
 
 use super::compile::Compiler;
 use super::error::CompileResult;
@@ -67,12 +67,12 @@ impl<'s> Compiler<'s> {
             return Err(self.error("$ref", "refers only to itself"));
         }
         self.slots.insert(slot, id);
-        // Later references use the node itself. Only references that were compiled within the definition still use the slot.
+        // Later references use the node itself. Only references that were compiled within the definition still use the placeholder.
         self.references.insert(key, id);
         Ok(id)
     }
 
-    /// Returns the schema that a local reference refers to, through chains of references.
+    /// Returns the schema to which a local reference leads, directly or through other references.
     pub(super) fn resolve(&self, reference: &str) -> CompileResult<&'s Value> {
         let mut reference = reference.to_owned();
         for _ in 0..MAX_HOPS {
@@ -96,7 +96,8 @@ impl<'s> Compiler<'s> {
         target.ok_or_else(|| self.error("$ref", format!("to {reference:?} leads nowhere")))
     }
 
-    /// Returns a schema with its `$ref` replaced by the target. `true` becomes the empty schema, and `false` becomes `None`.
+    /// Returns a schema with its `$ref` replaced by the target. `true` becomes the empty schema. Returns `None` if no value can fit, as for
+    /// `false`.
     pub(super) fn resolved(&self, schema: &Value) -> CompileResult<Option<SchemaMap>> {
         let mut map = match schema {
             Value::Object(map) => {
@@ -151,7 +152,7 @@ fn definition_name(reference: &str) -> String {
     reference.strip_prefix("#/$defs/").unwrap_or(reference).replace("~1", "/").replace("~0", "~")
 }
 
-/// `$ref` is a URI reference, so a pointer in it may be percent-encoded.
+/// Decodes percent-encoding. `$ref` is a URI reference, so a pointer in it may be encoded.
 pub(super) fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

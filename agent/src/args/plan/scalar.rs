@@ -55,7 +55,7 @@ impl Compiler<'_> {
         Ok(self.push(kind))
     }
 
-    /// Returns the encoding of text that encodes bytes, which is shown as a format.
+    /// Returns the `contentEncoding` of a schema, which is shown as its format; `None` for a foreign schema.
     fn encoding<'m>(&self, map: &'m SchemaMap) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
@@ -146,7 +146,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    /// Adds the aliases of a variant to its name.
+    /// Adds the aliases of a variant to its name. The variant for all other words opens the set.
     fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
         if let NodeKind::Enum(words) = self.kind_mut(id) {
@@ -222,7 +222,7 @@ impl Compiler<'_> {
 /// Maximum number of members of a set in which repetitions are looked for.
 const MAX_COMPARED: usize = 100;
 
-/// Whether a keyword restricts values, and a closed set alone would lose the restriction.
+/// Returns whether a keyword restricts the values of a closed set further.
 fn restricts_more(keyword: &str) -> bool {
     type_of(keyword).is_some() || matches!(keyword, "allOf" | "anyOf" | "oneOf")
 }
@@ -273,7 +273,7 @@ fn whole_multiple(unit: f64) -> i128 {
     a
 }
 
-/// Parses a bound of an integer: `minimum: 1.5` means 2.
+/// Returns a bound of an integer, rounded up or down to a whole number: `minimum: 1.5` means 2.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a cast from a float saturates, which is what a bound needs"

@@ -38,8 +38,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Returns the plan with the parameters of these names as secrets, at any depth. Needed because marks for secrets in a foreign schema
-    /// are not read.
+    /// Returns the plan with the parameters of these names as secrets, at any depth. Marks for secrets in a foreign schema are not read. A
+    /// plan that has been cloned stays unchanged.
     pub(crate) fn with_secrets(mut self, names: &[&str]) -> Plan {
         if let Some(graph) = Arc::get_mut(&mut self.graph) {
             for node in &mut graph.nodes {
@@ -59,7 +59,7 @@ pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
     names
 }
 
-/// Returns the texts of a value for a plan with secrets that are secret, or that are under a name that no parameter has.
+/// Returns the texts of a value that are secret, or that are under a name that no parameter has. The plan has secrets.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     fn leaves(value: &Value, stance: Stance, names: &SecretNames<'_>, out: &mut Vec<String>) {
         match (value, stance) {
@@ -87,7 +87,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
         }
     }
     let mut out = Vec::new();
-    // Arguments that are a scalar instead of an object with secrets may be a secret.
+    // A scalar that was sent instead of the arguments may be a secret.
     let stance = if value.is_array() { Stance::Show } else { Stance::Enter };
     leaves(value, stance, &SecretNames::of(graph), &mut out);
     out
@@ -108,7 +108,7 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
     out
 }
 
-/// Whether a value may be shown, by its name.
+/// Whether a value may be shown, which depends on its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
@@ -170,9 +170,9 @@ impl<'g> SecretNames<'g> {
     }
 }
 
-/// Hides values marked secret, values of unknown keys, because such a key may be the misspelled name of a secret, and values that are sent
-/// instead of an object with secrets, such as its JSON text. Returns `None` if the tool has no secrets. The flag tells whether anything was
-/// hidden.
+/// Hides values that are marked secret, values of unknown keys, and values that were sent instead of an object with secrets, such as its
+/// JSON text. An unknown key may be the misspelled name of a secret. Returns the arguments and whether anything was hidden, or `None` if
+/// the tool has no secrets.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let graph = plan.graph();
     if !graph.has_secrets() {
@@ -193,12 +193,12 @@ pub(crate) fn hidden() -> Value {
     Value::String(WITHHELD.to_owned())
 }
 
-/// Reads the JSON text of an object or an array.
+/// Parses the JSON text of an object or an array. Returns `None` for any other text.
 fn container(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array())
 }
 
-/// Maximum depth; deeper values are hidden as a whole. Arguments that pass a check are not that deep.
+/// Maximum depth of a value. Deeper values are hidden as a whole; arguments that pass a check are not that deep.
 const MAX_DEPTH: usize = 128;
 
 fn walk(value: &mut Value, stance: Stance, names: &SecretNames<'_>, depth: usize) -> bool {

@@ -1,10 +1,10 @@
-//! Finds the probable meaning of a value in another shape, from the structure of the plan alone.
+//! Finds out what a value of the wrong shape probably means, from the structure of the plan alone.
 
 use super::Graph;
 use super::node::{Child, NodeId, NodeKind, ObjectSpec};
 
 impl Graph {
-    /// Whether one of the variants has such a key, or accepts any key.
+    /// Returns whether one of the variants accepts the key, or is not an object.
     pub(crate) fn has_key(&self, variants: &[(String, NodeId)], key: &str) -> bool {
         variants.iter().any(|(_, variant)| match self.kind(self.unchecked(*variant)) {
             NodeKind::Object(object) => object.child(key, 0).is_some(),
@@ -12,7 +12,8 @@ impl Graph {
         })
     }
 
-    /// Returns the only key that no variant has and whose value is the name of one: the tag under another name.
+    /// Returns the key that is probably the tag under another name: its value is the name of a variant, and no variant accepts the
+    /// key. `None` unless there is exactly one such key.
     pub(crate) fn other_tag<'k>(
         &self,
         variants: &[(String, NodeId)],
@@ -26,8 +27,9 @@ impl Graph {
         first.filter(|_| found.next().is_none())
     }
 
-    /// Returns where a key belongs that is not a parameter of an object: in the only parameter that has a field of this name, or here
-    /// under the last part of its name (`args.path`).
+    /// Returns the probable position of a key that an object does not accept: the property that contains it (`None` for the object
+    /// itself), and the name that it has there. `args.path` and `args/path` belong to the property `args` or, without such a
+    /// property, to the object. Any other key belongs to the only property with a field of its name.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,
@@ -44,7 +46,7 @@ impl Graph {
         Some((Some(first.name.as_str()), key))
     }
 
-    /// Whether a node accepts objects with a field that is declared under this name.
+    /// Returns whether a node accepts objects with a field of this name.
     fn has_field(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.non_null(id)) {
             NodeKind::Object(object) => object.props.iter().any(|prop| prop.name == key),
@@ -55,7 +57,8 @@ impl Graph {
         }
     }
 
-    /// Whether a value of this node may be meant where an object with this one key was sent: the node has no such field.
+    /// Returns whether an object with this key as its only one may be a wrapper around a value of the node. A key that the node
+    /// itself accepts is not the key of a wrapper.
     pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.non_null(id)) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::External(_) => false,
@@ -71,7 +74,7 @@ impl Graph {
         }
     }
 
-    /// Whether no value of this node is a list.
+    /// Returns whether the node certainly accepts no list.
     pub(crate) fn takes_no_list(&self, id: NodeId) -> bool {
         match self.kind(id) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::Const(_) | NodeKind::Array(_) => {
@@ -81,7 +84,7 @@ impl Graph {
         }
     }
 
-    /// Returns the word that is sent alone, where this is one.
+    /// Returns the key if it is a word or a unit variant of the node. Such a word is sent alone, and not as a key.
     pub(crate) fn word<'k>(&self, id: NodeId, key: &'k str) -> Option<&'k str> {
         let is_word = match self.kind(self.unchecked(id)) {
             NodeKind::Enum(words) => words.names().any(|word| word == key),
@@ -91,7 +94,7 @@ impl Graph {
         is_word.then_some(key)
     }
 
-    /// Whether a key is the name of a word or variant that belongs here, or in the list that belongs here: `{"Newest": {}}`.
+    /// Returns whether a key is the name of a word or a variant of the node, or of the items of its list, as in `{"Newest": {}}`.
     pub(crate) fn names_word(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
             NodeKind::Array(array) => array.items.is_some_and(|item| self.is_word(item, key)),
@@ -110,7 +113,7 @@ impl Graph {
         }
     }
 
-    /// Returns the node of an entry of an object, where one node describes it.
+    /// Returns the node of an entry of an object, or `None` if the node has no single definition of its objects.
     pub(crate) fn below(&self, id: NodeId, key: &str) -> Option<NodeId> {
         match self.kind(self.non_null(id)) {
             NodeKind::Object(object) => object.child(key, 0).map(Child::node),
@@ -119,7 +122,7 @@ impl Graph {
         }
     }
 
-    /// Returns the node of the items, where a list belongs.
+    /// Returns the node of the items of a list, or `None` if the node does not accept a list.
     pub(crate) fn item(&self, id: NodeId) -> Option<NodeId> {
         match self.kind(self.non_null(id)) {
             NodeKind::Array(array) => array.items,

@@ -55,7 +55,7 @@ impl NameToken {
         NameToken { head, after_comma, tail, text: text.into() }
     }
 
-    /// The token as it is written: a key with its colon, or a value.
+    /// Returns the token as it is written: a key with its colon, or a value.
     pub(crate) fn text(&self) -> &str {
         self.text.get(1..).unwrap_or_default()
     }
@@ -113,7 +113,7 @@ pub(crate) fn number_of(word: u64, count: usize) -> u64 {
     fours.wrapping_mul(10_000 << 32 | 1) >> 32
 }
 
-/// Returns eight bytes of a text from a position; those after its end are zero.
+/// Returns eight bytes of a text from a position. Bytes after the end of the text are zero.
 #[inline(always)]
 pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
     let Some(rest) = text.get(at..) else { return 0 };
@@ -127,7 +127,7 @@ pub(crate) fn word_at(text: &[u8], at: usize) -> u64 {
 fn last_word(text: &[u8], at: usize) -> u64 {
     let left = text.len().saturating_sub(at);
     match text.last_chunk() {
-        // The last eight bytes, without those before the position.
+        // Removes the bytes before the position from the last eight bytes.
         Some(word) if left > 0 => u64::from_le_bytes(*word) >> (8 * (WORD - left)),
         _ => text.iter().skip(at).rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     }
@@ -137,13 +137,13 @@ const LOW: u64 = u64::from_le_bytes([0x01; WORD]);
 const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
 const ZEROS: u64 = u64::from_le_bytes([b'0'; WORD]);
 
-/// Returns how many of eight bytes come before the first quote or escape.
+/// Returns the number of bytes before the first quote or escape; eight if there is none.
 #[inline(always)]
 pub(crate) fn before_quote(word: u64) -> usize {
     before_mark(quote_or_escape(word) & HIGH)
 }
 
-/// Returns how many of eight bytes come before the first quote.
+/// Returns the number of bytes before the first quote; eight if there is none.
 #[inline(always)]
 pub(super) fn before_bare_quote(word: u64) -> usize {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
@@ -151,7 +151,8 @@ pub(super) fn before_bare_quote(word: u64) -> usize {
     before_mark(quote.wrapping_sub(LOW) & !quote & HIGH)
 }
 
-/// Returns how many of eight bytes come before the first quote, escape or control character, which includes the end of a text.
+/// Returns the number of bytes before the first quote, escape or control character; eight if there is none. The zero bytes
+/// after the end of a text are control characters.
 #[inline(always)]
 pub(crate) fn before_special(word: u64) -> usize {
     const SPACES: u64 = u64::from_le_bytes([b' '; WORD]);
@@ -168,7 +169,7 @@ fn quote_or_escape(word: u64) -> u64 {
     quote.wrapping_sub(LOW) & !quote | escape.wrapping_sub(LOW) & !escape
 }
 
-/// Returns how many of eight bytes are digits before the first other one.
+/// Returns the number of digits before the first other byte.
 #[inline(always)]
 pub(crate) fn leading_digits(word: u64) -> usize {
     const ABOVE_NINE: u64 = u64::from_le_bytes([0x76; WORD]);

@@ -1,4 +1,5 @@
-//! Classifies alternatives, which are already multiplied out: closed set, tagged, external, untagged.
+//! Classifies alternatives that are already multiplied out: as a closed set, a tagged enum, an externally tagged
+//! enum, or an untagged union.
 
 use super::compile::Compiler;
 use super::error::CompileResult;
@@ -31,13 +32,13 @@ impl Compiler<'_> {
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(NodeKind::Never),
             0 => return Ok(self.push(NodeKind::Null)),
-            // serde also reads an enum of one variant as an enum.
+            // serde also reads an enum with one variant as an enum.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
                 self.choice(&others, exclusive, keyword, described)?
             }
             1 => self.schema(&others.remove(0))?,
             _ => {
-                // The rules for items are for plain strings, and an item with several types is not one.
+                // The rules for items apply to items that are plain strings, and not to items with alternatives.
                 let before = self.rules;
                 self.rules = before.not_item();
                 let id = self.choice(&others, exclusive, keyword, described)?;
@@ -101,7 +102,7 @@ impl Compiler<'_> {
         self.push(NodeKind::Tagged { tag, variants, names })
     }
 
-    /// Whether one of the alternatives may accept null.
+    /// Returns whether one of the alternatives may accept null.
     fn any_takes_null(&self, alternatives: &[Value]) -> CompileResult<bool> {
         for alternative in alternatives {
             let Some(schema) = self.resolved(alternative)? else { continue };
@@ -130,7 +131,8 @@ impl Compiler<'_> {
         Ok(nodes)
     }
 
-    /// schemars writes a unit enum whose variants have docs as alternatives of one constant each.
+    /// Compiles alternatives that are all closed sets of strings, or returns `None`. schemars writes a unit enum
+    /// whose variants have docs as alternatives of one constant each.
     fn unit_enum(
         &mut self,
         alternatives: &[SchemaMap],
@@ -178,7 +180,7 @@ impl Compiler<'_> {
         }
         let rules = self.rules;
         let mut variants = Vec::with_capacity(payloads.len());
-        // An external tag does not need a buffer in serde, but an untagged enum around it may use one.
+        // Serde does not buffer the values of an externally tagged enum, so `buffered` is not increased.
         for (i, (name, schema, notes)) in payloads.into_iter().enumerate() {
             let node = self.below(&[keyword, &i.to_string(), "properties", name], rules, schema)?;
             let setting = if self.foreign { None } else { schema.get("x-aliases").and_then(Value::as_array) };
@@ -221,7 +223,8 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether an alternative is an enum with one variant. An enum that is flattened into a struct counts as the struct.
+/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct is not: it
+/// counts as a struct.
 fn is_enum_of_one(alternative: &Value) -> bool {
     let variant = object(alternative);
     words(variant).is_some()
@@ -236,7 +239,8 @@ fn object(value: &Value) -> &SchemaMap {
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// Returns the set of these words, with the aliases that alternatives with a single word have.
+/// Returns the closed set of these words, with the aliases of alternatives with a single word. A variant for all
+/// other words opens the set, and its own word is left out.
 fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =
@@ -262,7 +266,8 @@ fn words(schema: &SchemaMap) -> Option<Vec<String>> {
     }
 }
 
-/// Returns all words of closed sets without repetitions; if `exclusive`, only words that are in exactly one set.
+/// Returns the words of all sets without repetitions. If `exclusive`, returns only words that are in exactly one
+/// set.
 fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
     let mut owners: HashMap<&str, usize> = HashMap::new();
     for set in sets {
@@ -275,7 +280,7 @@ fn together(sets: &[Vec<String>], exclusive: bool) -> Vec<String> {
     words.filter(|word| told.insert(word.as_str())).cloned().collect()
 }
 
-/// Whether the schema accepts only null.
+/// Returns whether the schema accepts only null.
 fn is_null(schema: &Value) -> bool {
     let schema = object(schema);
     let constant = schema.get("const");
@@ -301,7 +306,8 @@ fn described_words(alternatives: &[SchemaMap], words: &[Vec<String>]) -> Notes {
     notes
 }
 
-/// Returns a required property that is a distinct constant in each alternative.
+/// Returns a required property with a distinct constant in each alternative, and these constants; `None` if there is
+/// no such property.
 pub(super) fn tag_of(alternatives: &[SchemaMap]) -> Option<(String, Vec<String>)> {
     if !alternatives.iter().all(|a| a.get("type").is_none_or(|t| t == "object")) {
         return None;

@@ -1,9 +1,9 @@
-//! Which nodes a node leads to: those below it, and those that look at the same value.
+//! The nodes to which a node leads: its children, its alternatives, and the node to which it refers a value.
 
 use super::node::{AdditionalProperties, NodeCheck, NodeId, NodeKind, PlanNode};
 use std::borrow::Cow;
 
-/// Makes a visitor of the nodes directly below a node, and of those of a check; with `mut` it can replace them.
+/// Defines a method that visits the nodes directly below a node or a check. With `mut`, the method can replace these nodes.
 macro_rules! child_visitor {
     ($name:ident, $iter:ident $(, $mutable:tt)?) => {
         impl NodeKind {
@@ -64,8 +64,8 @@ impl NodeKind {
         out
     }
 
-    /// Returns the nodes along which a value of this kind may be read instead: what it adds to, or its alternatives. There are none if
-    /// it describes the value itself.
+    /// Returns the nodes along which a value of this kind may be read instead: its alternatives, or the node to which it adds null,
+    /// checks or unit variants. Returns none if the kind describes the value itself.
     #[inline]
     pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
         let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {
@@ -79,7 +79,7 @@ impl NodeKind {
         branches.iter().copied().chain(variants.iter().map(|(_, node)| *node)).chain(one)
     }
 
-    /// The children that look at the same value.
+    /// Returns the children that apply to the same value as the node.
     pub(super) fn beside(&self) -> Vec<NodeId> {
         let mut out: Vec<NodeId> = self.alternatives().collect();
         if let NodeKind::Checked(checked) = self {
@@ -89,7 +89,7 @@ impl NodeKind {
         out
     }
 
-    /// Whether its values are scalars of one kind.
+    /// Returns whether the values are scalars of one type.
     #[inline]
     pub(crate) fn is_scalar(&self) -> bool {
         matches!(
@@ -105,8 +105,8 @@ impl NodeKind {
 }
 
 impl PlanNode {
-    /// Returns the node that this one refers a value to: one step, which the value alone decides. `text_of` returns the text that an
-    /// object has under a key. `None`: the node describes the value itself, has alternatives, or does not take it.
+    /// Returns the node to which this node refers a value, in one step. `text_of` returns the string that the value has under a key.
+    /// Returns `None` if the node describes the value itself, is a union, or has no variant for the value.
     pub(crate) fn referred<'v>(&self, text_of: impl FnOnce(&str) -> Option<Cow<'v, str>>) -> Option<NodeId> {
         match &self.kind {
             NodeKind::Tagged { tag, variants, names } => {

@@ -52,7 +52,7 @@ impl Whole {
 /// Maximum number of the plan's issues that each issue of the validator is compared with.
 const MAX_COMPARED: usize = 1_000;
 
-/// Which issues a validator returns.
+/// The issues that a validator returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssueLimit {
     /// All issues of the value.
@@ -99,7 +99,8 @@ mod full {
     }
 
     impl WholeValidator {
-        /// `document` is the schema with its references as pointers.
+        /// Creates the validator of a schema. `document` is the schema with its references as pointers. Fails if the schema is too
+        /// large or not valid.
         pub(in crate::args::plan) fn new(
             schema: &Value,
             document: &Value,
@@ -149,7 +150,7 @@ mod full {
             &self.keywords
         }
 
-        /// Returns the issues of a value. Paths start at the value.
+        /// Returns the issues of a value, as far as they are asked for. Paths start at the value.
         pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
             if !self.is_cheap(value) {
                 let words = "takes too long to check: send something simpler";
@@ -172,10 +173,11 @@ mod full {
             path.split('/').any(|segment| self.keywords.contains(&segment))
         }
 
-        /// Whether a validation takes few enough steps. Counts every schema that the validator could apply.
+        /// Returns whether a validation takes few enough steps (`MAX_STEPS`, `MAX_NESTING`). Counts every schema that the validator
+        /// could apply.
         fn is_cheap(&self, value: &Value) -> bool {
             let mut open = vec![(&self.document, value, 0usize)];
-            // The validator applies the target of a reference only once to a value, and so does this count.
+            // The validator applies the target of a reference only once to a value, so the target is counted once.
             let mut seen = HashSet::new();
             let mut steps = 0;
             while let Some((schema, value, depth)) = open.pop() {
@@ -271,7 +273,7 @@ mod full {
         }
     }
 
-    /// Recurses as deep as the schema, which is small.
+    /// Collects pointers to the dynamic anchors of a schema, by name. The recursion is as deep as the schema, whose depth is limited.
     fn collect_dynamic(schema: &Value, pointer: &mut String, out: &mut HashMap<String, Vec<String>>) {
         let mut below = |key: &str, value: &Value| {
             let length = pointer.len();
@@ -317,7 +319,8 @@ mod full {
         true
     }
 
-    /// Converts an error to the form of the report, without the values and schemas that it contains.
+    /// Adds an error as an issue, in the words of the report and with the value shortened. The validator's own message may contain
+    /// whole values and schemas.
     fn add_issue(error: &ValidationError<'_>, out: &mut Vec<Issue>) {
         let pointer = error.instance_path().as_str();
         let at = |key: &str| {

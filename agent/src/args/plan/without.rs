@@ -22,7 +22,8 @@ impl Plan {
     /// Returns the plan without these top-level parameters: they are neither shown nor accepted.
     ///
     /// # Errors
-    /// Fails when there is no such parameter, when a condition of the schema refers to it, or when the plan cannot be compiled.
+    /// Fails if there is no such parameter, if another keyword of the schema refers to it, if the parameters contain
+    /// themselves, or if the plan cannot be compiled.
     pub(crate) fn without<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Plan, NotTakenOut> {
         let source = self.graph.source.as_ref();
         let mut schema = source.unwrap_or(&self.graph.schema).clone();
@@ -48,7 +49,7 @@ impl Plan {
         })
     }
 
-    /// Whether a call must have this top-level parameter; `None` if there is no such parameter.
+    /// Returns whether a call must have this top-level parameter; `None` if there is no such parameter.
     pub(crate) fn requires(&self, name: &str) -> Option<bool> {
         let objects = self.graph.objects(self.graph.root);
         let all = objects.into_iter().filter_map(|object| object.props.iter().find(|prop| prop.name == name));
@@ -56,7 +57,7 @@ impl Plan {
     }
 }
 
-/// Why a parameter cannot be removed from a plan.
+/// The reason why a parameter cannot be removed from a plan.
 #[derive(Debug)]
 pub(crate) enum NotTakenOut {
     Parameter { name: String, reason: String },
@@ -97,7 +98,8 @@ fn take_out_of(object: &mut Map<String, Value>, name: &str) -> Result<bool, Stri
     Ok(was_there)
 }
 
-/// A foreign object that does not say what else it accepts is closed as long as it lists a property.
+/// Closes a foreign object without properties, unless the schema or the options decide about other keys. Before the removal, it
+/// was closed because it listed a property.
 fn close_empty(schema: &mut Value, options: PlanOptions) {
     let Value::Object(root) = schema else { return };
     let lists_none = root.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty);
@@ -106,7 +108,7 @@ fn close_empty(schema: &mut Value, options: PlanOptions) {
     }
 }
 
-/// Whether a keyword mentions a property: as a key, or as a text.
+/// Returns whether a keyword mentions a property: as a key, or as a text.
 fn says(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => text == name,

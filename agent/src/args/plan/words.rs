@@ -7,12 +7,13 @@ use crate::args::policy::Rules;
 use crate::args::text::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 
-/// An index of words without their case and separators, computed when first needed.
+/// An index of words in which case and separators do not count, built when it is first needed.
 #[derive(Debug, Default)]
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Returns the number of the only word with a spelling that folds to `folded`. `spellings` must be the same in every call.
+    /// Returns the number of the only word with a spelling that folds to `folded`; `None` if there is no such word, or more than one.
+    /// `spellings` must be the same in every call.
     pub(crate) fn find<'a>(
         &self,
         spellings: impl Iterator<Item = (&'a str, usize)>,
@@ -34,18 +35,18 @@ impl Folds {
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     own: Vec<String>,
-    /// Other spellings, which models do not see, with the position of the word that each stands for.
+    /// Other spellings, which models do not see, each with the index of its word.
     aliases: Vec<(String, usize)>,
     /// Whether any other text is accepted unchanged.
     open: bool,
     folds: Folds,
 }
 
-/// The word of a closed set that a text names.
+/// The word that a text names in a closed set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedWord<'a> {
     pub(crate) word: &'a str,
-    /// Whether a rule was needed to recognise it.
+    /// Whether a rule was needed to recognise the word.
     pub(crate) is_coerced: bool,
 }
 
@@ -66,7 +67,7 @@ impl Words {
         self
     }
 
-    /// Lets the set accept any other text.
+    /// Sets whether the set accepts any other text.
     pub(super) fn opened(mut self, open: bool) -> Words {
         self.open = open;
         self
@@ -145,14 +146,14 @@ impl VariantNames {
         self.other.is_some()
     }
 
-    /// Whether every variant is an object without further checks, so that its entries can be read as soon as the tag is known.
+    /// Returns whether every variant is an object without further checks, so that its entries can be read as soon as the tag is known.
     #[inline]
     pub(crate) fn are_objects(&self, variants: &[(String, NodeId)], graph: &Graph) -> bool {
         let is_object = |node: NodeId| matches!(graph.kind(node), NodeKind::Object(_));
         *self.are_objects.get_or_init(|| variants.iter().map(|v| v.1).chain(self.other).all(is_object))
     }
 
-    /// Returns the possible beginnings of the object. `tag` and `variants` must be the same in every call.
+    /// Returns the possible beginnings of an object whose tag comes first. `tag` and `variants` must be the same in every call.
     #[inline]
     pub(crate) fn first(&self, tag: &str, variants: &[(String, NodeId)], graph: &Graph) -> &FirstTag {
         self.first.get_or_init(|| {

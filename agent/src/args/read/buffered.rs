@@ -1,5 +1,5 @@
-//! Values that need look-ahead: tags may be at any position, unions need a branch, sets are compared as a whole. Only such a
-//! subtree is kept as text and read again.
+//! Values that must be seen as a whole before they are read: tags can be at any position, unions need a branch, and the items of sets
+//! are compared. The text of such a value is kept and read a second time.
 
 use super::context::{nested, refused};
 use super::scalar::Scalar;
@@ -14,15 +14,16 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, fmt};
 
-/// Values nest 127 deep, with alternatives in objects at each level. More means that the schema leads from alternatives to alternatives.
+/// Maximum depth of re-reading. A value has at most 127 levels, and each may need one re-reading for its alternatives and one for its
+/// object. A greater depth means that alternatives of the schema lead to alternatives.
 pub(super) const MAX_AGAIN: u32 = 260;
 
-/// What looking ahead into a value has found.
+/// The result of looking ahead into a value.
 pub(super) enum Ahead<'de, 'c> {
     Scalar(Scalar<'de>),
-    /// The value is read again as it is.
+    /// The text is read without the plan.
     AsIs(&'de str),
-    /// The value is read again, along another node.
+    /// The text is read along `node`.
     Value {
         text: &'de str,
         node: &'c PlanNode,
@@ -30,7 +31,7 @@ pub(super) enum Ahead<'de, 'c> {
 }
 
 impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
-    /// Looks ahead into a value for a type that did not ask for a container.
+    /// Looks ahead into a value for a type that did not ask for an object or a list.
     #[inline(never)]
     pub(super) fn look_ahead(self) -> Result<Ahead<'de, 'c>, D::Error> {
         let PlanDe { de, at } = self;
@@ -46,7 +47,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
                 return Ok(coerced.map_or(Ahead::AsIs(text), Ahead::Scalar));
             }
             NodeKind::External(external) if text.starts_with('"') => {
-                // Met by something that did not ask for an enum: serde's buffer, a `Value`.
+                // The type did not ask for an enum: it is a buffer of serde or `Value`, for example.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
@@ -68,7 +69,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
 }
 
 impl<'c> Context<'c> {
-    /// Returns the node to read this along, for types that ask for objects or lists.
+    /// Returns the node along which a value is read after look-ahead, or an error if the plan refuses the value.
     pub(in crate::args) fn look_ahead(
         &self,
         at: &ValuePosition<'c>,
@@ -89,21 +90,21 @@ impl<'c> Context<'c> {
     }
 }
 
-/// Returns the text that an object has under a key.
+/// Returns the value of a key in an object, or `None` if the key is missing or its value is not a string.
 fn text_at(text: &str, key: &str) -> Option<String> {
     let mut de = serde_json::Deserializer::from_str(text);
     let mut found = None;
-    // It stops at the key, which serde_json takes for a mistake.
+    // `serde_json` returns an error if the finder stops before the end of the object.
     let _ = de.deserialize_map(TextFinder { key, found: &mut found });
     found
 }
 
-/// Whether a text is a list whose items differ as they will arrive.
+/// Returns whether a text is a list whose items are distinct after coercion.
 pub(super) fn is_set(at: &ValuePosition<'_>, text: &str) -> bool {
     coerced(at, text).is_some_and(|items| repeated(&items).is_none())
 }
 
-/// Returns the items as they will arrive.
+/// Returns the items of a list after coercion, or `None` if the text is not an accepted list.
 fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
     let silent = at.cx.silent_part();
     let mut de = serde_json::Deserializer::from_str(text);
@@ -115,7 +116,8 @@ fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns the member of a closed set that a value becomes, if it is coerced.
+/// Returns the member of a closed set to which a value is coerced, or `None` if the value is read unchanged. Records the coercion. Fails
+/// if the value is not in the set.
 fn constant<'de>(
     at: &ValuePosition<'_>,
     members: &[Value],
@@ -145,7 +147,8 @@ fn constant<'de>(
     }
 }
 
-/// Returns the member of a closed set that was sent, and the sent value.
+/// Returns the member of a closed set that the sent value equals or becomes by coercion, and the sent value. Fails if there is no such
+/// member, or if the member is a list or an object and the text repeats a key.
 fn member<'v>(
     members: &'v [Value],
     text: &str,
@@ -161,7 +164,8 @@ fn member<'v>(
     Ok((member, sent))
 }
 
-/// Returns the rule by which another value became this member of a closed set. Containers are only compared for equality.
+/// Returns the rule by which a value was coerced to this member of a closed set. Other members than booleans and numbers are only
+/// compared for equality, so they have no rule.
 fn rule_for(member: &Value) -> Option<CoercionRule> {
     match member {
         Value::Bool(_) => Some(CoercionRule::TextToBoolean),
@@ -170,7 +174,7 @@ fn rule_for(member: &Value) -> Option<CoercionRule> {
     }
 }
 
-/// Finds a key of an object and reads no further.
+/// Finds the string under a key of an object, and stops reading after it.
 struct TextFinder<'k, 'f> {
     key: &'k str,
     found: &'f mut Option<String>,
@@ -186,7 +190,7 @@ impl<'de> Visitor<'de> for TextFinder<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         while let Some(is_here) = access.next_key_seed(IsKey(self.key))? {
             if is_here {
-                // Not a text if that fails.
+                // Parsing fails if the value is not a string.
                 let raw: &'de RawValue = access.next_value()?;
                 *self.found = serde_json::from_str(raw.get()).ok();
                 break;
@@ -197,7 +201,7 @@ impl<'de> Visitor<'de> for TextFinder<'_, '_> {
     }
 }
 
-/// Reads a key, and tells whether it is this one.
+/// A seed that reads a key and returns whether it equals this one.
 pub(crate) struct IsKey<'k>(pub(crate) &'k str);
 
 impl<'de> DeserializeSeed<'de> for IsKey<'_> {

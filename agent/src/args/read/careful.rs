@@ -1,4 +1,5 @@
-//! Reading numbers by their digits, once it is known that some of them may have been rounded.
+//! The second reading of arguments whose numbers may have been rounded: it compares the digits of each number with its
+//! float.
 
 use super::context::{nested, refused};
 use super::scalar::{Scalar, ScalarVisitor};
@@ -12,7 +13,8 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a scalar. A number that a float cannot hold is recorded where a float is expected, and refused elsewhere.
+    /// Reads a scalar. A number that a float cannot hold exactly is recorded if a number is expected, and refused if
+    /// an integer or a text is expected.
     #[cold]
     pub(super) fn carefully(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
         let PlanDe { de, at } = self;
@@ -34,7 +36,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         serde_json::Deserializer::from_str(token).deserialize_any(scalar).map_err(nested)
     }
 
-    /// Returns the text of any value, and records which numbers in it are rounded.
+    /// Returns the text of a value that the plan does not restrict, and records the numbers in it that are rounded.
     #[cold]
     pub(super) fn any_carefully(self) -> Result<&'de str, D::Error> {
         let PlanDe { de, at } = self;
@@ -58,7 +60,7 @@ fn note_rounded(at: &ValuePosition<'_>, doc: &Doc<'_>) {
             }
         }
         Shape::Number => {
-            // As it is read below: floats are not always the nearest ones there.
+            // Compares the digits with the float that `serde_json` reads, because it is not always the nearest one.
             if let serde_json::Value::Number(number) = doc.to_value()
                 && number.is_f64()
                 && let Some(float) = number.as_f64()

@@ -1,5 +1,5 @@
-//! Types that ask for an object or a list. They accept no scalar, so no code is compiled for scalars, which would be most of what
-//! each of a user's structs adds to a release build (`benches/build-time.sh`).
+//! Reads values for types that ask for an object or a list. No code for scalars is compiled for these types: it would be most of the
+//! code that each struct of a user adds to a release build (`benches/build-time.sh`).
 
 use super::buffered::{MAX_AGAIN, is_set};
 use super::context::{list, nested, refused, text_reader};
@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads for a type that asked for a map or a struct.
+    /// Reads a value for a type that asked for a map or a struct.
     #[inline]
     pub(super) fn read_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
@@ -29,7 +29,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         again.end(out)
     }
 
-    /// Reads for a type that asked for a list or a tuple.
+    /// Reads a value for a type that asked for a list or a tuple.
     #[inline]
     pub(super) fn read_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
@@ -48,24 +48,25 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Whether a value is read as an object. Any value is not read without the plan: that would compile every type for a second kind of map.
+/// Returns whether a value is read as an object without look-ahead. This includes values of `Any`: reading them without the plan would
+/// compile every type for a second kind of map.
 #[inline]
 fn takes_object(at: &ValuePosition<'_>) -> bool {
     matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
 }
 
-/// Whether a value is read as a list. Items of a set are compared before it is read.
+/// Returns whether a value is read as a list without look-ahead. The items of a set are compared first, unless the reading is silent.
 #[inline]
 fn takes_list(at: &ValuePosition<'_>) -> bool {
     list(at).is_some_and(|array| !array.unique || at.cx.is_silent())
 }
 
-/// A value that is read again.
+/// A value whose text is read a second time.
 struct ValueAgain<'de, 'c> {
-    /// Its position along the node that was found.
+    /// The position of the value, with the node that look-ahead found.
     at: ValuePosition<'c>,
     text: &'de str,
-    /// The depth of re-reading before.
+    /// The depth of re-reading before this value.
     again: u32,
 }
 
@@ -77,7 +78,8 @@ impl ValueAgain<'_, '_> {
     }
 }
 
-/// Looks ahead into a value until its node is found. Increases the depth of re-reading.
+/// Looks ahead into a value until `is_found` accepts its node. Each look-ahead increases the depth of re-reading, which
+/// `ValueAgain::end` restores.
 #[inline(never)]
 fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     PlanDe { de, at }: PlanDe<'c, D>,
@@ -106,7 +108,7 @@ fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     Ok(ValueAgain { at: along, text: raw.get(), again })
 }
 
-/// The same for a list. The items of a set must differ.
+/// Looks ahead into a value until its node is a list. Refuses a set with repeated items, unless the reading is silent.
 #[inline(never)]
 fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<ValueAgain<'de, 'c>, D::Error> {
     let found = ahead_to(de, |at| list(at).is_some())?;
@@ -117,7 +119,7 @@ fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<Val
     Err(refused("type, or repeated items"))
 }
 
-/// Returns the text of a value that needs look-ahead, and the node by which the text is read.
+/// Reads the text of a value and looks ahead into it. Returns the node along which the text is read, and the text.
 pub(super) fn ahead<'de, 'c, D: Deserializer<'de>>(
     at: &ValuePosition<'c>,
     de: D,

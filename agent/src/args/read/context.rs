@@ -9,16 +9,17 @@ use serde::de::Error;
 use serde_json::{Value, de::StrRead};
 use std::{cell::Cell, cell::RefCell};
 
-/// Where reading ended.
+/// The position of the first refusal of a reading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
-    /// The pointer to the innermost value that was refused.
+    /// The path of the innermost value that was refused.
     pub(crate) at: String,
-    /// Whether its key was refused, and not the value.
+    /// Whether the key at this path was refused, and not its value.
     pub(crate) is_key: bool,
 }
 
-/// A value while it is read: its node and its path. A linked list on the stack, so that the path costs nothing until it is needed.
+/// The node and the path of a value that is being read. Positions are a linked list on the stack, so a path is only built when it is
+/// needed.
 pub(crate) struct ValuePosition<'c> {
     pub(super) cx: &'c Context<'c>,
     pub(super) node: &'c PlanNode,
@@ -36,7 +37,7 @@ enum PositionSegment<'c> {
 }
 
 impl<'c> ValuePosition<'c> {
-    /// The arguments as a whole, or a value that is read by itself.
+    /// Creates the position of the arguments as a whole, or of a value that is read separately.
     pub(crate) fn root(cx: &'c Context<'c>, node: &'c PlanNode) -> ValuePosition<'c> {
         ValuePosition { cx, node, up: None, segment: PositionSegment::Root, secret: false, depth: 0 }
     }
@@ -65,7 +66,7 @@ impl<'c> ValuePosition<'c> {
         }
     }
 
-    /// Returns the same place, to be read along another node.
+    /// Returns the same position with another node.
     pub(super) fn along(&self, node: &'c PlanNode) -> ValuePosition<'c> {
         ValuePosition { node, ..*self }
     }
@@ -80,7 +81,7 @@ impl<'c> ValuePosition<'c> {
         out
     }
 
-    /// At most 128 calls deep, like the parser.
+    /// Appends the path. Values nest at most 127 deep, so the recursion is at most 128 calls deep.
     fn write(&self, out: &mut String) {
         if let Some(up) = self.up {
             up.write(out);
@@ -93,64 +94,65 @@ impl<'c> ValuePosition<'c> {
     }
 }
 
-/// Looks at values as a whole before they are read, where reading alone cannot decide. The values are parts of the text that is read.
+/// Decides about values that must be seen as a whole before they are read. Each value must be a slice of the text that is read.
 pub(crate) trait ValueJudge {
-    /// Returns the branch of a union that fits the value, if one does. `is_root`: it is the arguments as a whole. `is_silent`: sets may
-    /// have repeated items.
+    /// Returns the branch of a union along which the value is read, or `None` if the union refuses the value. `is_root` says whether
+    /// the value is the arguments as a whole. `is_silent` lets sets have repeated items.
     fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
 
-    /// Whether the value passes the checks of a node.
+    /// Returns whether the value fits a node with checks and passes these checks.
     fn passes(&self, checked: &PlanNode, value: &str, is_root: bool) -> bool;
 }
 
-/// The purpose of a reading.
+/// The purpose of reading a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// The arguments of a call.
+    /// Reading the arguments of a call.
     Call,
-    /// The same, by the digits of its numbers: it records which of them are rounded.
+    /// Reading the arguments of a call a second time, with the digits of each number, to record which numbers are rounded.
     Digits,
-    /// Arguments that are known to fit as they are, so nothing in them is looked at.
+    /// Reading arguments that fit exactly, as a scan found before. Nothing in them is checked.
     Exact,
-    /// Only coerces: no records, no checks, and sets may have repeated items.
+    /// Only coercing: nothing is recorded, no checks run, and sets may have repeated items.
     Silent,
-    /// The same for canonical arguments: integers beyond 64 bits are read as texts, whatever the policy accepts.
+    /// Like `Silent`, for canonical arguments, in which integers beyond 64 bits are texts. A text is accepted for an integer under
+    /// every policy.
     Canonical,
-    /// Only collects what the checks of typed values find, within their scope.
+    /// Only collecting the findings of checks on typed values, within `hooks::collect`.
     Checks,
 }
 
 pub(crate) struct Context<'c> {
     pub(crate) graph: &'c Graph,
-    /// The text being read. Borrowed keys point into it, which gives the place without reading twice.
+    /// The text being read. Keys without escapes are slices of it, so their offsets follow from their addresses.
     text: &'c str,
-    /// State that most calls do not need.
+    /// State that most calls do not need, created when it is first needed.
     rare: RefCell<Option<Box<RareState>>>,
-    /// Looks at whole values; `None` if nothing is read that needs it.
+    /// Decides about whole values; `None` for arguments that fit exactly, which need no decisions.
     judge: Option<&'c dyn ValueJudge>,
     purpose: Purpose,
-    /// The nesting depth of subtrees that are being read again.
+    /// The current number of nested re-readings.
     pub(super) again: Cell<u32>,
-    /// Numbers that were read as floats, whose digits are not known: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
+    /// Flags for the floats that were read so far: a combination of [`FLOATS`], [`EXPONENTS`] and [`LOSSY`].
     floats: Cell<u8>,
 }
 
-/// The state of a parse that coerces or collects.
+/// The state of a reading that records coercions or collects findings.
 #[derive(Default)]
 struct RareState {
-    /// The changes so far. The first ones were structural, before anything was read.
+    /// The changes so far. The first `structural` ones changed the text before it was read.
     coercions: Vec<Coercion>,
     structural: usize,
-    /// The place of the first refusal.
+    /// The position of the first refusal, while findings are collected.
     failed_at: Option<Failure>,
     placed: Vec<LocatedFinding>,
 }
 
-/// There are floats: only a long number may have lost digits.
+/// The flag for floats that can only have lost digits if the text contains a long number.
 const FLOATS: u8 = 1;
-/// There are floats that may also be rounded because of their exponent.
+/// The flag for floats that may also have been rounded because of their exponent.
 const EXPONENTS: u8 = 1 << 1;
-/// A float may have lost digits.
+/// The flag for floats that may have lost digits, whatever the text contains.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -175,47 +177,48 @@ impl<'c> Context<'c> {
         Context { purpose: Purpose::Exact, ..Context::alone(graph, text) }
     }
 
-    /// Whether the arguments are known to fit as they are.
+    /// Returns whether the arguments fit exactly, as a scan found before.
     #[inline]
     pub(super) fn is_exact(&self) -> bool {
         self.purpose == Purpose::Exact
     }
 
-    /// Whether nothing is recorded and checked.
+    /// Returns whether nothing is recorded or checked.
     #[inline]
     pub(super) fn is_silent(&self) -> bool {
         matches!(self.purpose, Purpose::Silent | Purpose::Canonical)
     }
 
-    /// Whether integers beyond 64 bits are read as texts.
+    /// Returns whether a text is accepted for an integer under every policy.
     #[inline]
     pub(super) fn is_canonical(&self) -> bool {
         self.purpose == Purpose::Canonical
     }
 
-    /// Whether what the checks of typed values find is collected.
+    /// Returns whether the findings of checks on typed values are collected.
     #[inline]
     pub(super) fn collects(&self) -> bool {
         self.purpose == Purpose::Checks
     }
 
-    /// Whether numbers are read by their digits.
+    /// Returns whether numbers are read by their digits.
     #[inline]
     pub(super) fn reads_digits(&self) -> bool {
         self.purpose == Purpose::Digits
     }
 
-    /// Increases the depth of re-reading. Returns what it was before.
+    /// Increases the depth of re-reading. Returns the previous depth, which the caller restores.
     pub(super) fn read_again(&self, steps: u32) -> u32 {
         self.again.replace(self.again.get() + steps)
     }
 
-    /// Returns the node that the arguments as a whole are read along: any value, if it is known that they fit exactly.
+    /// Returns the node along which the arguments as a whole are read. For arguments that fit exactly, it is the node that accepts any
+    /// value.
     pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.is_exact() { self.graph.any } else { self.graph.root })
     }
 
-    /// Notes that a number was read as a float; `single`: for a type of 32 bits.
+    /// Records that a number was read as a float. `single` means that its type has 32 bits.
     #[inline]
     pub(super) fn note_float(&self, float: f64, single: bool) {
         let found = if float == 0.0 {
@@ -228,7 +231,8 @@ impl<'c> Context<'c> {
         self.floats.set(self.floats.get() | found);
     }
 
-    /// Notes that a value is read without the plan, if it may contain numbers.
+    /// Records that a value may contain floats, because it is read without the plan. A string, boolean or null after a key without
+    /// escapes is recognized and not recorded.
     pub(super) fn note_any(&self, at: &ValuePosition<'_>) {
         let start = match at.segment {
             PositionSegment::Key(key) => {
@@ -241,14 +245,14 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Whether a number in the text may have been rounded.
+    /// Returns whether a number in the text may have been rounded.
     #[inline]
     pub(crate) fn may_have_rounded(&self) -> bool {
         let found = self.floats.get();
         found != 0 && (found & LOSSY != 0 || rounding::may_round(self.text, found & EXPONENTS != 0))
     }
 
-    /// Creates a context for reading the same text once more, by the digits of its numbers.
+    /// Creates a context for reading the same text a second time, with the digits of each number. Only structural coercions are kept.
     #[cold]
     pub(crate) fn into_careful(self) -> Context<'c> {
         let rare = self.rare.into_inner().map(|rare| {
@@ -260,35 +264,35 @@ impl<'c> Context<'c> {
         Context { rare, purpose, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
 
-    /// Creates a context that looks at a value as it will arrive, without recording anything.
+    /// Creates a context that only coerces, without records and checks.
     pub(crate) fn silent(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
         Context { purpose: Purpose::Silent, ..Context::new(graph, text, judge) }
     }
 
-    /// The same for canonical arguments, which were checked.
+    /// Creates a context that only coerces canonical arguments, which were checked before.
     pub(crate) fn canonical(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
         Context { purpose: Purpose::Canonical, ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a context that collects what checks find.
+    /// Creates a context that collects the findings of checks.
     pub(crate) fn collecting(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
         Context { purpose: Purpose::Checks, ..Context::new(graph, text, judge) }
     }
 
-    /// Returns what was found, and the place of the first refusal.
+    /// Returns the collected findings and the position of the first refusal.
     pub(crate) fn into_placed(self) -> (Vec<LocatedFinding>, Failure) {
         let rare = self.rare.into_inner().unwrap_or_default();
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Assigns what checks have found since the last call to the value at this position.
+    /// Assigns the findings of checks since the last call to the value at this position.
     fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
         hooks::place(|| at.pointer(), at.node.id, at.secret, placed);
     }
 
-    /// Whether serde tries one alternative after the other here, so that a refusal leads to the next one.
+    /// Returns whether serde tries one alternative after the other at this node, so that a refusal leads to the next alternative.
     fn is_tried(&self, node: &PlanNode) -> bool {
         match &node.kind {
             NodeKind::Union { .. } => true,
@@ -297,7 +301,7 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Creates a context for text that was changed before.
+    /// Creates a context for a text whose structure was changed by the coercions in `before`.
     pub(crate) fn after(
         graph: &'c Graph,
         text: &'c str,
@@ -309,7 +313,7 @@ impl<'c> Context<'c> {
         Context { rare: RefCell::new(Some(rare)), ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a context that looks at a part of the text as it will arrive.
+    /// Creates a context that only coerces a part of the text.
     pub(super) fn silent_part(&self) -> Context<'c> {
         Context { purpose: Purpose::Silent, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
@@ -329,7 +333,7 @@ impl<'c> Context<'c> {
         self.push(at, at.secret, from, to, rule);
     }
 
-    /// Records a dropped key without its value if the plan has secrets: the key may be a misspelled secret.
+    /// Records a dropped key. If the plan has secrets, the value is hidden, because the key may be a misspelled secret.
     #[cold]
     pub(super) fn record_dropped(&self, at: &ValuePosition<'_>, from: Value) {
         let (from, rule) = (CoercedValue::Value(from.into()), CoercionRule::UnknownDropped);
@@ -357,15 +361,16 @@ impl<'c> Context<'c> {
         coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
-    /// Begins to read a value whose findings are collected. Returns whether this is a place where serde tries alternatives.
+    /// Begins to read a value while findings are collected. If serde tries alternatives at this node, suspends the collection. Returns
+    /// whether this call suspended it.
     #[cold]
     #[inline(never)]
     pub(crate) fn enter(&self, node: &PlanNode) -> bool {
         self.is_tried(node) && hooks::suspend()
     }
 
-    /// Ends it: what checks have found is assigned to the value, and a refusal to its innermost place. `is_tried`: what `enter` has
-    /// returned.
+    /// Ends the reading of a value: assigns the findings of checks to the value, or locates its refusal if no value in it was refused
+    /// before. `is_tried` is the result of `enter`.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave(&self, at: &ValuePosition<'_>, is_tried: bool, is_read: bool) {
@@ -379,14 +384,14 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Remembers that the type of a map's keys refused this one.
+    /// Records that the key type of a map refused the key at this position.
     #[cold]
     pub(super) fn failed_key(&self, at: &ValuePosition<'_>) {
         self.fail(at, true);
     }
 
     fn fail(&self, at: &ValuePosition<'_>, is_key: bool) {
-        // A refusal is only located where it is looked for.
+        // Only a reading that collects findings needs the position of a refusal.
         if self.collects() {
             let mut rare = self.rare.borrow_mut();
             let failed_at = &mut rare.get_or_insert_default().failed_at;
@@ -394,14 +399,13 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Returns the text after a borrowed key, or `None` if the key is not part of the text (it had escapes).
+    /// Returns the text after a key and its closing quote, or `None` if the key is not a slice of the text because it had escapes.
     #[inline]
     fn after_key(&self, key: &str) -> Option<&'c [u8]> {
-        // The key, its closing quote, then the colon.
         self.text.as_bytes().get(offset_in(self.text, key)? + key.len() + 1..)
     }
 
-    /// Whether the value after this key is certainly not null.
+    /// Returns whether the value after this key is certainly not null. `false` leaves the question open.
     #[inline]
     pub(super) fn value_follows(&self, key: &str) -> bool {
         match self.after_key(key) {
@@ -410,14 +414,14 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Whether the value after this key is null; `None` if only reading it can tell.
+    /// Returns whether the value after this key is null, or `None` if the key had escapes.
     pub(super) fn null_follows(&self, key: &str) -> Option<bool> {
         let rest = self.after_key(key)?;
         let rest = skip_blank(rest).strip_prefix(b":")?;
         Some(skip_blank(rest).starts_with(b"null"))
     }
 
-    /// Returns the text after this key, if it is one without escapes.
+    /// Returns the string after this key, or `None` if the value is not a string without escapes or the key had escapes.
     pub(super) fn plain_text_follows(&self, key: &str) -> Option<&'c str> {
         let rest = skip_blank(self.after_key(key)?).strip_prefix(b":")?;
         let rest = skip_blank(rest).strip_prefix(b"\"")?;
@@ -427,18 +431,18 @@ impl<'c> Context<'c> {
         self.text.get(start..start + length).filter(|_| is_plain)
     }
 
-    /// Returns the branch of a union that fits the value at a position.
+    /// Returns the branch of a union along which the value at a position is read, or `None` if the union refuses the value.
     pub(super) fn branch(&self, at: &ValuePosition<'_>, value: &str) -> Option<NodeId> {
         self.judge?.branch(at.node, value, at.is_root(), self.is_silent())
     }
 
-    /// Whether the value at a position passes the checks of its node.
+    /// Returns whether the value at a position fits its node, which has checks, and passes these checks.
     pub(super) fn passes(&self, at: &ValuePosition<'_>, value: &str) -> bool {
         self.judge.is_some_and(|judge| judge.passes(at.node, value, at.is_root()))
     }
 }
 
-/// Returns what a list is read along, if the node is one.
+/// Returns the definition along which a list is read, or `None` if the node is neither `Any` nor an array.
 #[inline]
 pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     match &at.node.kind {
@@ -448,7 +452,7 @@ pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     }
 }
 
-/// Returns the JSON reader of a text.
+/// Returns a JSON reader of a text.
 #[inline(never)]
 pub(super) fn text_reader(text: &str) -> serde_json::Deserializer<StrRead<'_>> {
     serde_json::Deserializer::from_str(text)
@@ -462,13 +466,13 @@ fn skip_blank(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The text is never shown unless the diagnosis finds nothing.
+/// Creates the error of a refusal. The model sees its text only if the walk finds no issue.
 #[cold]
 pub(super) fn refused<E: Error>(words: &'static str) -> E {
     E::custom(words)
 }
 
-/// Converts an error of a re-read subtree to one of the whole.
+/// Converts the error of a subtree that was read again to an error of the whole reading.
 #[cold]
 pub(super) fn nested<E: Error>(error: serde_json::Error) -> E {
     E::custom(error)

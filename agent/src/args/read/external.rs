@@ -78,7 +78,7 @@ impl<'de, 'c, 'a, A: MapAccess<'de>> EnumAccess<'de> for VariantEntry<'c, 'a, A>
 pub(super) struct Payload<'de, 'c, 'a, A> {
     access: &'a mut A,
     at: &'c ValuePosition<'c>,
-    /// The name of the variant as it was sent.
+    /// The name of the variant, as it was sent.
     key: Cow<'de, str>,
     node: &'c PlanNode,
 }
@@ -90,7 +90,7 @@ impl<'de, A: MapAccess<'de>> Payload<'de, '_, '_, A> {
     }
 }
 
-/// Hands the visitor of an object over as a seed.
+/// A seed that reads an object with this visitor.
 struct ObjectSeed<V>(V);
 
 impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ObjectSeed<V> {
@@ -101,7 +101,7 @@ impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ObjectSeed<V> {
     }
 }
 
-/// Hands the visitor of a list over as a seed.
+/// A seed that reads a list with this visitor.
 struct ListSeed<V>(V);
 
 impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for ListSeed<V> {

@@ -21,7 +21,8 @@ pub(crate) use context::{Context, Failure, ValueJudge, ValuePosition};
 
 use serde::de::{DeserializeSeed, Deserializer};
 
-/// `serde_json` reads 127 nested containers; re-reading a subtree must not restart that count.
+/// Maximum number of nested containers, as in `serde_json`. Its count restarts when a subtree is read again, so positions count,
+/// too.
 const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {
@@ -29,7 +30,7 @@ pub(crate) struct PlanDe<'c, D> {
     pub(crate) at: &'c ValuePosition<'c>,
 }
 
-/// Deserializes whatever the seed asks for, through a [`PlanDe`].
+/// A seed that reads its value through a [`PlanDe`].
 struct PlanSeed<'c, S> {
     seed: S,
     at: &'c ValuePosition<'c>,
@@ -51,7 +52,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     }
 }
 
-/// The request of the `Deserialize` impl, where it matters.
+/// The request of the `Deserialize` impl, as far as reading depends on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Any,

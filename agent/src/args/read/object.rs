@@ -1,4 +1,4 @@
-//! Objects: known keys, map entries, duplicates, nulls that mean absent.
+//! Objects: properties, entries of maps, duplicate keys, and nulls that mean absent.
 
 use super::PlanSeed;
 use super::context::{Context, ValuePosition, nested, refused, text_reader};
@@ -21,7 +21,7 @@ pub(super) struct ObjectVisitor<'c, V> {
 #[derive(Clone, Copy)]
 pub(super) enum ObjectNode<'c> {
     Known(&'c ObjectSpec),
-    /// Its tag tells. All variants are objects.
+    /// The tag of the object selects the definition. All variants are objects.
     Tagged {
         tag: &'c str,
         variants: &'c [(String, NodeId)],
@@ -31,7 +31,8 @@ pub(super) enum ObjectNode<'c> {
 }
 
 impl<'c> ObjectNode<'c> {
-    /// Returns what objects of a node are read along, if that can be known while they are read.
+    /// Returns the definition of the objects that a node accepts, or `None` if finding it needs look-ahead or the
+    /// node accepts no objects.
     #[inline]
     pub(super) fn of(at: &ValuePosition<'c>) -> Option<ObjectNode<'c>> {
         let node = at.node;
@@ -45,21 +46,22 @@ impl<'c> ObjectNode<'c> {
     }
 }
 
-/// The part of a tagged object that was read to find its tag.
+/// The entries of a tagged object that were read to find its tag.
 enum ReadAhead<'de> {
-    /// The tag came first. Its value is still to be read.
+    /// The tag was the first key. Its value has not been read.
     Tag(Cow<'de, str>),
-    /// The last one is the first to be passed on.
+    /// The entries are in reverse order: the last one is passed to serde first.
     EntryReader(Box<EntriesAhead<'de>>),
 }
 
 struct EntriesAhead<'de> {
     entries: Vec<(Cow<'de, str>, &'de RawValue)>,
-    /// The tag, if its value is still to be read.
+    /// The key of the tag, if its value has not been read.
     tag: Option<Cow<'de, str>>,
 }
 
-/// Finds the variant of an object by its tag, and reads no further.
+/// Reads the entries of an object up to its tag. Returns the object of the variant that the tag names, and the
+/// entries that were read.
 #[inline(never)]
 fn variant<'de, 'c, A: MapAccess<'de>>(
     access: &mut A,
@@ -82,7 +84,7 @@ fn variant<'de, 'c, A: MapAccess<'de>>(
         }
         let raw: &'de RawValue = access.next_value()?;
         entries.push((key, raw));
-        // No variant has a tag that is not a text.
+        // A tag that is not a string names no variant.
         let name: String = serde_json::from_str(raw.get()).map_err(nested)?;
         break (names.pick(variants, &name, rules).map(|(_, node)| node), None);
     };
@@ -114,7 +116,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
         }
         let out = self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys });
         if keys.is_none() {
-            // Dropping nothing would be a call, too.
+            // Skips the destructor, which is a call even if there is nothing to drop.
             std::mem::forget(keys);
         }
         out
@@ -124,31 +126,32 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
 struct EntryReader<'de, 'c, 'g, A> {
     access: A,
     at: &'c ValuePosition<'c>,
-    /// Reads the keys; `None` if they are known to be right.
+    /// Reads the keys; `None` for arguments that fit exactly, whose keys need no check.
     keys: &'g mut Option<KeyReader<'de, 'c>>,
 }
 
-/// Reads the keys of an object along the plan. Nothing of it is compiled for each type.
+/// Reads the keys of an object along the plan. Its code is compiled once, not for each type.
 struct KeyReader<'de, 'c> {
     at: &'c ValuePosition<'c>,
     rules: ObjectRules<'c>,
-    /// The index after that of the previous property.
+    /// The index of the property that is expected next.
     hint: usize,
-    /// Whether keys were read already: those of `ahead`, or else that of `next`.
+    /// Whether keys that were read to find the tag remain: those of `ahead`, or the key of `next` if `ahead` is
+    /// `None`.
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de, 'c>,
     seen: SeenKeys<'de>,
 }
 
-/// The entry whose key was passed on and whose value is still to be read.
+/// The entry whose key was passed to serde and whose value is read next.
 struct Next<'de, 'c> {
     node: NodeId,
     secret: bool,
     key: Cow<'de, str>,
-    /// The name that serde gets, if it differs from the key.
+    /// The name that is passed to serde, if it differs from the key.
     name: Option<Cow<'c, str>>,
-    /// The value, if it was read before the key was passed on.
+    /// The text of the value, if it was read before the key was passed to serde.
     raw: Option<&'de RawValue>,
 }
 
@@ -173,7 +176,9 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         Ok(KeyReader { at, rules, hint: 0, is_ahead, ahead, next, seen: SeenKeys::default() })
     }
 
-    /// Reads the next key: the name of the parameter, however it was spelled, or one spelling of each key of a map.
+    /// Returns the next key for serde, or `None` at the end of the object. An alias becomes the name of its
+    /// property, and a key of a map its canonical spelling. Fails if a key is refused, or if the object is
+    /// incomplete at its end.
     #[inline(never)]
     fn next<A: MapAccess<'de>>(
         &mut self,
@@ -232,20 +237,21 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
-    /// Records that the type refused the key.
+    /// Records that the type refused the key that was passed to it.
     #[cold]
     #[inline(never)]
     fn failed_key(&self) {
         self.at.cx.failed_key(&self.position());
     }
 
-    /// Returns the position of the value whose key was read.
+    /// Returns the position of the value that is read next.
     #[inline(never)]
     fn position(&self) -> ValuePosition<'_> {
         self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
     }
 
-    /// Adds a key that is not a property. Returns its canonical spelling.
+    /// Adds a key that is not a property. Returns its canonical spelling, or an error if the object had the key
+    /// before.
     fn other<E: Error>(&mut self, key: &Cow<'de, str>) -> Result<Cow<'de, str>, E> {
         let identity = self.rules.identity(key.clone());
         if !self.seen.add_other(identity.clone(), ()) && !self.rules.may_repeat() {
@@ -254,7 +260,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         Ok(identity)
     }
 
-    /// Reads and records an entry that is dropped.
+    /// Reads an entry that is dropped. Records it, unless the reading is silent.
     fn drop_entry<A: MapAccess<'de>>(&mut self, access: &mut A, key: &str) -> Result<(), A::Error> {
         let (cx, raw) = (self.at.cx, self.raw_value(access)?);
         if !cx.is_silent() {
@@ -265,7 +271,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         Ok(())
     }
 
-    /// Reads the next value as text, unless that has happened.
+    /// Returns the text of the next value, and reads it unless that has already happened.
     fn raw_value<A: MapAccess<'de>>(&mut self, access: &mut A) -> Result<&'de RawValue, A::Error> {
         match self.next.raw.take() {
             Some(raw) => Ok(raw),
@@ -273,7 +279,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
-    /// Returns the next of the keys that were read to find the tag.
+    /// Returns the next key that was read to find the tag, or `None` after the last one.
     fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
         let Some(ahead) = &mut self.ahead else {
             self.is_ahead = false;
@@ -288,7 +294,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         tag
     }
 
-    /// Removes a null that means absent; serde must not see its key. Returns `true` if it was one.
+    /// Skips the value of a property if it is a null that means absent, and returns whether it was. Serde must not
+    /// see the key of such a null. Fails if the policy does not allow the null.
     fn null_as_absent<A: MapAccess<'de>>(
         &mut self,
         access: &mut A,
@@ -327,7 +334,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     }
 }
 
-/// schemars describes integer map keys by a pattern of digits; a type that accepts anything gets a number for them.
+/// Returns whether a key is an integer key of a map, which schemars describes by a pattern of digits. A type that
+/// accepts any key gets such a key as a number.
 fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
     !object.patterns.is_empty()
         && key.parse::<i64>().is_ok()
@@ -367,7 +375,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for EntryReader<'de, '_, '_, A> {
     }
 }
 
-/// Reads a key as text, borrowed if it has no escapes.
+/// A seed that reads a key as text, borrowed if it has no escapes.
 pub(super) struct KeyText;
 
 impl<'de> DeserializeSeed<'de> for KeyText {
@@ -396,7 +404,8 @@ impl<'de> Visitor<'de> for KeyText {
     }
 }
 
-/// A key as a field name, or as the key type of a map: text, integer, bool, enum, or a newtype of those.
+/// A key that is read as a field name or as the key type of a map: a text, an integer, a boolean, an enum, or a
+/// newtype or option of these.
 struct ObjectKey<'k, 'de, E> {
     text: &'k str,
     borrowed: Option<&'de str>,

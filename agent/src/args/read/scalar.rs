@@ -1,4 +1,4 @@
-//! Scalars: checked, coerced where the rules of the node allow.
+//! Scalars: they are checked, and coerced where the rules of their node allow it.
 
 use super::context::{ValuePosition, refused};
 use super::object::KeyText;
@@ -16,7 +16,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
 use std::fmt;
 
-/// A scalar as the plan accepts it. What finds it out is not compiled for each type that gets it.
+/// A scalar that the plan accepts, after coercion. The code that reads it is compiled once, not for each type.
 pub(super) enum Scalar<'de> {
     Null,
     Bool(bool),
@@ -25,7 +25,7 @@ pub(super) enum Scalar<'de> {
     Wide(i128),
     WideUnsigned(u128),
     Float(f64),
-    /// A part of the text that is read.
+    /// A slice of the text that is read.
     Borrowed(&'de str),
     Text(String),
 }
@@ -46,7 +46,7 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// The same for a type that asked for an enum: texts are names of variants.
+    /// Passes the scalar to a type that asked for an enum. A text is the name of a variant; other scalars are refused.
     #[inline]
     pub(super) fn give_name<V: Visitor<'de>, E: Error>(self, visitor: V) -> Result<V::Value, E> {
         match self {
@@ -63,7 +63,7 @@ pub(super) struct ScalarVisitor<'c> {
     pub(super) hint: Hint,
 }
 
-/// A scalar, or why there is none.
+/// An accepted scalar, or the error of a refusal.
 type ScalarResult<'de, E> = Result<Scalar<'de>, E>;
 
 impl ScalarVisitor<'_> {
@@ -75,7 +75,7 @@ impl ScalarVisitor<'_> {
                 Err(_) => Scalar::Signed(v),
             },
             Int::Unsigned(v) => Scalar::Unsigned(v),
-            // A type that accepts anything, such as `Value`, may not hold so many digits: it gets them as text.
+            // Types that accept any value, such as `Value`, may not hold integers beyond 64 bits, so they get the digits as text.
             wide if matches!(self.hint, Hint::Any | Hint::Ignored) => Scalar::Text(wide.to_string()),
             Int::Wide(v) => Scalar::Wide(v),
             Int::WideUnsigned(v) => Scalar::WideUnsigned(v),
@@ -95,7 +95,7 @@ impl ScalarVisitor<'_> {
         Ok(self.give_int(value))
     }
 
-    /// Reads text where an integer is expected.
+    /// Coerces a text to an integer, or refuses it.
     fn text_as_int<'de, E: Error>(self, spec: &IntSpec, text: &str) -> ScalarResult<'de, E> {
         let rules = self.at.node.rules;
         let rules = if self.at.cx.is_canonical() { rules.with(Rules::TEXT_INTEGER) } else { rules };
@@ -106,7 +106,7 @@ impl ScalarVisitor<'_> {
         self.give_coerced(spec, CoercedValue::Text(text), CoercedScalar { value, rule })
     }
 
-    /// Reads text where a number is expected.
+    /// Coerces a text to a number, or refuses it.
     fn text_as_num<'de, E: Error>(self, spec: &NumSpec, text: &str) -> ScalarResult<'de, E> {
         let coerced = coerced_num(text, self.at.node.rules);
         let Some(CoercedScalar { value: Some((number, digits)), rule }) = coerced else {
@@ -137,14 +137,14 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Passes a number on that lost digits, and records it.
+    /// Returns a number that lost digits as the float `to`, and records the rounding.
     #[cold]
     fn give_rounded<'de>(self, from: CoercedValue<'_>, to: f64) -> Scalar<'de> {
         self.at.cx.record(self.at, from, CoercedValue::Float(to), CoercionRule::NumberRounded);
         Scalar::Float(to)
     }
 
-    /// Passes a float on that was read from these digits.
+    /// Returns a float that was read from these digits. Records the rounding, if digits were lost.
     pub(super) fn give_float<'de>(self, spec: &NumSpec, digits: &str, float: f64) -> Scalar<'de> {
         match spec.rounded(digits, float) {
             Some(to) => self.give_rounded(CoercedValue::Text(digits), to),
@@ -152,7 +152,7 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Reads a number where text is expected.
+    /// Coerces a number to a text, or refuses it.
     #[cold]
     fn num_as_text<'de, E: Error>(self, from: Value) -> ScalarResult<'de, E> {
         let NodeKind::Str(spec) = &self.at.node.kind else { return Err(refused("type")) };
@@ -172,7 +172,8 @@ impl ScalarVisitor<'_> {
         Ok(Scalar::Text(text))
     }
 
-    /// Reads text that is not simply passed on.
+    /// Reads a text that `takes_text` does not accept unchanged: coerces it, finds the word of a closed set that it names, or
+    /// refuses it.
     #[inline(never)]
     fn coerce_text<'de, E: Error>(self, text: &str) -> ScalarResult<'de, E> {
         let rules = self.at.node.rules;
@@ -200,7 +201,8 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Whether this text is accepted unchanged.
+    /// Returns whether this text is accepted unchanged. While findings are collected, a text with the wrong format is accepted,
+    /// because the type says more about it.
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.at.node.kind {
@@ -283,7 +285,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
         }
     }
 
-    /// Only asked for where the plan accepts anything.
+    /// `deserialize_i128` is only called at nodes that accept any value, so every integer is accepted.
     fn visit_i128<E: Error>(self, v: i128) -> ScalarResult<'de, E> {
         Ok(Scalar::Wide(v))
     }
@@ -334,8 +336,8 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
         self.visit_str(&text)
     }
 
-    /// With its feature `arbitrary_precision`, which any crate of a program can enable, `serde_json` represents a number as a map
-    /// with one entry: its digits under a name that only `serde_json` can write.
+    /// Reads a number in the form that it has with `serde_json`'s feature `arbitrary_precision`, which any crate of a program can
+    /// enable: a map with one entry, which has the digits under a private name.
     #[cold]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> ScalarResult<'de, A::Error> {
         const NUMBER: &str = "$serde_json::private::Number";
@@ -353,7 +355,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
 }
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads 128-bit integers from the token, because `serde_json`'s numbers end at 64 bits.
+    /// Reads an integer of up to 128 bits from its token, because `serde_json`'s numbers end at 64 bits.
     #[inline(never)]
     pub(super) fn wide(self, spec: &IntSpec, hint: Hint) -> ScalarResult<'de, D::Error> {
         let PlanDe { de, at } = self;

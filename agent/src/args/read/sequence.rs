@@ -22,7 +22,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
         let mut count = 0;
         let items = Items { access, at: self.at, count: &mut count };
         let out = self.visitor.visit_seq(items);
-        // A large value is not moved to be looked at.
+        // Tests `out` in place, because moving a large value costs time.
         if out.is_ok() && !self.at.cx.is_exact() && !takes_length(self.at, count) {
             return Err(refused("length"));
         }
@@ -47,7 +47,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
         } else {
             match position(self.at, *self.count) {
                 Some(position) => along = position,
-                // After the last item of a tuple: serde_json finds what is too much.
+                // The tuple has no further items; `serde_json` reports the surplus ones.
                 None => return Ok(None),
             }
             &along

@@ -1,4 +1,4 @@
-//! A value of any kind: which visitor reads it, by the node and by what the type asks for.
+//! Reads a value of any kind. The node and the request of the type decide which visitor reads it.
 
 use super::buffered::Ahead;
 use super::container::ahead;
@@ -14,19 +14,19 @@ use serde::forward_to_deserialize_any;
 use std::fmt;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads for a type that asked for any value, or ignores it.
+    /// Reads a value for a type that asked for any value, or that ignores the value.
     #[inline]
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            // Arguments that fit exactly are read so.
+            // This arm also reads the values of arguments that fit exactly, because their node is `Any`.
             NodeKind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
                 if !at.cx.is_exact() {
                     at.cx.note_any(at);
                 }
                 de.deserialize_any(visitor)
             }
-            // Apart from the rest, whose large frame would cost each scalar.
+            // Scalars are read separately, because the other kinds need a large stack frame.
             kind if kind.is_scalar() => PlanDe { de, at }.read_scalar(hint)?.give(visitor),
             _ => PlanDe { de, at }.read_other(visitor, hint),
         }
@@ -69,7 +69,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
     }
 
-    /// Reads for a type that asked for a scalar. Nothing of it is compiled for each type.
+    /// Reads a value for a type that asked for a scalar. This code is compiled once, not for each type.
     #[inline(never)]
     pub(super) fn read_scalar(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
         let PlanDe { de, at } = self;
@@ -125,12 +125,12 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         }
     }
 
-    /// Reads for a type that asked for an enum.
+    /// Reads a value for a type that asked for an enum.
     #[inline]
     fn read_enum<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            // serde_json asks neither for the name nor for the variants.
+            // `serde_json` uses neither the name nor the variants.
             NodeKind::Any => de.deserialize_enum("", &[], visitor),
             NodeKind::External(external) => de.deserialize_any(ExternalVisitor { visitor, at, external }),
             NodeKind::Enum(_) | NodeKind::Str(_) => {
@@ -152,8 +152,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Passes a request on as it is, where it is known that the arguments fit exactly: `serde_json` then does not have to find out what it
-/// reads. A type for which that makes a difference refuses, and is read along the plan.
+/// Defines methods that pass the request of the type to `serde_json` if the arguments fit exactly, because reading a requested type is
+/// faster. If the type then refuses the value, the arguments are read again along the plan.
 macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
@@ -163,7 +163,7 @@ macro_rules! requests {
     )*};
 }
 
-/// Scalars for which `serde_json` has no other way than for any value.
+/// Defines methods that read a scalar along its node, even if the arguments fit exactly.
 macro_rules! scalars {
     ($($method:ident)*) => {$(
         #[inline]
@@ -206,7 +206,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         self.read_scalar(Hint::Unsigned128)?.give(visitor)
     }
 
-    /// The type ignores the value, but the plan still checks it.
+    /// Checks the value along the plan, although the type ignores it.
     #[inline]
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.read(visitor, Hint::Ignored)
@@ -221,7 +221,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
                 let at = &at.along(at.cx.graph.node(*inner));
                 de.deserialize_option(OptionVisitor { visitor, at })
             }
-            // A null that means absent was cut out with its key; any other is refused below.
+            // A null that means absent was removed with its key. Any other null is refused when the value is read.
             _ => visitor.visit_some(PlanDe { de, at }),
         }
     }
@@ -236,7 +236,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
             return visitor.visit_some(self);
         }
         match &self.at.node.kind {
-            // serde_json's RawValue is a newtype with a name of its own.
+            // `serde_json` recognizes its type `RawValue` by the name of the newtype.
             NodeKind::Any => self.de.deserialize_newtype_struct(name, visitor),
             _ => visitor.visit_newtype_struct(self),
         }
@@ -293,7 +293,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
     }
 }
 
-/// Visits a nullable node for a type that asked for an option.
+/// Visits a value that may be null, for a type that asked for an option.
 struct OptionVisitor<'c, V> {
     visitor: V,
     at: &'c ValuePosition<'c>,
@@ -319,7 +319,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
     }
 }
 
-/// Visits a nullable node for a type that did not ask for an option: serde's buffer, a `Value`.
+/// Visits a value that may be null, for a type that did not ask for an option, such as a buffer of serde or `Value`.
 struct NullableVisitor<'c, V> {
     visitor: V,
     at: &'c ValuePosition<'c>,
@@ -346,7 +346,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for NullableVisitor<'_, V> {
     }
 }
 
-/// Visits a nullable node for a type that asked for a scalar.
+/// Visits a value that may be null, for a type that asked for a scalar.
 struct NullableScalar<'c> {
     at: &'c ValuePosition<'c>,
     hint: Hint,

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use written::{NewEntry, canonical, is_canonical, object_text, put};
 
 const MAX_CALL: usize = 500;
-/// Longer arguments would still be too long after corrections.
+/// Maximum length of sent arguments, in bytes. The corrected call of longer arguments would be too long to be offered.
 const MAX_SENT: usize = 4 * MAX_CALL;
 const MAX_CORRECTIONS: usize = 50;
 
@@ -29,7 +29,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// A longer call is not offered.
+    /// Creates the offer of a call. Returns `None` if the call is longer than [`MAX_CALL`] characters.
     fn new(graph: &Graph, text: String) -> Option<Offer> {
         let is_short = text.len() <= MAX_CALL || text.chars().count() <= MAX_CALL;
         is_short.then(|| Offer { fit: fit(graph, &text), text })
@@ -41,7 +41,7 @@ pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Iss
     corrected_inside(graph, tool, sent, issues, MAX_WRAPPERS)
 }
 
-/// Returns the call that was meant by text that is not JSON.
+/// Returns the corrected call for a text that is not JSON. `meant` is the probable meaning of the text, as JSON.
 pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Option<Offer> {
     if graph.has_secrets() {
         return None;
@@ -73,7 +73,7 @@ fn corrected_inside(
     if !has_wrapper && !is_mendable {
         return None;
     }
-    // Repeated keys below an unknown key have not been reported.
+    // Nothing is offered if a key is repeated, which is not reported below unknown keys, or if a number loses digits.
     if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }
@@ -100,7 +100,7 @@ fn corrected_inside(
         .filter(|offer| offer.fit == Fit::Exact || fits(graph, graph.root, &offer.text, true))
 }
 
-/// Whether the arguments may be inside another object, as in `{"args": {…}}`.
+/// Returns whether an issue may mean that the arguments are inside another object, as in `{"args": {…}}`.
 fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     let is_tag = || matches!(graph.kind(graph.unchecked(graph.root)), NodeKind::Tagged { .. });
     let at_root = || issue.is_at_top();
@@ -112,7 +112,8 @@ fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     }
 }
 
-/// Can there be one mechanical mend? Most reports need not be tried then.
+/// Returns whether an issue may have exactly one correction. Most reports contain an issue that has none, so no correction is
+/// tried.
 fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     if issue.is_mendable {
         return true;
@@ -120,9 +121,9 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     match issue.code {
         IssueCode::Type => true,
         IssueCode::Enum => issue.suggestions.len() == 1,
-        // A variant's name where its tag belongs.
+        // The key is a misspelled parameter, or the name of a variant whose tag is missing.
         IssueCode::Unknown => issue.suggestions.len() == 1 || all.iter().any(|tag| names_variant(issue, tag)),
-        // Missing under its name, but there under a name like it.
+        // The value of the parameter may be under an unknown key.
         IssueCode::Missing => {
             let (parent, name) = issue.parent_and_key().unwrap_or_default();
             all.iter().any(|other| {
@@ -136,7 +137,7 @@ fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     }
 }
 
-/// Is it a key that is called like a variant, where the tag is missing?
+/// Returns whether an unknown key is the name of a variant, in an object whose tag is missing.
 fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
     if unknown.code != IssueCode::Unknown || tag.code != IssueCode::Missing || tag.allowed.is_empty() {
         return false;
@@ -151,25 +152,26 @@ type SentEntry<'t> = (Cow<'t, str>, Doc<'t>);
 
 struct Correction<'g> {
     graph: &'g Graph,
-    /// The issues, which name the parameters that unknown keys may be.
+    /// The issues of the call. Their suggestions name the parameters for which unknown keys may stand.
     issues: &'g [Issue],
 }
 
 impl Correction<'_> {
-    /// Returns a value in the form of the schema, as JSON text.
+    /// Returns the corrected value as JSON text. A value without correction is returned in canonical form.
     fn of<'d>(&self, id: NodeId, doc: &'d Doc<'_>, root: bool) -> Cow<'d, str> {
         self.change(id, doc, root).map_or_else(|| canonical(doc), Cow::Owned)
     }
 
-    /// The same for a value that is not as it was sent.
+    /// Corrects a value that was changed before. Returns its JSON text.
     fn of_text(&self, id: NodeId, text: String) -> String {
         let document = Document::parse(&text).ok();
         document.and_then(|document| self.change(id, &document.root, false)).unwrap_or(text)
     }
 
-    /// A value that is accepted unchanged stays; everything else is rewritten into the form of the schema. Returns the new text.
+    /// Rewrites a value into the form of the schema. Returns `None` if the value is accepted unchanged, or if it has no certain
+    /// correction.
     fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
-        // The arguments as a whole have an issue: that is why they are corrected.
+        // If there are issues, the arguments as a whole are certainly not accepted.
         if (!root || self.issues.is_empty()) && self.is_taken(id, doc, root) {
             return None;
         }
@@ -221,7 +223,7 @@ impl Correction<'_> {
         }
     }
 
-    /// Only what is JSON in text is corrected: which alternative another value is meant for is not known.
+    /// Corrects JSON that was sent as text. Of any other value, it is uncertain which alternative was meant.
     fn union(&self, branches: &[NodeId], text: &str) -> Option<String> {
         let objects = |id: &&NodeId| {
             matches!(
@@ -239,7 +241,7 @@ impl Correction<'_> {
         })
     }
 
-    /// Returns a value that was sent inside an object: `{"value": 3}` for 3.
+    /// Returns the only value inside an object or a list if it fits alone, such as 3 for `{"value": 3}`.
     fn alone(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (is_taken, inner) = match &doc.shape {
             Shape::Array(items) => {
@@ -250,7 +252,7 @@ impl Correction<'_> {
         (is_taken && self.is_taken(id, inner, false)).then(|| canonical(inner).into_owned())
     }
 
-    /// Returns the word that was sent as the key of an object without content: `{"Newest": {}}`.
+    /// Returns the word that was sent as the key of an object without content, such as `{"Newest": {}}`.
     fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (key, inner) = only_entry(doc)?;
         let is_bare = match &inner.shape {
@@ -261,7 +263,7 @@ impl Correction<'_> {
         self.graph.word(id, key).filter(|_| is_bare).map(|word| Value::from(word).to_string())
     }
 
-    /// Puts a value into the only field of an object that takes it, if the object needs no other.
+    /// Puts a scalar into the only field of an object that accepts the scalar, if no other field is required.
     fn only_field(&self, object: &ObjectSpec, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         if matches!(doc.shape, Shape::Object(_) | Shape::Array(_) | Shape::Null) {
             return None;
@@ -278,7 +280,7 @@ impl Correction<'_> {
         Some(object_text(&[NewEntry::new(&only.name, Some(only), canonical(doc))]))
     }
 
-    /// Whether a value is a filler for one that does not exist.
+    /// Returns whether a value is a filler for an absent value. Null is not.
     fn is_nothing(&self, id: NodeId, doc: &Doc<'_>) -> bool {
         !doc.is_null() && says_nothing(self.graph, id, doc)
     }
@@ -360,7 +362,8 @@ impl Correction<'_> {
         object_text(&new)
     }
 
-    /// Returns the parameters that an unknown key may be, as its issue says it, if other issues leave no doubt.
+    /// Returns the parameters for which an unknown key may stand: the suggestions of its issue, if exactly one issue fits the
+    /// key, or else parameters with a similar name.
     fn near<'o>(&self, object: &'o ObjectSpec, key: &str, free: &'o [bool]) -> Vec<&'o str> {
         let is_own = |issue: &&Issue| {
             issue.code == IssueCode::Unknown
@@ -384,7 +387,7 @@ impl Correction<'_> {
         near_names(key, object.names(|index| free.get(index).is_some_and(|free| *free)))
     }
 
-    /// The only unknown key, with the only required parameter that is missing, if the value fits it.
+    /// Returns the only unknown key and the only required parameter that is missing, if the value of the key fits the parameter.
     fn meant<'o>(
         &self,
         object: &'o ObjectSpec,
@@ -424,9 +427,10 @@ impl Correction<'_> {
                 entries.iter().map(|(_, item)| item).collect()
             }
             Shape::Null => return None,
-            // "a, b" may be a list: that is not known.
+            // It is uncertain whether a text such as `a, b` is a list or one item.
             Shape::Text(text) if text.contains([',', '[', '\n']) => return None,
-            // Nor how deep it belongs in a list of lists, which may have no end.
+            // In a list of lists, it is uncertain how deep the value belongs, so only a list of other items is made of one
+            // value.
             _ => {
                 let is_item_list = |item| {
                     self.is_array(item)
@@ -450,7 +454,7 @@ impl Correction<'_> {
         Some(format!("[{}]", items.collect::<Vec<_>>().join(",")))
     }
 
-    /// Whether an object is a list in a language without lists.
+    /// Returns whether an object with numbered keys is probably a list of a language without lists.
     fn is_numbered(&self, array: &ArraySpec, entries: &[SentEntry<'_>], doc: &Doc<'_>) -> bool {
         array.is_list()
             && has_numbered_keys(entries.iter().map(|(key, _)| key.as_ref()))
@@ -506,7 +510,7 @@ impl Correction<'_> {
     }
 }
 
-/// Returns what each key leads to, and for each property whether it was not given.
+/// Returns the property or entry to which each key belongs, and for each property whether it was not given.
 fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, Vec<bool>) {
     let (mut free, mut hint) = (vec![true; object.props.len()], 0);
     let children = old.iter().map(|(key, _)| {
@@ -520,13 +524,13 @@ fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, 
     (children.collect(), free)
 }
 
-/// Returns the text of an object that was sent as text.
+/// Returns the JSON of an object that was sent as text; `None` for any other text.
 fn decoded_object(text: &str) -> Option<String> {
     let inner: Value = serde_json::from_str(text).ok()?;
     inner.is_object().then(|| inner.to_string())
 }
 
-/// Returns the only entry of an object.
+/// Returns the only entry of an object; `None` for any other value.
 fn only_entry<'d>(doc: &'d Doc<'_>) -> Option<(&'d str, &'d Doc<'d>)> {
     match &doc.shape {
         Shape::Object(entries) => match entries.as_slice() {

@@ -1,4 +1,4 @@
-//! Everything that is wrong with the arguments, as a text for the model and as JSON for programs.
+//! The report on refused arguments, as text for the model and as JSON for programs.
 
 mod corrected;
 mod wrapper;
@@ -22,8 +22,8 @@ const MAX_TEXT: usize = 6_000;
 
 /// The report about refused arguments: it lists every mistake at once, so that a model can fix them all.
 ///
-/// `Display` is [`to_text`](Self::to_text). A clone costs one reference count. The sent arguments are not kept, so neither
-/// `Debug` nor the forms below can show more of them than the issues do.
+/// `Display` is [`to_text`](Self::to_text). Cloning only increments a reference count. The sent arguments are not kept, so `Debug`, the
+/// text and the JSON show no more of them than the issues do.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -73,7 +73,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// The word that stands for the path of a mistake in the whole value.
+    /// Returns the word that replaces the path if the whole value is wrong.
     fn root(self) -> &'static str {
         if self == Self::Call { "(arguments)" } else { "(answer)" }
     }
@@ -107,7 +107,7 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the report with changed paths.
+    /// Returns the report with paths changed by `move_pointer`.
     pub(crate) fn moved(mut self, move_pointer: impl Fn(&mut String)) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         inner
@@ -141,7 +141,7 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the report in words for this action of the model.
+    /// Returns the report, worded for this action of the model.
     #[cfg(feature = "runtime")]
     pub(crate) fn about(mut self, subject: Subject) -> InvalidArguments {
         Arc::make_mut(&mut self.inner).subject = subject;
@@ -164,8 +164,9 @@ impl InvalidArguments {
         self.inner.count
     }
 
-    /// Returns the arguments with every mistake fixed, as JSON text, if each has exactly one possible correction and the result
-    /// is valid. It is a suggestion for the model and never applied.
+    /// Returns the arguments with every mistake fixed, as JSON text, if each mistake has exactly one possible correction and the result is
+    /// valid. Calls of tools with secrets and calls of more than 500 characters are not corrected. The result is a suggestion for the model
+    /// and never applied.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Booking { hotel: String, nights: u32 }
@@ -261,7 +262,7 @@ impl InvalidArguments {
         if out.len() > MAX_TEXT { cut(&out, MAX_TEXT) } else { out }
     }
 
-    /// Writes what to do next, if an attempt is left.
+    /// Writes the request for the next attempt, with the corrected call if there is one.
     fn push_end(&self, out: &mut String, these: &str) -> fmt::Result {
         let Inner { plan, corrected, subject, .. } = &*self.inner;
         if let Some(call) = corrected {

@@ -1,7 +1,8 @@
-//! Finds arguments inside wrappers, objects such as `{"name": …, "arguments": {…}}`, with any keys.
+//! Finds arguments inside wrappers: objects such as `{"name": …, "arguments": {…}}`, whose keys may have any names.
 //!
 //! A wrapper is recognized by its structure: exactly one key that is not a parameter holds an object, and the other keys that are not
-//! parameters hold texts. Parameters next to that key are added to the inner object. The caller checks whether the result fits the tool.
+//! parameters hold texts or nothing. Parameters next to that key are added to the inner object. The caller checks whether the result fits
+//! the tool.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
@@ -27,7 +28,7 @@ pub(super) struct Unwrapped {
     keys: Vec<String>,
 }
 
-/// Whether [`unwrapped`] or [`several`] may find a wrapper. Most calls have no key that could be one.
+/// Returns whether [`unwrapped`] or [`several`] may find a wrapper. Most calls have no key that could be one.
 pub(super) fn may_be_wrapped(graph: &Graph, sent: &Doc<'_>) -> bool {
     let Shape::Object(entries) = &sent.shape else { return true };
     entries.iter().any(|(key, doc)| match &doc.shape {
@@ -37,7 +38,7 @@ pub(super) fn may_be_wrapped(graph: &Graph, sent: &Doc<'_>) -> bool {
     })
 }
 
-/// Removes one wrapper.
+/// Returns the arguments without their outermost wrapper, or `None` if they have none.
 pub(super) fn unwrapped(graph: &Graph, tool: &str, sent: &Value) -> Option<Unwrapped> {
     let alone = |call: Value, at: &str| {
         let keys = call.as_object()?.keys().cloned().collect();
@@ -124,7 +125,7 @@ fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     (!call.is_empty()).then_some(call)
 }
 
-/// Whether a value next to the arguments has no data, so that it may only describe the call.
+/// Returns whether a value next to the arguments has no data, so that it may only describe the call.
 fn is_without_data(value: &Value) -> bool {
     match value {
         Value::Null | Value::String(_) => true,
@@ -134,7 +135,7 @@ fn is_without_data(value: &Value) -> bool {
     }
 }
 
-/// Returns the object in a text that was encoded once or several times.
+/// Returns an object, or the object in a text that was encoded as JSON up to [`MAX_DECODED`] times.
 fn decoded(value: &Value) -> Option<Value> {
     let mut value = value.clone();
     for _ in 0..MAX_DECODED {
@@ -167,7 +168,8 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// If the arguments are inside wrappers, returns the issues of the inner arguments instead of those of the whole call.
+/// Returns the issues of the inner arguments and their number, if the arguments are inside wrappers. These issues replace the issues of
+/// the whole call.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,
@@ -194,7 +196,7 @@ pub(crate) fn issues_inside(
     let (mut at, mut keys, mut call, mut is_text) = (String::new(), Vec::new(), sent, false);
     for _ in 0..MAX_WRAPPERS {
         let Some(next) = unwrapped(graph, tool, &call) else { break };
-        // Pointers end at a JSON text.
+        // A pointer cannot lead into a JSON text, so it ends at the text.
         at += if is_text { "" } else { &next.at };
         is_text |= next.is_text;
         (keys, call) = (next.keys, next.call);

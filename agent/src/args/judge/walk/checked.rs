@@ -1,4 +1,4 @@
-//! Assertions about a value as it will arrive: keywords of JSON Schema beyond its shape.
+//! Assertions about a value after coercion, such as `not`, `if` and `contains`.
 
 use super::Walk;
 use crate::args::coercion::HIDDEN;
@@ -15,7 +15,7 @@ const MAX_WORDS: usize = 120;
 
 impl<'w> Walk<'w, '_> {
     pub(super) fn checked(&mut self, id: NodeId, spec: &'w CheckedSpec, doc: &'w Doc<'_>) {
-        // It takes as much of the stack as three other nodes.
+        // A node with checks takes as much of the stack as three other nodes, so it counts as three.
         let depth = self.shared.depth.get();
         self.shared.depth.set(depth + 2);
         self.pass(id, spec, doc);
@@ -30,8 +30,8 @@ impl<'w> Walk<'w, '_> {
         self.found = before.and(own);
         let graph = self.graph;
         let verdict = if own.count > 0 && own.non_schema_coercion {
-            // A check may fail because of a value that would have been coerced. Coercion does not change which keys are given,
-            // except that null may become absent.
+            // A value that has issues cannot be coerced, and a check may fail because of that. Coercion does not change which
+            // keys are given, so checks of the given keys are reliable, unless a null may become absent.
             if doc.has_null_entry() {
                 return;
             }
@@ -88,7 +88,8 @@ impl<'w> Walk<'w, '_> {
     }
 }
 
-/// Returns the property that a pointer from an object leads to; its signature is that of the declaration.
+/// Returns the node of the property to which a pointer leads from an object; `None` if the pointer leads further or to no
+/// property.
 fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     let NodeKind::Object(object) = graph.kind(graph.unchecked(base)) else { return None };
     let name = pointer.strip_prefix('/').filter(|name| !name.contains('/'))?;
@@ -96,7 +97,7 @@ fn named(graph: &Graph, base: NodeId, pointer: &str) -> Option<NodeId> {
     object.props.iter().find(|prop| prop.name == name).map(|prop| prop.node)
 }
 
-/// The issues that checks have with a value. Paths start at the value.
+/// The issues that checks find in a value. Paths start at the value.
 #[derive(Default)]
 struct CheckSummary {
     issues: Vec<Issue>,
@@ -196,7 +197,7 @@ impl<'x> CheckJudge<'x> {
         Walk::count(self.shared, node, doc).count == 0
     }
 
-    /// Adds all issues that a schema has with the value, and why it applies.
+    /// Adds all issues of a value at a node. `why` says why the node applies, and is added to each issue.
     fn fit(&self, node: NodeId, doc: &'x Doc<'_>, why: Option<&str>, verdict: &mut CheckSummary) {
         let mut issues = Vec::new();
         let mut walk = Walk::new(self.shared, self.collect.then_some(&mut issues));

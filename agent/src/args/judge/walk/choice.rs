@@ -44,7 +44,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Without the tag the meaning of the other keys is unknown; but a key that no variant has may be the tag.
+    /// Reports the key that is probably the tag under another name. Without the tag, nothing is known about the other keys.
     fn misspelled_tag(&mut self, tag: &'w str, variants: &[(String, NodeId)], doc: &'w Doc<'_>) {
         let Shape::Object(entries) = &doc.shape else { return };
         let unknown = self.graph.options.unknown_keys();

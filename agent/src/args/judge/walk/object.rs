@@ -1,4 +1,4 @@
-//! Keys: first unknown ones in the order sent, then the parameters as declared, then map entries in the order sent.
+//! Walks objects. Issues are in this order: unknown keys as they were sent, parameters as declared, and map entries as they were sent.
 
 use super::{Walk, WalkSegment};
 use crate::args::document::{Doc, Document, Shape};
@@ -41,7 +41,7 @@ impl<'w> Walk<'w, '_> {
                         rest.push((node, given));
                     }
                 }
-                // Dropped or not: which of the two was meant?
+                // It is uncertain which of the two values was meant, even though both would be dropped.
                 (KeyRole::Dropped, KeyTurn::Second(before)) => self.twice(key, before.key),
                 (KeyRole::Dropped, _) => self.note_coercion(),
                 (KeyRole::Unknown, KeyTurn::First) => unknown.push(key),
@@ -82,7 +82,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Reports keys that match no parameter, each once; parameters that were given are not suggested.
+    /// Reports each key that matches no parameter. Parameters that were given are not suggested.
     pub(in crate::args::judge) fn unknown(
         &mut self,
         object: &'w ObjectSpec,
@@ -116,7 +116,7 @@ impl<'w> Walk<'w, '_> {
                         };
                         issue.is_mendable = true;
                     }
-                    // At the top the list of all parameters follows anyway.
+                    // At the top level, the report lists all parameters anyway.
                     if issue.suggestions.is_empty() && walk.path.len() > 1 && walk.list_allowed() {
                         issue.allowed = object.props.iter().map(|p| Value::from(p.name.as_str())).collect();
                     }
@@ -125,7 +125,7 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// If the only key is unknown and holds an object that fits here, something was put around it.
+    /// Advises to send the inner value alone, if the only key of an object is unknown and its value would fit instead of the object.
     fn around(&mut self, object: &'w ObjectSpec, entries: &'w [(Cow<'_, str>, Doc<'_>)], unknown: &[&str]) {
         let ([(_, inner)], [_], false) = (entries, unknown, self.path.is_empty() || self.out.is_none())
         else {
@@ -143,7 +143,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// If one key is unknown and one required parameter is missing, and the value fits it, they may be the same. Returns the key.
+    /// Returns the key that is probably the missing parameter: it is the only unknown key, one required parameter is missing, and the
+    /// value fits this parameter.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,
@@ -160,7 +161,7 @@ impl<'w> Walk<'w, '_> {
         let KeyUse { first: GivenEntry { doc, .. }, again: None } = keys.other(rules, key)? else {
             return None;
         };
-        // A parameter that accepts anything fits every key.
+        // A parameter that accepts any value would fit every key.
         let takes_anything = matches!(self.graph.kind(prop.node), NodeKind::Any);
         if takes_anything
             || says_nothing(self.graph, prop.node, doc)
@@ -205,7 +206,7 @@ impl<'w> Walk<'w, '_> {
 
     /// Checks a parameter that was given once.
     pub(in crate::args::judge) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
-        // Most parameters of a refused call are as they should be.
+        // Most parameters of a refused call fit exactly, which a scan finds out faster.
         if self.out.is_some() && doc.fits_exactly(self.graph, prop.node) {
             return;
         }
@@ -249,13 +250,13 @@ impl<'w> Walk<'w, '_> {
 
 const LEAVE_OUT: &str = " optional: leave it out if there is none";
 
-/// Whether a value looks like a filler for one that does not exist: a word for nothing, or a container of nothing else whose keys name
-/// nothing either.
+/// Returns whether a value looks like a filler for an absent value: a text such as `none`, or a container that contains only fillers.
+/// A key that is a word of the node has a meaning, so its object is not a filler.
 pub(crate) fn says_nothing(graph: &Graph, id: NodeId, doc: &Doc<'_>) -> bool {
     is_nothing(graph, Some(id), doc)
 }
 
-/// `id` is what belongs here, if that is known.
+/// Returns whether a value is a filler. `id` is the node of the value, if there is one.
 fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
     match &doc.shape {
         Shape::Text(text) => is_filler(text) || is_empty_json(graph, id, text),
@@ -265,7 +266,7 @@ fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
             !matches!(entries.as_slice(), [(key, _)] if is_word(key))
                 && entries.iter().all(|(key, item)| item.is_null() || is_nothing(graph, below(key), item))
         }
-        // The meaning of null in a list is not known.
+        // Null in a list is not a filler, because it may be an item.
         Shape::Array(items) => {
             let item = id.and_then(|id| graph.item(id));
             items.iter().all(|doc| is_nothing(graph, item, doc))
@@ -274,13 +275,13 @@ fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
     }
 }
 
-/// Whether a text is JSON of a container that says nothing.
+/// Returns whether a text is the JSON of a container that is a filler.
 fn is_empty_json(graph: &Graph, id: Option<NodeId>, text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
         && Document::parse(text).is_ok_and(|document| is_nothing(graph, id, &document.root))
 }
 
-/// Whether a text is a habitual word for nothing.
+/// Returns whether a text is a usual word for an absent value.
 fn is_filler(text: &str) -> bool {
     ["", "null", "none", "nil", "undefined", "n/a"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }

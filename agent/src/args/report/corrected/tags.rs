@@ -1,4 +1,5 @@
-//! Corrects tagged objects whose tag is misplaced: a key, a value under another name, or a word without an object.
+//! Corrects tagged objects with a misplaced tag. The name of the variant is a key, a value under another key, or a
+//! text without an object.
 
 use super::Correction;
 use crate::args::plan::{NodeId, NodeKind};

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// An entry of a corrected object.
 pub(super) struct NewEntry<'k> {
     pub(super) key: &'k str,
-    /// The key as JSON with its colon, if the plan has it.
+    /// The key as JSON with its colon, if it is the key of a property without aliases.
     written: Option<&'k str>,
     /// The value as JSON.
     pub(super) value: Cow<'k, str>,
@@ -67,13 +67,13 @@ pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
     }
 }
 
-/// Whether a decimal is already the shortest form of its float: few digits, no exponent, and no zeros at its end.
+/// Returns whether a decimal is already the shortest form of its float: few digits, no exponent, and no zeros at its end.
 fn is_shortest(decimal: &str) -> bool {
     let digits = decimal.strip_prefix('-').unwrap_or(decimal);
     rounding::is_safe(decimal) && !digits.starts_with("0.0") && !digits.ends_with('0') && digits.contains('.')
 }
 
-/// Whether a text is the value as `serde_json` writes it.
+/// Returns whether a text is the value as `serde_json` writes it.
 pub(super) fn is_canonical(text: &str, doc: &Doc<'_>) -> bool {
     after_canonical(text, doc) == Some("")
 }
