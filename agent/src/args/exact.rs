@@ -18,7 +18,7 @@ const MAX_DEPTH: u32 = 300;
 pub(crate) enum Fit {
     /// They fit without any change.
     Exact,
-    /// The plan refuses them: an object has a key that it does not accept, or it lacks a key.
+    /// The plan refuses them: an object has an unknown key, lacks a required key, or has a wrong number of keys.
     Refused,
     /// They do not fit exactly, or the scan cannot decide.
     Unknown,
@@ -74,7 +74,7 @@ struct Scan<'s> {
     choices: u32,
     /// Number of bytes that were scanned more than once.
     again: usize,
-    /// Whether an object outside of alternatives has a key that it does not accept, or lacks a key.
+    /// Whether an object outside of alternatives has an unknown key, lacks a required key, or has a wrong number of keys.
     is_refused: bool,
 }
 
@@ -119,8 +119,8 @@ fn after_value(text: &[u8], at: &mut usize) -> u8 {
     found
 }
 
-/// Returns the index of the property whose key is written at `at` in the usual way, and the position after the key and the colon. The
-/// position is 0 if there is no such property, because two plain numbers are returned in registers.
+/// Returns the index of the property whose key is at `at` in the usual form: without escapes, and directly followed by the colon. Also
+/// returns the position after the colon. It is 0 if there is no such property, because two plain numbers are returned in registers.
 #[inline(never)]
 fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
     object.written_at(text, at).unwrap_or_default()
@@ -290,7 +290,7 @@ impl<'s> Scan<'s> {
         self.entries(object, 0, 0, at)
     }
 
-    /// Ends an object. A coercion adds no keys, so an object that lacks one is refused.
+    /// Ends an object. Only other keys could complete it, so an object with missing keys or a wrong number of keys is refused.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
     }
@@ -301,7 +301,7 @@ impl<'s> Scan<'s> {
         if object.is_complete_of(bits) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Scans the entries of an object, starting at a key, while the keys are written as usual and belong to the first 64 properties. `bits`
+    /// Scans the entries of an object, starting at a key, while the keys have the usual form and belong to the first 64 properties. `bits`
     /// has one bit for each property so far. `next` is the index of the property that is expected.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
@@ -339,7 +339,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the entries of an object, starting at a key that is not one of its first 64 properties, or is not written as usual.
+    /// Scans the entries of an object, starting at a key that is not one of its first 64 properties, or does not have the usual form.
     #[inline(never)]
     fn other_entries(
         &mut self,
@@ -373,8 +373,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a key that is not written as usual, or that is not the name of a property. Returns the node of the value, the index of the
-    /// property that is expected next, and the position of the value.
+    /// Scans a key that does not have the usual form, or that is not the name of a property. Returns the node of the value, the index of
+    /// the property that is expected next, and the position of the value.
     #[inline(never)]
     fn other(
         &mut self,
@@ -407,7 +407,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the object of an externally tagged variant. Its only key is the name of the variant.
+    /// Scans the object of an externally tagged variant. The only key of the object is the name of the variant.
     fn variant(&mut self, object: NodeId, at: usize) -> ScanStep {
         match self.graph.kind(object) {
             NodeKind::Object(object) => self.object(object, at),

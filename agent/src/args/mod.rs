@@ -64,7 +64,7 @@ pub use stream::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentStream};
 pub use suggest::did_you_mean;
 pub use types::{Base64, HumanDuration};
 
-// For other modules of the crate, for example `schema`, which renders plans.
+// Used by other modules of the crate, for example by `schema`, which renders plans.
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use judge::fits;
 #[cfg(feature = "macros")]
@@ -168,7 +168,7 @@ impl Plan {
         let text = if is_blank { "{}" } else { text };
         let fit = exact::fit(self.graph(), text);
         if fit == Fit::Exact {
-            // Returns directly from the match, so that a large value is moved only once.
+            // The match returns the value directly, so that a large value is moved only once.
             match read(&Context::exact(self.graph(), text), text) {
                 Ok(value) if self.pass_as_a_whole(text).is_ok() => {
                     return Ok(Parsed { value, coercions: Vec::new(), is_exact: !is_blank });
@@ -236,7 +236,8 @@ impl Plan {
         }
     }
 
-    /// Repairs the structure of arguments and reads the result, or returns every issue. A first reading of the arguments has
+    /// Repairs the structure of arguments and reads the result, or returns every issue. The caller has found that the arguments
+    /// do not fit as they are.
     /// failed.
     #[cold]
     fn parse_again(&self, text: &str, reader: TypeReader<'_>) -> Result<Vec<Coercion>, InvalidArguments> {
@@ -253,7 +254,8 @@ impl Plan {
         Ok(coercions)
     }
 
-    /// Returns the repaired arguments, or the refusal with every issue. A first reading of the arguments has failed.
+    /// Returns the repaired arguments, or the refusal with every issue. The caller has found that the arguments do not fit as
+    /// they are.
     #[cold]
     fn explain(&self, text: &str, again: Reread<'_>) -> Result<RepairedArguments, InvalidArguments> {
         match diagnose(self.graph(), text) {
@@ -265,8 +267,8 @@ impl Plan {
         }
     }
 
-    /// Returns the refusal of arguments: adds the issues of types, of checks and of the whole schema to those of the walk, and
-    /// adds the corrected call.
+    /// Returns the complete refusal. Adds the issues of types, checks and the whole schema to those of the walk, and adds the
+    /// corrected call.
     fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
@@ -321,7 +323,7 @@ impl Plan {
         InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked)
     }
 
-    /// Checks the keywords of the schema that the plan does not model. They are checked on the coerced arguments.
+    /// Checks the coerced arguments against the keywords of the schema that the plan does not model.
     #[inline]
     fn pass_as_a_whole(&self, text: &str) -> Result<(), InvalidArguments> {
         match &self.graph().whole {

@@ -128,7 +128,7 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Adds a key. Returns `false` if the key was added before. Its first `usage` may then be replaced or not.
+    /// Adds a key. Returns `false` if the key was added before; which of its two usages is then kept depends on the variant.
     fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS

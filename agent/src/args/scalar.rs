@@ -183,7 +183,7 @@ pub(crate) enum Num {
 }
 
 impl Num {
-    /// Parses an integer of at most 64 bits. Returns `None` for any other text.
+    /// Parses an integer as `int_from_text` does. Returns `None` for any other text, and for an integer beyond 64 bits.
     fn whole(text: &str) -> Option<Num> {
         match int_from_text(text).int()? {
             Int::Signed(v) => Some(Num::Signed(v)),
@@ -491,7 +491,8 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns whether two numbers that are not `==` have the same value. Two integers never have; as floats they might be rounded to one.
+/// Returns whether two numbers that are not `==` have the same value. Two different integers never have the same value, although they
+/// may be rounded to the same float.
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
 fn same_number(x: &Number, y: &Number) -> bool {

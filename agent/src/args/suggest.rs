@@ -9,10 +9,11 @@ const MAX_CHARS: usize = 64;
 const MAX_LOWER: usize = 3 * MAX_CHARS;
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Returns the candidates that `input` was probably meant to be: at most three, best first, never `input` itself.
+/// Returns the candidates that `input` was probably meant to be: at most three, the most similar first, never `input` itself.
 ///
-/// Names that are equal without case and separators come first, so that camelCase, `snake_case` and kebab-case match. Without
-/// such a name, names are compared by Jaro-Winkler similarity and edit distance. Names above 64 characters have no
+/// Candidates that differ from `input` only in case and separators are preferred, so that camelCase, `snake_case` and
+/// kebab-case match. If there are none, candidates are compared by Jaro-Winkler similarity and edit distance. Nothing is
+/// suggested for names above 64 characters.
 /// suggestions.
 ///
 /// ```

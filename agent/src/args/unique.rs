@@ -18,7 +18,7 @@ pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     None
 }
 
-/// Writes a text that is the same for equal values, and different for all others.
+/// Writes a text that two values share only if they are equal.
 fn write_key(value: &Value, out: &mut String) {
     // Writing to a String cannot fail.
     let _ = match value {

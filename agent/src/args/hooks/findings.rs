@@ -45,14 +45,14 @@ impl<'de, T: CheckedType<'de>> Visitor<'de> for CheckedVisitor<T> {
     }
 
     /// Reads a value for the argument engine. While the engine collects findings, it calls this method instead of `visit_newtype_struct`.
-    /// This shows that the value is not read from one of serde's buffers.
+    /// The call shows that the value is not read from one of serde's buffers.
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         read_and_check(deserializer, true)
     }
 }
 
-/// Reads a value and runs its checks; `certain` is explained at `put_aside`. The code that reads a value is large, so this function is not
-/// inlined, but compiled once for both visitor methods.
+/// Reads a value and runs its checks. `certain` means that the argument engine itself reads the value, rather than serde from a buffer. The
+/// code that reads a value is large, so this function is compiled once for both visitor methods, and not inlined.
 #[inline(never)]
 fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -146,7 +146,7 @@ impl CheckFinding {
         self
     }
 
-    /// Returns the message after the names of the steps, without those of the first `known` steps.
+    /// Returns the message after the names of the steps. The names of the first `known` steps are left out.
     pub(super) fn in_words(&self, known: usize) -> String {
         let names: Vec<&str> = self.steps.iter().skip(known).filter_map(FindingStep::name).collect();
         if names.is_empty() {
@@ -168,7 +168,7 @@ impl FindingStep {
 }
 
 /// A function that can check a field of type `V`. With a single impl, the compiler would say that an unsuitable function does not implement
-/// `Fn`. The second impl, for [`NoFunction`], makes it print the message of this trait instead.
+/// `Fn`. The second impl, for [`NoFunction`], makes the compiler print the message of this trait instead.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a check of a `{V}`",
     label = "write `fn(&{V}) -> Result<(), E>`",
@@ -221,16 +221,16 @@ impl<V, F: NoFunction> WholeCheck<V, ()> for F {
     }
 }
 
-/// A marker for functions that take an `A` by reference and return an `R`. It keeps the impls of [`FieldCheck`] and [`WholeCheck`] from
-/// overlapping.
+/// A marker for functions that take an `A` by reference and return an `R`. The marker keeps the impls of [`FieldCheck`] and [`WholeCheck`]
+/// from overlapping.
 #[derive(Debug)]
 pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 
 /// A trait that no type implements, for the second impl of [`FieldCheck`] and [`WholeCheck`].
 pub trait NoFunction {}
 
-/// A field that a function of `&A` can check: an `A`, an `Option<A>`, or a `String` or `Vec` that derefs to `A`, also in an `Option`. A
-/// `None` is not checked.
+/// A field that a check of an `A` applies to: an `A` or an `Option<A>`, a `String` for a check of a `str`, or a `Vec<T>` for a check of a
+/// `[T]`. The last two may also be in an `Option`. A `None` is not checked.
 #[diagnostic::on_unimplemented(
     message = "this check is for a `{A}`, but it stands at a `{Self}`",
     label = "takes a `&{A}`",

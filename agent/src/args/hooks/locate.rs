@@ -14,8 +14,8 @@ const MAX_SHARED: usize = 3;
 const REFUSED: &str = "refused by the tool's own check";
 
 /// Inserts the issues of checks (`placed`) and of types (`refused`) among the `issues` of the walk, in the order of the
-/// plan. Leaves out a finding whose value is, contains or lies in a value that was replaced (`touched`), because the check
-/// did not see the sent value.
+/// plan. A finding is left out if its value was replaced (`touched`), or if the value contains or lies in a replaced value:
+/// the check did not see the sent value.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -46,8 +46,8 @@ pub(crate) fn report(
         return;
     }
     let mut walked = std::mem::take(issues);
-    // The walk checks some formats only roughly. At the same path, the problem of the type or check is more precise, so the
-    // two become one issue.
+    // The walk checks some formats only roughly. The issue of a type or check at the same path is more precise, so it
+    // replaces that of the walk, and takes over the code and the expected value.
     let mut said: HashMap<String, &mut Issue> =
         found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {
@@ -126,8 +126,8 @@ impl<'a> LocatedNode<'a> {
         }
     }
 
-    /// Replaces the node by the node that it refers the value to, for example the inner node of a nullable, or the variant
-    /// of a tag. Stops at a node with keys, items or several alternatives.
+    /// Follows the node's references that the value alone decides, for example to the inner node of a nullable, or to the
+    /// variant of a tag. Stops at a node with keys, items or several alternatives.
     fn enter(&mut self, depth: usize) {
         let node = self.graph.node(self.id);
         let next = match &node.kind {
@@ -178,7 +178,7 @@ impl<'a> LocatedNode<'a> {
     }
 
     fn key(&mut self, object: &'a ObjectSpec, name: &str, in_rust: bool) -> bool {
-        // A check usually names fields as they are declared in Rust, so these names come first.
+        // A check usually names fields as they are declared in Rust, so such a name takes precedence.
         let by_field = object.props.iter().find(|prop| in_rust && prop.field.as_deref() == Some(name));
         let prop = by_field.or_else(|| object.find(name, 0).and_then(|index| object.props.get(index)));
         if let Some(prop) = prop {

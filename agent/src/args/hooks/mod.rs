@@ -1,8 +1,8 @@
-//! Checks of tool authors that run on typed values: `#[arg(validate = …)]`.
+//! Checks that tool authors write for typed values: `#[arg(validate = …)]`.
 //!
 //! A check is part of the type's `Deserialize`, so every serde format runs it. A refusal is an error that ends the reading. The argument
-//! engine, however, reports all refusals. After the first refusal it reads the text again within [`collect`]: a refused value passes for
-//! now, and its findings are set aside. The result of this second reading is dropped, so no refused value is accepted.
+//! engine, however, reports all refusals. After the first refusal, it reads the text again within [`collect`], where a refused value counts
+//! as valid and its findings are set aside. The result of this second reading is dropped, so no refused value is accepted.
 
 mod findings;
 mod locate;
@@ -28,9 +28,9 @@ const MAX_FOUND: usize = 10_000;
 type SetAside = Option<Vec<CheckFinding>>;
 
 thread_local! {
-    /// The findings of the current [`collect`] on this thread. It lasts for one synchronous reading.
+    /// The findings of the current call of [`collect`] on this thread. The call lasts for one synchronous reading.
     static ASIDE: RefCell<SetAside> = const { RefCell::new(None) };
-    /// Whether serde tries alternatives one after the other. A refusal must then be an error, so that serde tries the next alternative.
+    /// Whether serde is trying alternatives one after the other. A refusal must then be an error, so that serde tries the next alternative.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -41,8 +41,8 @@ pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     reading()
 }
 
-/// Makes findings errors until `resume` is called, except for values that the argument engine reads itself. Returns `false` if findings
-/// were already suspended. If the code panics before `resume`, [`collect`] restores the state.
+/// Suspends setting findings aside until `resume` is called: findings become errors, except for values that the argument engine reads
+/// itself. Returns `false` if this was suspended before. If the code panics before `resume`, [`collect`] restores the state.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }
@@ -52,7 +52,7 @@ pub(crate) fn resume() {
     SUSPENDED.set(false);
 }
 
-/// Restores the state from before [`collect`] when it is dropped, also after a panic.
+/// The state from before [`collect`]. It is restored when this value is dropped, also after a panic.
 struct CollectScope {
     aside: SetAside,
     suspended: bool,
@@ -65,8 +65,8 @@ impl Drop for CollectScope {
     }
 }
 
-/// Sets the findings aside. Returns them as the error outside of [`collect`]. Between `suspend` and `resume`, it also returns them unless
-/// `certain` is set: the argument engine itself reads the value, rather than serde from a buffer.
+/// Sets the findings aside, or returns them as the error outside of [`collect`]. `certain` means that the argument engine itself reads the
+/// value, rather than serde from a buffer. While serde tries alternatives, only certain findings are set aside.
 fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFinding>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -78,7 +78,7 @@ fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFin
     })
 }
 
-/// Sets aside the refusal of a type that parses its text itself, like `put_aside`. Returns `false` if the refusal must be an error instead.
+/// Sets aside the refusal of a type that parses its text itself, as `put_aside` does. Returns `false` if the refusal must be an error.
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }

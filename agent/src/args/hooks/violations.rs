@@ -1,4 +1,4 @@
-//! The findings of a check: several, and with the fields that they are about.
+//! The findings of a check that reports several mistakes, or that names fields.
 
 use super::findings::CheckFinding;
 use std::fmt::Display;

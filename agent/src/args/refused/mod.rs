@@ -36,9 +36,9 @@ pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
 /// A function that reads arguments only for their findings and refusals.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
-/// Maximum number of readings for one report, counted in lengths of the sent text.
+/// Number of times that the sent text may be read for one report.
 const READS: usize = 40;
-/// Number of bytes that may be read in addition to `READS`.
+/// Number of bytes that may be read in addition to `READS` times the sent text.
 const MORE_BYTES: usize = 200_000;
 /// Maximum number of values in a refused container that are tested one by one.
 const MAX_LEAVES: usize = 64;
@@ -371,7 +371,8 @@ impl Search<'_, '_> {
         let mut own: Vec<(String, String, Vec<Sample>)> = Vec::new();
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
-            // These values are kept: the plan checks them completely, and a word may be the tag that selects a variant.
+            // Values of these types are kept: the plan checks them completely, and a word may be the tag that selects a
+            // variant.
             if !matches!(
                 self.graph.kind(leaf.node),
                 NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any
@@ -393,7 +394,8 @@ impl Search<'_, '_> {
                 let end = self.read(&text)?;
                 match end.refusal {
                     Some(refusal) if refusal.at == at => break,
-                    // A refusal below `at` shows that this value is not buffered, so its sent text was accepted before. It is
+                    // A refusal below `at` shows that the value there is not buffered. So its sent text was accepted before,
+                    // and is kept.
                     // not replaced.
                     Some(refusal) if is_within(&refusal.at, at) => {
                         base.remove(refusal.at.as_str())?;
@@ -467,7 +469,8 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Adds the issue of a refusal, unless the value already has an issue, or is not the sent value.
+    /// Adds the issue of a refusal. Does nothing if the value already has an issue, or if the refused value is not the sent
+    /// one.
     fn note(
         &mut self,
         refusal: &TypeRefusal,
