@@ -46,7 +46,7 @@ pub enum ArgumentError {
     #[error("`{tool}` has no parameter `{name}`{}", meant(suggestions))]
     #[non_exhaustive]
     Unknown {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
         /// The requested name.
         name: String,
@@ -57,18 +57,18 @@ pub enum ArgumentError {
     #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
     #[non_exhaustive]
     Missing {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
     },
     /// The value cannot be read as the requested type.
     #[error("`{name}` of `{tool}` cannot be read as `{wanted}`")]
     #[non_exhaustive]
     Type {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
         /// The requested type, as `std::any::type_name` names it.
         wanted: &'static str,
@@ -77,16 +77,16 @@ pub enum ArgumentError {
     #[error("`{name}` of `{tool}` is secret and withheld here")]
     #[non_exhaustive]
     Withheld {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
     },
     /// The arguments do not fit the parameters of the tool.
     #[error("the arguments of `{tool}` do not fit its parameters")]
     #[non_exhaustive]
     Unreadable {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
 }

@@ -75,7 +75,8 @@ impl CoercionPolicy {
         Self(Rules(EXACT))
     }
 
-    /// Returns the policy of lossless conversions of scalars, which models often put in quotes. This is the default.
+    /// Returns the policy that also makes lossless conversions, for example of a number that a model put in quotes. This is the
+    /// default.
     pub const fn strict() -> Self {
         Self(Rules(STRICT))
     }
@@ -86,7 +87,7 @@ impl CoercionPolicy {
         Self(Rules(LENIENT))
     }
 
-    /// Returns the policy with `rule`, as far as the rule applies in `lenient`. Two rules have no effect here:
+    /// Returns the policy with everything that `lenient` coerces by `rule`. Two rules have no effect here:
     /// [`CoercionRule::UnknownDropped`] belongs to [`UnknownKeys::Strip`], and [`CoercionRule::NumberRounded`] is recorded
     /// under every policy.
     pub const fn allow(self, rule: CoercionRule) -> Self {
@@ -338,33 +339,33 @@ const LENIENT: u32 = STRICT
     | Rules::INTEGER_TEXT.0;
 
 impl Rules {
-    /// `"42"` for 42.
+    /// The coercion of `"42"` to 42.
     pub(crate) const TEXT_INTEGER: Rules = Rules(1);
-    /// `"4.5"` for 4.5.
+    /// The coercion of `"4.5"` to 4.5.
     pub(crate) const TEXT_NUMBER: Rules = Rules(1 << 1);
-    /// `" true "` for true.
+    /// The coercion of `" true "` to true.
     pub(crate) const TEXT_BOOLEAN: Rules = Rules(1 << 2);
-    /// `[42]` for `["42"]`, for nodes of array items.
+    /// The coercion of `[42]` to `["42"]`, at nodes of array items.
     pub(crate) const ITEM_TEXT: Rules = Rules(1 << 3);
-    /// `null` for an optional parameter.
+    /// The coercion of `null` to an absent parameter.
     pub(crate) const NULL_ABSENT: Rules = Rules(1 << 4);
-    /// `null` for the arguments as a whole.
+    /// The coercion of `null` to `{}`, for the arguments as a whole.
     pub(crate) const NULL_ROOT: Rules = Rules(1 << 5);
-    /// `"[1]"` for `[1]`.
+    /// The coercion of `"[1]"` to `[1]`.
     pub(crate) const JSON_TEXT: Rules = Rules(1 << 6);
-    /// `1` for `[1]`.
+    /// The coercion of `1` to `[1]`.
     pub(crate) const WRAP_ONE: Rules = Rules(1 << 7);
-    /// `"In Progress"` for `"in_progress"`.
+    /// The coercion of `"In Progress"` to `"in_progress"`.
     pub(crate) const FOLD_ENUM: Rules = Rules(1 << 8);
-    /// `"TRUE"` for true.
+    /// The coercion of `"TRUE"` to true.
     pub(crate) const FOLD_BOOLEAN: Rules = Rules(1 << 9);
-    /// `42` for `"42"`.
+    /// The coercion of `42` to `"42"`.
     pub(crate) const INTEGER_TEXT: Rules = Rules(1 << 10);
-    /// The JSON text of an object for the arguments as a whole.
+    /// The coercion of a string with JSON text to the object in it, for the arguments as a whole.
     pub(crate) const TEXT_ROOT: Rules = Rules(1 << 11);
-    /// `"3"` for the number 3 of a closed set.
+    /// The coercion of `"3"` to the number 3 of a closed set.
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
-    /// `1.0` for 1.
+    /// The coercion of `1.0` to 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
     /// Not a coercion: marks nodes that check arguments after coercion. They coerce nothing, and accept unknown keys.
     const CHECK: Rules = Rules(1 << 14);

@@ -48,9 +48,9 @@ pub(crate) fn rounded_whole(whole: i128, single: bool) -> Option<f64> {
     is_rounded(&digits, float).then_some(float)
 }
 
-/// Returns whether reading the numbers in a text may lose digits. A number may if it has more than 15 digits; with `exponents`, also if
-/// it has an exponent of two digits. Digits in strings may count as numbers. Without `exponents`, only every sixteenth byte is
-/// examined.
+/// Returns whether reading the numbers in a text may lose digits. A number may lose digits if it has more than 15 digits. With
+/// `exponents`, this also holds for a number with an exponent of two digits. Digits in strings may count as numbers. Without
+/// `exponents`, only every sixteenth byte is examined.
 pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     let bytes = text.as_bytes();
     let is_part = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -101,7 +101,7 @@ pub(crate) fn is_whole(decimal: &str) -> bool {
     Decimal::of(decimal).is_some_and(|number| number.power >= 0)
 }
 
-/// Returns whether a number is certainly read as the float with the same digits.
+/// Returns whether a number is certain to be read as the float that is written with the same digits.
 pub(crate) fn is_safe(decimal: &str) -> bool {
     decimal.len() <= SAFE_DIGITS && !decimal.bytes().any(|byte| matches!(byte, b'e' | b'E'))
 }
