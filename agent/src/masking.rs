@@ -15,7 +15,7 @@ pub(crate) struct SecretMask {
     /// Each secret in all [forms](quoted_forms), with its replacement. The longest form comes first: if two secrets have the same start,
     /// the longer one is masked as a whole.
     secrets: Vec<(String, String)>,
-    /// The end of the input that may be the start of a secret, or of a character.
+    /// The end of the input, if it may be the start of a secret or of a character.
     #[cfg(any(feature = "http", test))]
     held_back: Vec<u8>,
 }
@@ -68,8 +68,8 @@ impl SecretMask {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// Returns the input without the secrets, and the number of bytes that were read. Unless `is_last` is set, reading stops where a secret
-    /// may begin that further input completes.
+    /// Returns the input without the secrets, and the number of bytes that were read. Unless `is_last` is set, reading stops at the start
+    /// of a possible secret that further input may complete.
     fn scan(&self, input: &[u8], is_last: bool) -> (Vec<u8>, usize) {
         let mut begins = [false; 256];
         for (secret, _) in &self.secrets {

@@ -33,7 +33,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         return Err(not_a_file());
     }
     let file = File::open(path)?;
-    // The file may have been replaced by a link between the two calls.
+    // The file may have been replaced by a link after the first check.
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;

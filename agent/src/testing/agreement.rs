@@ -252,7 +252,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses a text because one of its enums has a variant for every other word. The schema does not list other
+    /// Returns whether the type parses a text, and one of its enums has a variant for every other word. The schema does not list other
     /// words, so it may refuse the text.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The maximum length of a report, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
-/// The length from which on reports cut JSON Pointers, in bytes. A cut pointer cannot be followed.
+/// The length of a JSON Pointer, in bytes, above which the report may have cut it. A cut pointer cannot be followed.
 const MAX_POINTER: usize = 4_000;
 /// The length from which on a text is streamed in pieces of several bytes, rather than byte by byte.
 const BYTE_BY_BYTE: usize = 2_000;
@@ -153,7 +153,7 @@ fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
         let inside = decoded(&current);
         current = match at(&inside) {
             Some(below) => below,
-            // The path may lead below a parameter that was sent as `null`, which counts as absent, if the issue is that of a check.
+            // The issue of a check may lead below a parameter that was sent as `null`, because `null` counts as absent.
             None if !(inside.is_object() || (inside.is_null() && issue.code == IssueCode::Value)) => {
                 return false;
             }

@@ -13,12 +13,12 @@ pub(super) struct Choices {
 const MAX_REMEMBERED: usize = 4_096;
 
 impl Choices {
-    /// Makes the choices of a script. After the end of the script, the first option is chosen.
+    /// Creates choices that follow a script. After the end of the script, the first option is chosen.
     pub(super) fn scripted(script: Vec<usize>) -> Choices {
         Choices { script, ways: Vec::new(), random: None }
     }
 
-    /// Makes random choices.
+    /// Creates random choices.
     pub(super) fn random(seed: u64) -> Choices {
         Choices { script: Vec::new(), ways: Vec::new(), random: Some(Random(seed)) }
     }

@@ -19,14 +19,13 @@ pub(super) struct Slip {
 }
 
 enum SlipMaker {
-    /// Returns values that may replace a value.
+    /// A function from a value to its replacements.
     Value(fn(&Value) -> Vec<Value>),
-    /// Returns the new name of a key.
+    /// A function from a key to its new name.
     Key(fn(&str) -> String),
-    /// Returns changed arguments, each with the path of the mistake. The parameters are the arguments and the
-    /// schema.
+    /// A function from the arguments and the schema to changed arguments, each with the path of the mistake.
     Whole(fn(&Value, &Value) -> Vec<(Value, String)>),
-    /// Returns other texts of the arguments. A text that is JSON is not sent.
+    /// A function from the arguments to other texts. A text that is JSON is not sent.
     Text(fn(&Value) -> Vec<String>),
 }
 
@@ -232,8 +231,8 @@ fn whole_float(v: i64) -> Value {
     json!(v as f64)
 }
 
-/// Returns the arguments with one top-level parameter replaced or removed, for each required or each optional
-/// parameter.
+/// Returns variants of the arguments. In each variant, one top-level parameter is replaced or removed: a required
+/// one if `required` is set, else an optional one.
 fn at_top(
     v: &Value,
     schema: &Value,

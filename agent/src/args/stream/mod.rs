@@ -31,7 +31,7 @@ pub(crate) fn read_literally(json: &str) -> Value {
 /// the model or show the mistake.
 ///
 /// A parameter that the stream refuses is also refused by [`Plan::parse`]. Only [`Plan::parse`] checks the arguments as a whole: it finds
-/// missing parameters, and arguments that are not an object. If the root of the plan is an enum, nothing else checks the arguments.
+/// missing parameters, and arguments that are not an object. If the root of the plan is an enum, only [`Plan::parse`] checks any of them.
 ///
 /// The events are for display. The call itself is made from the complete text, by [`Plan::parse`]. Text that was cut short never becomes a
 /// call.

@@ -50,8 +50,8 @@ impl SecretValues {
         self.add_texts(texts);
     }
 
-    /// Records the secrets of a reply, and returns the reply with substitutes for its secrets. A tool accepts the substitutes if it accepts
-    /// the secrets.
+    /// Records the secrets of a reply, and returns the reply with substitutes for the secrets. If possible, a tool accepts the substitutes
+    /// exactly if it accepts the secrets.
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
@@ -90,7 +90,8 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // An empty path means that the arguments are a single text. It has no keys for which the scrubber could replace a value.
+            // An empty path means that the arguments are a single text. The scrubber replaces values by their keys, and a single text has
+            // no keys.
             for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
                 if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();
@@ -209,7 +210,7 @@ impl SecretValues {
             }
             out
         };
-        // First looks for a substitute for each secret alone, with the other secrets as they were sent.
+        // The first attempt looks for a substitute for each secret alone, while the other secrets stay as they were sent.
         let mut made = shown_value.clone();
         for path in &paths {
             if let Some(value) = values.iter().find(|value| fits(&with(&sent_value, path, value))) {

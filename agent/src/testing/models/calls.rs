@@ -58,7 +58,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
         }
         left -= usize::from(add(kind, edge.to_string()));
     }
-    // One call with each kind of mistake is added before a second call with any of them.
+    // One call with each kind of mistake is added before a second call with the same kind.
     let mut slips: Vec<(&'static str, Vec<String>)> = SLIPS
         .iter()
         .map(|slip| (slip.name, slip.of(first, schema).into_iter().map(|slipped| slipped.text).collect()))
