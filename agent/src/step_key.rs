@@ -30,8 +30,8 @@ pub struct StepKey {
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply. For [`StepKind::Poll`], a number that identifies the queue and the moment; for
-    /// [`StepKind::Compact`], the number of the summary; for every other kind without a call, 0.
+    /// The position of the call, or of the first call of a segment, in its reply. For [`StepKind::Poll`], a number that identifies the
+    /// queue and the moment; for [`StepKind::Compact`], the number of the summary; for every other kind without a call, 0.
     pub ord: u32,
 }
 

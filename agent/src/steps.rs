@@ -379,7 +379,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // An error that would stop the run is ignored here. If the run is suspended, the next `drive` stops it.
+            // The run has ended or is suspended, so an error that would stop it is ignored. The next `drive` stops a suspended run.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }

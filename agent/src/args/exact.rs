@@ -70,7 +70,7 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of choices around the current position: alternatives and variants that the content of their value selects.
+    /// Number of alternatives and tagged variants around the current position. A misfit within one of them does not refuse the arguments.
     choices: u32,
     /// Number of bytes that were scanned more than once.
     again: usize,

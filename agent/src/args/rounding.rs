@@ -198,7 +198,7 @@ fn binary(float: f64) -> (u64, i64) {
     (odd >> twos, power + i64::from(twos))
 }
 
-/// Parses an exponent. An exponent that exceeds an `i64` becomes one that is beyond all floats.
+/// Parses an exponent: digits, which may have a sign. An exponent that exceeds an `i64` becomes one that is beyond all floats.
 fn power(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

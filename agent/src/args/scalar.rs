@@ -112,8 +112,8 @@ pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<In
     Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
 }
 
-/// Parses a text as a number, which is returned with the text. Returns `None` if the rules do not allow texts; the value is `None` if
-/// the text is not a number.
+/// Parses a text as a number, and returns the number with the text. Returns `None` if the rules do not allow texts. The `value` is
+/// `None` if the text is not a number.
 pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Option<(Num, &str)>>> {
     let number = || Some((Num::of_text(text)?, text));
     let is_allowed = rules.has(Rules::TEXT_NUMBER);

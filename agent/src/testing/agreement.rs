@@ -39,8 +39,7 @@ const MUTANTS: usize = 6;
 /// ```
 ///
 /// # Errors
-/// Returns a law that does not hold, with the shortest call that breaks it. A plan that accepts none of the values proves nothing, so it is
-/// an error, too.
+/// Returns a law that does not hold, with the shortest call that breaks it. It is an error, too, if the plan accepts none of the values.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
@@ -252,8 +251,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses a text, and one of its enums has a variant for every other word. The schema does not list other
-    /// words, so it may refuse the text.
+    /// Returns whether the type parses a text, perhaps by a variant for every other word. The schema lists no such words.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }

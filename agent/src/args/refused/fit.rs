@@ -23,7 +23,8 @@ pub(super) struct TextFitter<'f> {
 }
 
 impl TextFitter<'_> {
-    /// Returns the text of a value that the plan accepts, with as many of the sent values as possible.
+    /// Returns the text of a value that the plan accepts, with as many of the sent values as possible. Returns
+    /// `None` if no such value is found.
     pub(super) fn value<'d>(
         &mut self,
         node: NodeId,

@@ -11,7 +11,7 @@ const NO_FORMAT: &str = "\u{1}";
 /// A schema with its validators of the crate `jsonschema`.
 pub(super) struct Schema {
     strict: Validator,
-    /// The validator of the same schema that ignores formats.
+    /// A validator of the same schema, which ignores formats.
     without_formats: Validator,
 }
 
