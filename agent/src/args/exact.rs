@@ -1,5 +1,5 @@
-//! Decides whether arguments fit a plan without any change: each value has the form of the schema, and each key is the name of its property
-//! and occurs once.
+//! Decides whether arguments fit a plan without any change. Then each value has the form of the schema, and each key occurs once, under the
+//! name of its property.
 //!
 //! Arguments that fit exactly are read without the plan. The scan is not a full JSON parser: `serde_json` reads the text afterwards, and
 //! refuses a text that is not JSON. If the scan cannot decide, the arguments are read along the plan.

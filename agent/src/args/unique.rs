@@ -4,8 +4,8 @@ use crate::args::scalar::EXACT_FLOAT;
 use serde_json::Value;
 use std::{collections::HashMap, fmt::Write};
 
-/// Returns the indices of an item and of the first equal item after it. Numbers are compared by value, objects without
-/// the order of their keys.
+/// Returns the indices of two equal items, or `None` if all items differ. Numbers are compared by value, objects
+/// without the order of their keys.
 pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     let mut seen = HashMap::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {

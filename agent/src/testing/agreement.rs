@@ -370,8 +370,8 @@ fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
 
-/// Returns whether the change keeps the number in the sense of JSON Schema, such as 3.0 to 3, or rounds it to a float, which every policy
-/// allows. The change is recorded, because the tool receives the number in another form.
+/// Returns whether the change keeps the number in the sense of JSON Schema, such as 3.0 to 3, or rounds it to a float. Every policy allows
+/// both. The change is recorded, because the tool receives the number in another form.
 fn is_same_number(change: &Coercion) -> bool {
     change.rule == CoercionRule::FloatToInteger
         || change.rule == CoercionRule::NumberRounded

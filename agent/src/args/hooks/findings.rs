@@ -229,8 +229,8 @@ pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 /// A trait that no type implements, for the second impl of [`FieldCheck`] and [`WholeCheck`].
 pub trait NoFunction {}
 
-/// A field that a check of an `A` applies to: an `A` or an `Option<A>`, a `String` for a check of a `str`, or a `Vec<T>` for a check of a
-/// `[T]`. The last two may also be in an `Option`. A `None` is not checked.
+/// A field that a check of an `A` applies to: an `A` or an `Option<A>`. A check of a `str` also applies to a `String`, and a check of a
+/// `[T]` to a `Vec<T>`; both may be in an `Option`. A `None` is not checked.
 #[diagnostic::on_unimplemented(
     message = "this check is for a `{A}`, but it stands at a `{Self}`",
     label = "takes a `&{A}`",

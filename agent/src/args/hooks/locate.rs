@@ -14,8 +14,8 @@ const MAX_SHARED: usize = 3;
 const REFUSED: &str = "refused by the tool's own check";
 
 /// Inserts the issues of checks (`placed`) and of types (`refused`) among the `issues` of the walk, in the order of the
-/// plan. A finding is left out if its value was replaced (`touched`), or if the value contains or lies in a replaced value:
-/// the check did not see the sent value.
+/// plan. A check did not see the sent value if the value is, contains or lies in a replaced value (`touched`). A finding
+/// about such a value is left out.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -47,7 +47,7 @@ pub(crate) fn report(
     }
     let mut walked = std::mem::take(issues);
     // The walk checks some formats only roughly. The issue of a type or check at the same path is more precise, so it
-    // replaces that of the walk, and takes over the code and the expected value.
+    // replaces the issue of the walk. It takes over the code and the expected value.
     let mut said: HashMap<String, &mut Issue> =
         found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {

@@ -17,8 +17,8 @@ pub(super) struct AgreementReport {
     /// The number of fitting values that the type itself refuses, because of a `TryFrom`, a format or a check. Without the engine, serde
     /// refuses these values, too.
     pub(super) refused_by_type: usize,
-    /// The number of verdicts that were not compared. Either the text has a number beyond 2^53, on which validators of JSON Schema
-    /// differ, or an enum has a variant for every other word (`#[serde(other)]`), which the schema does not show.
+    /// The number of verdicts that were not compared. One reason is a number beyond 2^53, on which validators of JSON Schema differ. The
+    /// other is an enum with a variant for every other word (`#[serde(other)]`), which the schema does not show.
     pub(super) not_compared: usize,
     /// The calls for which a law does not hold, with the shortest call for each law.
     pub(super) violations: Vec<LawViolation>,
