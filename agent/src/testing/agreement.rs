@@ -371,7 +371,7 @@ fn beyond_floats(text: &str) -> bool {
 }
 
 /// Returns whether the change keeps the number in the sense of JSON Schema, such as 3.0 to 3, or rounds it to a float. Every policy allows
-/// both. The change is recorded, because the tool receives the number in another form.
+/// rounding. The change is recorded, because the tool receives the number in another form.
 fn is_same_number(change: &Coercion) -> bool {
     change.rule == CoercionRule::FloatToInteger
         || change.rule == CoercionRule::NumberRounded

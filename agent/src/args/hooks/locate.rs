@@ -46,8 +46,8 @@ pub(crate) fn report(
         return;
     }
     let mut walked = std::mem::take(issues);
-    // The walk checks some formats only roughly. The issue of a type or check at the same path is more precise, so it
-    // replaces the issue of the walk. It takes over the code and the expected value.
+    // The walk checks some formats only roughly. The issue of a type or check at the same path is more precise. It replaces
+    // the issue of the walk, but keeps the code and the expected value of the latter.
     let mut said: HashMap<String, &mut Issue> =
         found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {
