@@ -1,5 +1,5 @@
-//! The items that generated code uses. They are not part of the public interface, and change with the macros, which always have the same
-//! version.
+//! The items that generated code uses. They are not part of the public interface, and may change in each version. The macros always have
+//! the same version as this crate.
 
 pub use crate::args::hooks::{CheckedType, FindingList, FindingStep, checked};
 pub use crate::args::{CoercionPolicy, CoercionRule, UnknownKeys};
@@ -45,14 +45,14 @@ pub use std::sync::{Arc, LazyLock};
 pub use std::time::Duration;
 pub use {schemars, serde, serde_json};
 
-/// Replaces `Option::Some`, which the expansion of schemars writes without a path. A function is only in the value namespace, so a user's
-/// type `Some` is not shadowed.
+/// Returns `Option::Some`. The expansion of schemars writes `Some` without a path, and gets this function. Unlike the variant, a function
+/// is only in the value namespace, so it does not conflict with a user's type `Some`.
 #[expect(non_snake_case, reason = "has the name of the variant that it replaces")]
 pub const fn Some<T>(value: T) -> Option<T> {
     Option::Some(value)
 }
 
-/// Clones a handle. It is a function, because generated code cannot rely on the trait `Clone` being in scope.
+/// Clones a handle. Generated code calls this function, because the trait `Clone` may not be in scope.
 pub fn share<T>(value: &Arc<T>) -> Arc<T> {
     Arc::clone(value)
 }

@@ -1,10 +1,10 @@
-//! Addresses for errors, logs and `Debug` texts: the scheme, host and port, and the parts of the path that are ordinary words. User names,
-//! passwords and queries may be secret, and so may other parts of a path, because some servers take a token in the path.
+//! Addresses for errors, logs and `Debug` texts. They show the scheme, host and port, and the parts of the path that are ordinary words.
+//! User names, passwords and queries may be secret. So may other parts of a path, because some servers take a token in the path.
 
-/// Replaces an address that cannot be parsed, because a secret may be anywhere in it.
+/// The text shown for an address that cannot be parsed, because any part of the address may be a secret.
 const UNREADABLE: &str = "[no readable URL]";
 
-/// Replaces a part of a path that may be a secret.
+/// The text shown for a part of a path that may be a secret.
 const HIDDEN: &str = "…";
 
 /// The words of paths that are shown.
@@ -41,7 +41,8 @@ pub(crate) fn shown_address(url: &str) -> String {
     };
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
-    // A password that is not encoded may contain any of these characters, so the text between them and a later `@` may be a password.
+    // A password that is not encoded may contain any of these characters. So the text between such a character and a later `@` may be a
+    // password.
     if !is_scheme(scheme) || rest.contains('@') {
         return UNREADABLE.to_owned();
     }
@@ -54,7 +55,7 @@ pub(crate) fn shown_address(url: &str) -> String {
     format!("{scheme}://{host}{}", parts.join("/"))
 }
 
-/// Returns whether the text begins with `localhost` or an IPv4 address, followed by a port.
+/// Returns whether the text begins with `localhost` or an IPv4 address, and then a port.
 fn is_numeric(url: &str) -> bool {
     let host = url.split(['/', '?', '#']).next().unwrap_or_default();
     host.split_once(':').is_some_and(|(host, port)| {

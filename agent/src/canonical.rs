@@ -26,7 +26,7 @@ fn write_canonical(value: &Value, out: &mut String) {
             entries.sort_unstable_by_key(|(key, _)| *key);
             out.push('{');
             for (key, value) in entries {
-                // Keys are quoted, so that their ends are unambiguous.
+                // Keys are quoted, so that the end of a key is unambiguous.
                 let _ = write!(out, "{}:", Value::from(key.as_str()));
                 write_canonical(value, out);
                 out.push(',');

@@ -1,10 +1,10 @@
-//! The `Debug` text of errors. `main` and tests that return an error print its `Debug` text. Therefore the `Debug` text of a
-//! public error is its sentence, with the causes that the sentence does not name.
+//! The `Debug` text of errors. If `main` or a test returns an error, Rust prints its `Debug` text. Therefore the `Debug`
+//! text of a public error is its sentence, followed by the causes that the sentence does not name.
 
 use std::error::Error;
 use std::fmt;
 
-/// Maximum number of causes that are written. A chain that is longer, or has a cycle, is cut.
+/// Maximum number of causes that are written. A longer chain, or a chain with a cycle, is cut.
 const MAX_CAUSES: usize = 16;
 
 /// Implements `Debug` for errors with [`write()`].

@@ -1,6 +1,6 @@
 //! Hooks: code of the application that may change what a run does.
 //!
-//! [`Hooks`] has a method for each moment of a run. An assistant calls the hooks in the order in which they were added.
+//! [`Hooks`] has a method for each moment of a run. An assistant calls its hooks in the order in which they were added.
 //!
 //! ```
 //! use agent::hooks::{HookError, Hooks, ToolCallInfo};

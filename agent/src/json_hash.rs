@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::{Number, Value};
 
-/// The hash of a value, the same on every machine.
+/// The hash of a JSON value, which is the same on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JsonHash(pub(crate) u128);
 
@@ -74,7 +74,7 @@ pub(crate) fn stored_hash(name: &str, value: &Value) -> u64 {
     hash.end().0 as u64
 }
 
-/// The hash of a list.
+/// The hash of a list that is being computed.
 struct ListHash(Fnv128);
 
 impl ListHash {
@@ -92,7 +92,8 @@ impl ListHash {
     }
 }
 
-/// The hash of an object. The hashes of its entries are added, because a sum does not depend on the order.
+/// The hash of an object that is being computed. The hashes of the entries are added, because a sum does not depend on
+/// the order.
 #[derive(Default)]
 struct ObjectHash {
     sum: u128,
@@ -111,7 +112,7 @@ impl ObjectHash {
     }
 }
 
-/// FNV-1a with 128 bits. Hashes eight bytes at a time, because results can be long.
+/// A hasher for FNV-1a with 128 bits. It hashes eight bytes at a time, because results can be long.
 pub(crate) struct Fnv128(u128);
 
 impl Fnv128 {
@@ -190,8 +191,8 @@ impl Fnv128 {
     }
 }
 
-/// Computes the hash of a value while the value is read, without keeping the value. The result is the hash that
-/// [`of`](JsonHash::of) returns.
+/// Computes the hash of a value while the value is read, without keeping the value. If no key is repeated, the result
+/// is the hash that [`of`](JsonHash::of) returns.
 impl<'de> Deserialize<'de> for JsonHash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(HashVisitor)
@@ -200,7 +201,8 @@ impl<'de> Deserialize<'de> for JsonHash {
 
 struct HashVisitor;
 
-/// The key of a number that keeps its digits, in programs that use `serde_json` with the feature `arbitrary_precision`.
+/// The key under which `serde_json` keeps the digits of a number, in programs that use its feature
+/// `arbitrary_precision`.
 const NUMBER: &str = "$serde_json::private::Number";
 
 impl<'de> Visitor<'de> for HashVisitor {
@@ -264,7 +266,7 @@ impl<'de> Visitor<'de> for HashVisitor {
     }
 }
 
-/// Reads a key, without a copy if it has no escapes.
+/// A visitor that reads a key, without a copy if the key has no escapes.
 struct KeySeed;
 
 impl<'de> DeserializeSeed<'de> for KeySeed {

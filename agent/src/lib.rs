@@ -73,21 +73,21 @@
 //! # Features
 //!
 //! * `macros` (default): `#[tool]`, the derives and `tools![]`.
-//! * `runtime` (default): the [`Assistant`], a blocking pool and timeouts, on tokio. Without it synchronous tools run where the call is
-//!   awaited, and building a [`Registry`] fails if a tool has a timeout.
+//! * `runtime` (default): the [`Assistant`], a blocking pool and timeouts, on tokio. Without this feature, a synchronous tool runs where
+//!   its call is awaited, and building a [`Registry`] fails if a tool has a timeout.
 //! * `approvals-signed`: runs that wait for approval can be stored and resumed in another process.
 //! * `anthropic`, `gemini`, `openai`: models of these providers, by `agent::model("anthropic/…")`; see `provider`.
 //! * `http`, `sse`: the transport of these models, also usable alone.
 //! * `store-sql`: records and sessions in SQLite or Postgres; see [`store`]. Needs Rust 1.94.
 //! * `durable-restate`: runs on the durable execution engine Restate; see `durable`. Needs Rust 1.90.
 //! * `chrono`, `jiff`, `rust_decimal`, `url`, `uuid`: types of these crates as arguments.
-//! * `full-schema`: JSON Schema keywords that the library does not model are validated after coercion instead of rejected.
-//! * `mcp-server`, `mcp-client`: serve your tools over the Model Context Protocol, use the tools of other servers; see `mcp`.
+//! * `full-schema`: JSON Schema keywords that the library does not model are validated after coercion, instead of rejected.
+//! * `mcp-server`, `mcp-client`: your tools served over the Model Context Protocol, and the tools of other servers; see `mcp`.
 //! * `ui-ai-sdk`, `ui-ag-ui`: streams for front ends that use the AI SDK (`useChat`) or AG-UI; see `ui`.
-//! * `studio`: a page to try tools and follow runs, see `studio`.
+//! * `studio`: a page to try tools and follow runs; see `studio`.
 //! * `testing`: the module `testing`, with recorded models, event logs and property tests for your tools. For dev-dependencies.
 
-// The macros refer to this crate by its name, also in its own tests.
+// The macros refer to this crate by its name, also in tests of this crate.
 extern crate self as agent;
 
 #[cfg(any(feature = "http", feature = "mcp-client", feature = "durable-restate"))]
@@ -149,7 +149,7 @@ pub mod __private;
 ///
 #[cfg(feature = "macros")]
 #[doc = include_str!("docs/tool_args.md")]
-// rustdoc's search lists attributes after all fields with their name, so these aliases match what is written in code.
+// The search of rustdoc lists these macros after all fields with the same name. The aliases find them by the text that users write.
 #[doc(alias = "#[derive(ToolArgs)]", alias = "derive(ToolArgs)")]
 pub use agent_macros::ToolArgs;
 #[cfg(feature = "macros")]
@@ -161,10 +161,10 @@ pub use agent_macros::ToolOutput;
 #[doc(alias = "#[tool]")]
 pub use agent_macros::tool;
 
-/// Any JSON value: the `Value` of `serde_json`, which tools made at run time, metadata and stored messages use.
+/// Any JSON value: the `Value` of `serde_json`. It is used for metadata, for stored messages, and by tools made at run time.
 ///
-/// (This is an alias and not a re-export, because a re-export of its variant `String` would make the compiler write `String` with its full
-/// path in users' errors.)
+/// (This is an alias rather than a re-export. With a re-export, whose variant is also called `String`, the compiler would write the type
+/// `String` with its full path in users' errors.)
 ///
 /// ```
 /// let place: agent::Value = agent::json!({"city": "Paris", "districts": 20});
@@ -175,9 +175,9 @@ pub use serde_json::json;
 
 /// Creates a provider's model by its name, with the key from the provider's environment variable.
 ///
-/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`. Each provider is a feature; if the feature is off, the error
-/// names it. The name of a provider alone (`anthropic`) means the model in `ANTHROPIC_DEFAULT_MODEL`. To set the key, address or timeout,
-/// use [`HttpModel::builder`](provider::http::HttpModel::builder).
+/// `anthropic/…` reads `ANTHROPIC_API_KEY`, and `openai/…` reads `OPENAI_API_KEY`. Each provider is a feature; if the feature is off, the
+/// error names it. The name of a provider alone (`anthropic`) means the model in `ANTHROPIC_DEFAULT_MODEL`. To set the key, the address or
+/// the timeout, use [`HttpModel::builder`](provider::http::HttpModel::builder).
 ///
 /// ```no_run
 /// use agent::Assistant;
@@ -189,15 +189,15 @@ pub use serde_json::json;
 /// ```
 ///
 /// # Errors
-/// Fails if the provider is unknown or its feature is off, if no model is named, or if the key or a required address is missing.
+/// Returns an error if the provider is unknown or its feature is off, if no model is named, or if the key or a required address is missing.
 #[cfg(feature = "http")]
 pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::BuildModelError> {
     provider::http::HttpModel::builder(name).build()
 }
 
-/// Creates a provider's model by its name. No feature of a provider is on, so this returns an error that names the feature to turn on.
+/// Returns an error that names the feature of the provider, because no feature of a provider is on.
 ///
-/// With one of the features `anthropic`, `gemini` and `openai`, it returns a `provider::http::HttpModel`.
+/// With one of the features `anthropic`, `gemini` and `openai`, this function creates a `provider::http::HttpModel` by its name.
 ///
 /// ```
 /// let error = agent::model("openai/gpt-5").map(drop).unwrap_err();
@@ -208,7 +208,7 @@ pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::BuildMod
 /// ```
 ///
 /// # Errors
-/// Always fails, because no provider is compiled in.
+/// Always returns an error, because no provider is compiled in.
 #[cfg(not(feature = "http"))]
 pub fn model(
     name: &str,

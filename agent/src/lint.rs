@@ -1,6 +1,7 @@
-//! Checks of tools that belong in a test: unclear definitions, schemas that a provider cannot express, changes of what a model sees.
+//! Checks of tools that belong in a test: unclear definitions, schemas that a provider cannot express, and changes to what a model
+//! sees.
 //!
-//! [`Registry`](crate::Registry) checks its tools; each check fails a test with all findings.
+//! [`Registry`](crate::Registry) checks its tools. Each check reports all of its findings.
 //!
 //! ```
 //! use agent::lint::Lint;

@@ -1,21 +1,21 @@
-//! Masks secrets in texts: keys in HTTP traffic, the secrets of a configuration in messages and errors.
+//! Masks secrets in texts: keys in HTTP traffic, and the secrets of a configuration in messages and errors.
 
 use crate::quoted::quoted_forms;
 
 /// The replacement of a secret.
 const REDACTED: &str = "[redacted]";
 
-/// The minimum length in bytes of the start of a secret that is masked at the end of a text. Long texts are cut, so a secret at the end may
+/// Minimum length of the start of a secret, in bytes, that is masked at the end of a text. Long texts are cut, so a secret at the end may
 /// be incomplete.
 const MIN_PARTIAL_SECRET: usize = 4;
 
-/// Masks secrets in texts, also in a text that arrives in pieces.
+/// A mask for the secrets in texts, including a text that arrives in pieces.
 #[derive(Default)]
 pub(crate) struct SecretMask {
-    /// Each secret in all [forms](quoted_forms), with its replacement; longest first, so that of two secrets with the same start the
-    /// longer one is masked whole.
+    /// Each secret in all [forms](quoted_forms), with its replacement. The longest form comes first: if two secrets have the same start,
+    /// the longer one is masked as a whole.
     secrets: Vec<(String, String)>,
-    /// The end of the input that may be the start of a secret or of a character.
+    /// The end of the input, if it may be the start of a secret or of a character.
     #[cfg(any(feature = "http", test))]
     held_back: Vec<u8>,
 }
@@ -54,13 +54,13 @@ impl SecretMask {
         String::from_utf8_lossy(&self.scan(text.as_bytes(), true).0).into_owned()
     }
 
-    /// Returns the text that can be shown after this piece.
+    /// Adds a piece of a text, and returns the masked text that can be shown after this piece.
     #[cfg(any(feature = "http", test))]
     pub(crate) fn push(&mut self, bytes: &[u8], is_last: bool) -> String {
         self.held_back.extend_from_slice(bytes);
         let (mut shown, read) = self.scan(&self.held_back, is_last);
         self.held_back.drain(..read);
-        // A character that continues in the next piece is shown whole.
+        // A character that is incomplete at the end is held back, and shown with the next piece.
         if !is_last && self.held_back.is_empty() {
             let cut = unfinished_length(&shown);
             self.held_back = shown.split_off(shown.len() - cut);
@@ -68,8 +68,8 @@ impl SecretMask {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// Returns the input without the secrets, and the number of bytes that were read. Before the last piece, reading stops where a secret
-    /// may begin.
+    /// Returns the input without the secrets, and the number of bytes that were read. Unless `is_last` is set, reading stops at the start
+    /// of a possible secret that further input may complete.
     fn scan(&self, input: &[u8], is_last: bool) -> (Vec<u8>, usize) {
         let mut begins = [false; 256];
         for (secret, _) in &self.secrets {
@@ -82,7 +82,7 @@ impl SecretMask {
             shown.extend_from_slice(plain);
             at += plain.len();
             let [first, ..] = rest else { break };
-            // Finds the longest secret, or the longest one that further input may complete.
+            // Finds the longest secret that the input contains here, or that further input may complete.
             let found = self.secrets.iter().find(|(secret, replacement)| {
                 rest.starts_with(secret.as_bytes())
                     || (secret.as_bytes().starts_with(rest)
@@ -108,7 +108,7 @@ impl SecretMask {
     }
 }
 
-/// Returns the number of bytes at the end that are an incomplete character.
+/// Returns the number of bytes at the end that belong to an incomplete character.
 #[cfg(any(feature = "http", test))]
 fn unfinished_length(bytes: &[u8]) -> usize {
     let tail = &bytes[bytes.len().saturating_sub(3)..];

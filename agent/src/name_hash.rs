@@ -1,10 +1,10 @@
-//! A hash for the names of parameters and for the keys that a model sends: several times faster than the standard hash on
-//! short texts. Its seeds differ in each process, so that keys cannot be chosen to collide.
+//! A hash for the names of parameters and for the keys that a model sends. It is several times faster than the standard
+//! hash on short texts. Its seeds differ in each process, so that a model cannot send keys that collide.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 
-/// Builds hashers with the seeds of this process.
+/// A builder of hashers with the seeds of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameHash {
     start: u64,
@@ -37,7 +37,8 @@ pub(crate) struct NameHasher {
 }
 
 impl NameHasher {
-    /// Folds both halves of a product together: each bit of the state depends on every bit that was mixed in.
+    /// Mixes a word into the state. Both halves of a product are combined, so each bit of the state depends on every bit
+    /// so far.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the halves of the product")]
     fn mix(&mut self, word: u64) {
@@ -53,7 +54,7 @@ impl Hasher for NameHasher {
         for word in words {
             self.mix(u64::from_le_bytes(*word));
         }
-        // The length tells texts apart that end in zeros.
+        // The length distinguishes texts that differ only by zeros at their end.
         let mut last = bytes.len() as u64;
         for byte in rest {
             last = last << 8 | u64::from(*byte);
@@ -61,7 +62,7 @@ impl Hasher for NameHasher {
         self.mix(last);
     }
 
-    /// Ignores the end mark of a text, because the length was hashed.
+    /// Ignores the end mark of a text, because `write` has hashed the length.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 

@@ -1,11 +1,11 @@
-//! Calls of the application's code, whose panics are caught.
+//! Calls code of the application, and catches its panics.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Returns the message of a panic.
 ///
-/// A payload that is not text is leaked, because its `Drop` is code of the application, too, and may panic.
+/// A payload that is not text is leaked, because its `Drop` is code of the application and may panic, too.
 pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     match payload.downcast::<String>() {
         Ok(text) => *text,
@@ -24,8 +24,8 @@ pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(panic_text)
 }
 
-/// Runs a future of the application. Returns the message of a panic as the error. A panic when the future is dropped is caught, too, even
-/// if it has not completed.
+/// Runs a future of the application. Returns the message of a panic as the error. A panic of the future's `Drop` is caught as well, even
+/// if the future has not completed.
 #[cfg(any(feature = "http", feature = "mcp-server", feature = "mcp-client", feature = "runtime"))]
 pub(crate) async fn catch_future<F: Future + Unpin>(start: impl FnOnce() -> F) -> Result<F::Output, String> {
     use std::pin::Pin;
@@ -47,7 +47,7 @@ pub(crate) async fn catch_future<F: Future + Unpin>(start: impl FnOnce() -> F) -
     }
 }
 
-/// A value of the application, whose panic when it is dropped is caught and logged.
+/// A value of the application. A panic of its `Drop` is caught and logged.
 pub(crate) struct DropsQuietly<T>(pub(crate) Option<T>);
 
 impl<T> Drop for DropsQuietly<T> {
@@ -59,7 +59,7 @@ impl<T> Drop for DropsQuietly<T> {
     }
 }
 
-/// A function of the application that only observes. After a panic it is not called again, by any clone.
+/// A function of the application that only observes. After a panic, the function is not called again by any clone.
 #[cfg(any(feature = "http", feature = "mcp-client"))]
 pub(crate) struct Observer<F: ?Sized> {
     observe: std::sync::Arc<F>,
@@ -74,8 +74,8 @@ impl<F: ?Sized> Observer<F> {
         Self { observe, option, has_panicked: std::sync::Arc::default() }
     }
 
-    /// Calls the function with `call`, unless it panicked before, or the thread is unwinding, because the values that the function reads
-    /// may be inconsistent during unwinding.
+    /// Calls the function with `call`, unless the function has panicked before. Does not call it while the thread unwinds, because the
+    /// values that the function reads may be inconsistent then.
     pub(crate) fn notify(&self, call: impl FnOnce(&F)) {
         use std::sync::atomic::Ordering;
 

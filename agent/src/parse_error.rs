@@ -1,7 +1,8 @@
 //! The error of parsing a text.
 
-/// The error of a text that could not be parsed: as a [`StepKey`](crate::steps::StepKey), a [`Thinking`](crate::model::Thinking) level, the
-/// name of a [`Dialect`](crate::schema::Dialect), base64, a list of prices, or a stream of events. Its sentence says what is accepted.
+/// The error of a text that could not be parsed, for example as a [`StepKey`](crate::steps::StepKey), a
+/// [`Thinking`](crate::model::Thinking) level, the name of a [`Dialect`](crate::schema::Dialect), base64, a list of prices, or a stream of
+/// events. Its sentence says what is accepted.
 ///
 /// ```
 /// use agent::message::Media;
@@ -33,7 +34,7 @@ impl ParseError {
         Self { message: message.into() }
     }
 
-    /// Creates the error of a text that is not `what`, followed by what is accepted.
+    /// Creates an error which says that `text` is not `what`, and then what is accepted.
     pub(crate) fn is_not(text: &str, what: &str, accepted: &str) -> Self {
         Self::new(format!("`{text}` is not {what}: {accepted}"))
     }

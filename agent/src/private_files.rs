@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a file with the permissions 0600. Fails if the path exists, also as a link.
+/// Creates a file with the permissions 0600. Returns an error if the path exists, even if it is a
+/// link.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -23,7 +24,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Opens a file for reading. Fails for links, and for everything else that is not a file.
+/// Opens a file for reading. Returns an error for a link, and for everything else that is not a file.
 #[cfg(feature = "runtime")]
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let not_a_file = || io::Error::new(io::ErrorKind::InvalidInput, "the path is not a file");
@@ -32,7 +33,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         return Err(not_a_file());
     }
     let file = File::open(path)?;
-    // The file may have been replaced by a link between the two calls.
+    // The file may have been replaced by a link after the first check.
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-/// Maximum number of levels of JSON in JSON, for example: arguments in a message, in a request, in the body of an error, in the body of a
-/// proxy's error.
+/// Maximum number of levels of JSON in JSON. An example with four levels: arguments in a message, in a request, in the body of an error, in
+/// the body of a proxy's error.
 const MAX_QUOTED: usize = 4;
 
-/// The characters that a serializer escapes although JSON does not require it.
+/// The characters that a serializer escapes, although JSON does not require it.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "the fields are independent")]
 struct EscapeStyle {
@@ -16,7 +16,7 @@ struct EscapeStyle {
     slash: bool,
     /// `<`, `>` and `&`, as in Go.
     html: bool,
-    /// `"`, `'`, `+` and the backquote as code points, which have capital hexadecimal digits, as in .NET.
+    /// `"`, `'`, `+` and the backquote as code points, as in .NET, which writes all code points with capital hexadecimal digits.
     capitals: bool,
 }
 
@@ -26,8 +26,8 @@ const GO: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: true, ca
 const DOTNET: EscapeStyle = EscapeStyle { ascii: true, slash: false, html: true, capitals: true };
 const PLAIN: EscapeStyle = EscapeStyle { ascii: false, slash: false, html: false, capitals: false };
 
-/// Returns the forms of a text, the longest first: the text itself, the text in JSON, and the text in JSON that is quoted in JSON again, up
-/// to [`MAX_QUOTED`] levels of JSON. Code that masks a secret has to mask all of these forms.
+/// Returns the forms of a text, the longest first: the text itself, the text as a JSON string, and this string quoted in JSON again. There
+/// are up to [`MAX_QUOTED`] levels of JSON. Code that masks a secret has to mask all of these forms.
 pub(crate) fn quoted_forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned()];
     for style in [PLAIN, PYTHON, PHP, GO, DOTNET] {

@@ -1,4 +1,4 @@
-//! Runs: how one begins, is watched, steered and resumed, and how it ends.
+//! Runs: how to begin, watch, steer and resume a run, and how a run ends.
 //!
 //! [`Assistant::prompt`](crate::Assistant::prompt) makes a [`Prompt`]. Await it for the [output](crate::RunOutput), or
 //! [stream](Prompt::stream) the events of the run.

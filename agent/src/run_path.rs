@@ -1,11 +1,12 @@
-//! The place of a run in its tree.
+//! The path of a run in its tree of runs.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The place of a run in its tree: the calls from the root to it, the outermost first. The path of a root is empty.
+/// The path of a run in its tree: the calls that lead from the root to the run, the outermost first. The path of a
+/// root is empty.
 ///
 /// ```
 /// use agent::run::RunPath;
@@ -40,7 +41,7 @@ pub struct PathCall {
 }
 
 impl RunPath {
-    /// Whether this is the path of a run that no call started.
+    /// Returns whether this is the path of a root, which is a run that no call started.
     pub fn is_root(&self) -> bool {
         self.0.is_none()
     }
@@ -69,7 +70,7 @@ impl From<RunPath> for Vec<PathCall> {
     }
 }
 
-/// Shows the names of the tools, as in `ask_expert > book_trip`.
+/// Writes the names of the tools, for example `ask_expert > book_trip`.
 impl fmt::Display for RunPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, call) in self.calls().iter().enumerate() {

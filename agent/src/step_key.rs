@@ -1,4 +1,4 @@
-//! The identity of one step of one run.
+//! The key that identifies one step of one run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::parse_error::ParseError;
 
-/// The identity of one step of one run, which is the same on every replay and for every attempt.
+/// The identity of one step of one run, which is the same on every replay and in every attempt.
 ///
-/// It is the primary key of a record, the name of an engine's step, and the idempotency key for tools and providers. Its text form, which
-/// serde uses, too, is `RUN/TURN/KIND/ORD`.
+/// A step key is the primary key of a record, the name of an engine's step, and the idempotency key for tools and providers. Its text form,
+/// which serde uses, too, is `RUN/TURN/KIND/ORD`.
 ///
 /// ```
 /// use agent::steps::{StepKey, StepKind};
@@ -24,14 +24,14 @@ use crate::parse_error::ParseError;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct StepKey {
-    /// The run, as in the `run_id` of its events.
+    /// The id of the run, which is the `run_id` of its events.
     pub run: Arc<str>,
-    /// The turn, counted from 1.
+    /// The number of the turn, counted from 1.
     pub turn: u32,
     /// The kind of the step.
     pub kind: StepKind,
-    /// The position of the call in its reply. For [`StepKind::Poll`], a number for the queue and the moment; for [`StepKind::Compact`], the
-    /// number of the summary; otherwise 0.
+    /// The position of the call, or of the first call of a segment, in its reply. For [`StepKind::Poll`], a number that identifies the
+    /// queue and the moment; for [`StepKind::Compact`], the number of the summary; for every other kind without a call, 0.
     pub ord: u32,
 }
 
@@ -42,8 +42,8 @@ impl StepKey {
     }
 }
 
-/// Refuses a name for a run or a session that has the form of the id of a sub-agent's run: the text of the key of the call that started
-/// the run. Returns the error message.
+/// Refuses a name for a run or a session that has the form of the id of a sub-agent's run. Such an id is the text of the key of the call
+/// that started the run. Returns the error message.
 #[cfg(feature = "runtime")]
 pub(crate) fn refuse_reserved_name(name: &str) -> Result<(), String> {
     match name.parse::<StepKey>() {
@@ -81,8 +81,8 @@ pub enum StepKind {
     Await,
     /// Calls the turn-end hooks.
     TurnEnd,
-    /// Asks for a summary of earlier messages. Its `ord` is the number of the summary before a request: 0 to 3, or 4 to 7 after the
-    /// provider refused the request as too long. A summary that was refused is requested again with 8 added.
+    /// Asks for a summary of earlier messages. The `ord` is the number of the summary before a request: 0 to 3, or 4 to 7 after the
+    /// provider refused the request as too long. If a summary is refused, it is requested again with an `ord` that is greater by 8.
     Compact,
     /// Asks the application which model answers.
     Select,
@@ -101,7 +101,7 @@ impl StepKind {
         Self::Select,
     ];
 
-    /// Returns the word of the text form.
+    /// Returns the word for the kind in the text form of a key.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Poll => "poll",
@@ -124,7 +124,7 @@ impl fmt::Display for StepKind {
 }
 
 impl StepKey {
-    /// Returns the text form. Its length is known, so the text does not grow while it is written.
+    /// Returns the text form. Its maximum length is known, so the text does not grow while it is written.
     #[cfg(feature = "runtime")]
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::with_capacity(self.run.len() + 32);
@@ -161,7 +161,7 @@ impl fmt::Display for StepKey {
 impl FromStr for StepKey {
     type Err = ParseError;
 
-    /// Parses the text form. It is parsed from its end, because a run id may contain slashes.
+    /// Parses the text form from its end, because a run id may contain slashes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parse = || {
             let mut parts = text.rsplitn(4, '/');
@@ -181,7 +181,7 @@ impl FromStr for StepKey {
     }
 }
 
-/// Parses a number. Only the canonical form is accepted, so that equal keys have equal texts.
+/// Parses a number in canonical form. Other forms are refused, so that equal keys have equal texts.
 fn number(text: &str) -> Option<u32> {
     let canonical = text == "0" || (text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0'));
     canonical.then(|| text.parse().ok())?

@@ -1,6 +1,6 @@
-//! Drives the [agent loop](crate::loop_core) on any executor, with one asynchronous function for each kind of step.
+//! Drives the [agent loop](crate::loop_core) on any executor. A performer implements one asynchronous function for each kind of step.
 //!
-//! [`drive`] is the only driver: [`Assistant`](crate::Assistant) and durable runs implement [`Steps`], and so can performers of your own,
+//! [`drive`] is the only driver. [`Assistant`](crate::Assistant) and durable runs implement [`Steps`], and so can performers of your own,
 //! for example on a job queue. Each step has a [`StepKey`] that is the same on every replay, so a performer that records its steps finds
 //! the recorded result by its key. If the futures of your performer are not `Send`, match on [`Step`] directly.
 //!
@@ -61,7 +61,7 @@ use crate::message::{Message, MessageList, ToolCall};
 pub use crate::step_key::{StepKey, StepKind};
 use crate::tool::outcome::ToolOutcome;
 
-/// The shared loop of a run: the driver records results in the loop, while other code may inspect it.
+/// The loop of a run, shared by the driver, which records results in it, and by other code, which may inspect it.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -78,7 +78,7 @@ use crate::tool::outcome::ToolOutcome;
 pub struct SharedLoop(Arc<Mutex<AgentLoop>>);
 
 impl SharedLoop {
-    /// Shares a loop.
+    /// Creates a shared loop, which a driver can drive.
     pub fn new(mut run: AgentLoop) -> Self {
         run.set_driven(true);
         Self(Arc::new(Mutex::new(run)))
@@ -86,11 +86,11 @@ impl SharedLoop {
 
     /// Locks the loop, to inspect it or to record a result. The run does not continue until the guard is dropped.
     pub fn lock(&self) -> MutexGuard<'_, AgentLoop> {
-        // A poisoned lock is harmless: the loop runs no code of the application, and is whole between two calls.
+        // A poisoned lock is harmless: the loop runs no code of the application, and is consistent between two calls.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the loop, or a copy of it if there are other clones of this value.
+    /// Returns the loop. If this value has other clones, returns a copy of the loop.
     pub fn into_inner(self) -> AgentLoop {
         let mut run = match Arc::try_unwrap(self.0) {
             Ok(run) => run.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -109,13 +109,13 @@ impl fmt::Debug for SharedLoop {
 
 /// The work that a run needs, with one function for each [`Step`].
 ///
-/// A step with one result returns it, and [`drive`] records it. A step with calls records the result of each call itself, as it arrives. A
-/// failure of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the performer failed, or
-/// that the run has to end: see [`StepError`].
+/// A step with one result returns the result, and [`drive`] records it. A step with calls records the result of each call itself, as soon
+/// as the result arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the
+/// performer failed, or that the run has to end: see [`StepError`].
 ///
 /// If a step fails and the run does not end, the run keeps what the step recorded before: prepared and ended calls, and the start of a
-/// reply. If the run is driven again, it repeats the step without these calls. A reply is requested anew; its start is not announced
-/// twice, and its end has the whole message.
+/// reply. If the run is driven again, it repeats the step without these calls. A reply is then requested again from its beginning. Its
+/// start is not announced twice, and its end has the whole message.
 ///
 /// ```
 /// use agent::steps::StepKey;
@@ -182,7 +182,7 @@ pub trait Steps: Send {
     }
 
     /// Asks whether calls may run, and returns the decision on each. The default suspends the run. If a [steering
-    /// message](AgentLoop::steered) ended the calls meanwhile, the result is ignored.
+    /// message](AgentLoop::steered) ended the calls in the meantime, the result is ignored.
     fn approvals(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
@@ -191,8 +191,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(vec![CallDecision::Later; requests.len()]))
     }
 
-    /// Waits for results from outside, by the handles that the tools gave, and returns the end of each call. Returning `None`, the default,
-    /// suspends the run.
+    /// Waits for results from outside, by the handles that the tools returned, and returns the end of each call. The default returns
+    /// `None`, which suspends the run.
     fn await_deferred(
         &mut self,
         deferred: Vec<(StepKey, String)>,
@@ -200,9 +200,9 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Whether a steering message has arrived that this turn has not read. Called before calls are prepared, decided on and run, if the
-    /// [policy](crate::loop_core::SteeringPolicy) of the run gives the message precedence. If this returns true, the calls are skipped. The
-    /// default returns false.
+    /// Returns whether a steering message has arrived that this turn has not read. [`drive`] asks before calls are prepared, decided on and
+    /// run, if the [policy](crate::loop_core::SteeringPolicy) of the run gives the message precedence. If the result is `true`, the calls
+    /// are skipped. The default returns `false`.
     fn is_steered(&mut self, run: &SharedLoop) -> impl Future<Output = Result<bool, StepError>> + Send {
         std::future::ready(Ok(false))
     }
@@ -217,14 +217,14 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Called before each step and before the end of the run, when all events so far were received. Store the run here, or end it with an
-    /// error. If this ends the run, it must end the run before the same step on every replay.
+    /// Runs before each step and before the end of the run, after all events so far were received. Store the run here, or return an error
+    /// that ends it. If this function ends the run, it must end the run before the same step on every replay.
     fn before_step(&mut self, run: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Receives each event once, even if this returns an error. On a replay, events are received again. An error ends the run as in
-    /// [`before_step`](Self::before_step).
+    /// Receives each event once, even if this function returns an error. On a replay, events are received again. An error ends the run as
+    /// in [`before_step`](Self::before_step).
     fn event(
         &mut self,
         event: Event,
@@ -279,7 +279,7 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
-    /// The engine failed, and may try again. The run keeps what the step [recorded](Steps).
+    /// The engine failed, and another attempt may succeed. The run keeps what the step [recorded](Steps).
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {
@@ -317,7 +317,7 @@ impl StepError {
         Self::Engine { message: message.into() }
     }
 
-    /// Whether the error ends the run. Other errors end only [`drive`].
+    /// Returns whether the error ends the run. Any other error ends only [`drive`].
     fn is_stop(&self) -> bool {
         matches!(self, Self::Cancelled { .. } | Self::Limit(_) | Self::Failed { .. })
     }
@@ -365,7 +365,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
                 run.lock().suspend();
                 break Ok(());
             }
-            // A run that is over cannot be stopped.
+            // The run has already ended, so an error that would stop it has no effect.
             Err(error) if error.is_stop() && run.lock().end().is_some() => break Ok(()),
             Err(StepError::Cancelled { reason }) => run.lock().abort(&reason),
             Err(StepError::Limit(reached)) => run.lock().abort_by_limit(reached),
@@ -379,7 +379,7 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // An error that would stop a suspended run is ignored; the next `drive` stops the run.
+            // The run has ended or is suspended, so an error that would stop it is ignored. The next `drive` stops a suspended run.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }
@@ -393,7 +393,7 @@ enum StepOutcome {
     Done,
 }
 
-/// Takes one step of the run.
+/// Performs one step of the run.
 async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcome, StepError> {
     emit(run, steps).await?;
     steps.before_step(run).await?;
@@ -433,7 +433,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
         }
         Step::Await { deferred } => {
             let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
-            // Only questions and sub-agents wait: their answers and decisions are given when the run is resumed.
+            // Only questions and sub-agents are waiting. Their answers and decisions are given when the run is resumed.
             if deferred.is_empty() {
                 return Ok(StepOutcome::Suspended);
             }
@@ -443,7 +443,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
             }
             let mut run = run.lock();
             for (ord, end) in ords.into_iter().zip(ends) {
-                // With a deferred outcome, the run would wait for this call again, and never end.
+                // With a deferred outcome, the run would wait for the same call endlessly.
                 if matches!(end.outcome, ToolOutcome::Deferred { .. }) {
                     return Err(RecordError::DeferredAgain { ord }.into());
                 }
@@ -463,7 +463,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
 pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     let next = || run.lock().take_event();
     loop {
-        // Only the future holds the event, which is large.
+        // The event is large, so only the future holds it while it is received.
         let receiving = match next() {
             Some(event) => steps.event(event, run),
             None => return Ok(()),

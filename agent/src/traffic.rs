@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::model::ModelError;
 use crate::panics::Observer;
 
-/// A part of an HTTP exchange with a provider, or a message or other event of a connection to an MCP server.
+/// An event of an HTTP exchange with a provider, or of a connection to an MCP server.
 ///
-/// Keys and the secrets of a configuration are masked wherever they occur. The texts of people and models, and the arguments and results
-/// of tools, are not masked.
+/// Keys and the secrets of a configuration are masked everywhere. The texts of people and models, and the arguments and results of tools,
+/// are not masked.
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
@@ -49,19 +49,19 @@ use crate::panics::Observer;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Traffic<'a> {
-    /// The other side: the name of an MCP server in this program, or the scheme, host and port of a provider.
+    /// The name of an MCP server in this program, or the scheme, host and port of a provider.
     pub server: &'a str,
-    /// The number of the exchange, counted from 1 in this process: each attempt of each HTTP request to a provider has its own number, and
-    /// so has each connection to an MCP server.
+    /// The number of the exchange, counted from 1 in this process. Each attempt of each HTTP request to a provider has its own number, and
+    /// each connection to an MCP server has one number.
     pub exchange: u64,
-    /// The event.
+    /// The event, with its data.
     pub kind: TrafficKind<'a>,
 }
 
 /// The kinds of [`Traffic`].
 ///
-/// With a provider: a request, then a response, its body in pieces, and the end; or the end without a response. With an MCP server:
-/// messages in both directions, and the end of the connection.
+/// An exchange with a provider consists of a request, a response, the pieces of its body, and the end. If there is no response, the end
+/// follows the request. A connection to an MCP server consists of messages in both directions, and the end of the connection.
 ///
 /// ```
 /// use agent::traffic::TrafficKind;
@@ -86,7 +86,7 @@ pub enum TrafficKind<'a> {
     Request {
         /// The method, usually `POST`.
         method: &'a str,
-        /// The URL, without user, password, query and those parts of the path that may be secrets.
+        /// The URL, without user, password and query, and without parts of the path that may be secrets.
         url: &'a str,
         /// The headers of the request; the values of keys are masked.
         headers: &'a [(String, String)],
@@ -101,13 +101,13 @@ pub enum TrafficKind<'a> {
         /// The headers of the response, with names in lower case.
         headers: &'a [(String, String)],
     },
-    /// A piece of the response's body. The start of a key or character that may continue in the next piece is shown with the next piece.
+    /// A piece of the response's body. If a key or a character may continue in the next piece, its start is shown with the next piece.
     #[non_exhaustive]
     Body {
         /// The text; bytes that are not UTF-8 are replaced.
         text: &'a str,
     },
-    /// The response has ended, or is not read any further. Missing if the thread unwinds after a panic.
+    /// The response has ended, or is not read any further. This event is missing if the thread unwinds after a panic.
     #[non_exhaustive]
     End {
         /// The error, if there was one.
@@ -122,7 +122,7 @@ pub enum TrafficKind<'a> {
     /// A message was received from an MCP server.
     #[non_exhaustive]
     Received {
-        /// The parts of the JSON-RPC message that were parsed.
+        /// Those parts of the JSON-RPC message that were parsed.
         message: &'a str,
     },
     /// The program of an MCP server wrote a line to its error output.
@@ -141,7 +141,7 @@ pub enum TrafficKind<'a> {
     Closed,
 }
 
-/// A listener to traffic.
+/// A listener that observes traffic.
 pub(crate) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
 /// Returns the number of a new exchange or connection.

@@ -1,4 +1,4 @@
-//! One parameter of checked arguments, read by its type: for rules of the application over calls.
+//! Reads one parameter of checked arguments as a Rust type, for hooks and rules of the application.
 
 use super::judge::TextJudge;
 use super::plan::{NodeId, NodeKind, ObjectSpec, PlanNode, UnlistedKey};
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::{any::type_name, fmt};
 
-/// Why a parameter of a call cannot be read. It never holds the value.
+/// The error of reading a parameter of a call. It never contains the value.
 ///
 /// ```
 /// use agent::args::ArgumentError;
@@ -46,47 +46,47 @@ pub enum ArgumentError {
     #[error("`{tool}` has no parameter `{name}`{}", meant(suggestions))]
     #[non_exhaustive]
     Unknown {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// Names of similar parameters, best first.
+        /// The names of similar parameters, the most similar first.
         suggestions: Vec<String>,
     },
-    /// The call does not have the parameter, which has no known default, and the type is not an `Option`.
+    /// The call does not contain the parameter, no default of the parameter is known, and the type is not an `Option`.
     #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
     #[non_exhaustive]
     Missing {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
     },
-    /// The value does not fit the type that was asked for.
+    /// The value cannot be read as the requested type.
     #[error("`{name}` of `{tool}` cannot be read as `{wanted}`")]
     #[non_exhaustive]
     Type {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
-        /// The type, as `std::any::type_name` gives it.
+        /// The requested type, as `std::any::type_name` names it.
         wanted: &'static str,
     },
-    /// The value is secret, and is not where it is asked for.
+    /// The value is secret, and these arguments contain a placeholder instead.
     #[error("`{name}` of `{tool}` is secret and withheld here")]
     #[non_exhaustive]
     Withheld {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
     },
     /// The arguments do not fit the parameters of the tool.
     #[error("the arguments of `{tool}` do not fit its parameters")]
     #[non_exhaustive]
     Unreadable {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
 }
@@ -108,10 +108,11 @@ fn meant(suggestions: &[String]) -> String {
 }
 
 impl Plan {
-    /// Reads one top-level parameter from arguments as they were sent, which were checked against this plan.
+    /// Reads one top-level parameter from the sent arguments. The caller has checked that they fit this plan.
     ///
     /// # Errors
-    /// Fails unless the call has the parameter, or its absence has a meaning: a default in the schema, or `None` for an `Option`.
+    /// Returns an error if the tool has no such parameter, or if the arguments or the value cannot be read. Returns an error for an
+    /// absent parameter unless it has a default in the schema, or `T` is an `Option`.
     #[cfg(feature = "runtime")]
     pub(crate) fn argument<T: DeserializeOwned>(&self, sent: &str, name: &str) -> Result<T, ArgumentError> {
         let text = if sent.trim_start().is_empty() { "{}" } else { sent };
@@ -119,14 +120,15 @@ impl Plan {
             Err(error @ (ArgumentError::Type { .. } | ArgumentError::Unreadable { .. })) => error,
             read => return read,
         };
-        // The policy may allow to mend the structure.
+        // The arguments may fit only after a repair of their structure, which the policy allows.
         match self.explain(text, &|cx, text| super::read::<Value>(cx, text).map(drop)) {
             Ok(again) => self.pick(&again.text, name, false),
             Err(_) => Err(error),
         }
     }
 
-    /// The same for arguments in their canonical form, in which integers beyond 64 bits are texts, whatever the policy accepts.
+    /// Reads one top-level parameter from canonical arguments. They contain integers beyond 64 bits as texts, which are read under
+    /// every policy.
     pub(crate) fn checked_argument<T: DeserializeOwned>(
         &self,
         checked: &str,
@@ -185,7 +187,7 @@ impl Plan {
         }
     }
 
-    /// Whether arguments may have this top-level name.
+    /// Returns whether the arguments may contain this top-level key.
     fn takes(&self, name: &str) -> bool {
         let graph = self.graph();
         let takes = |object: &ObjectSpec| {
@@ -195,8 +197,8 @@ impl Plan {
     }
 }
 
-/// Reads one top-level parameter from canonical arguments whose plan is not at hand. Then it is not known which parameters exist, so
-/// what is not there is an error for every type.
+/// Reads one top-level parameter from canonical arguments without their plan. As it is unknown which parameters exist, an absent key
+/// is an error for every type.
 pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     tool: &str,
     checked: &str,
@@ -223,7 +225,7 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     let open = Plan::compile(tool, &Value::Object(serde_json::Map::new()), super::PlanOptions::default());
     let open = open.map_err(|_| unreadable())?;
     let graph = open.graph();
-    // A text of digits that no 64 bits can hold is an integer, unless a text is asked for.
+    // In canonical arguments, a text of digits beyond 64 bits is an integer, unless `T` reads a text.
     let digits = entry.text().filter(|text| {
         text.parse::<i64>().is_err()
             && text.parse::<u64>().is_err()
@@ -239,9 +241,9 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     })
 }
 
-/// Returns the node of the object that these arguments are, as far as it depends on them.
+/// Returns the node of the object that describes these arguments, after choosing among alternatives. Returns `None` if no object does.
 fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c PlanNode> {
-    /// More alternatives of alternatives than any plan has that was compiled.
+    /// Maximum number of nested alternatives. No compiled plan has so many.
     const MOST: usize = 1000;
     let mut node = cx.graph.node(cx.graph.root);
     for _ in 0..MOST {
@@ -262,12 +264,12 @@ fn value<T: DeserializeOwned>(cx: &Context<'_>, node: NodeId, text: &str) -> Opt
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemberState {
     Absent,
-    /// The key was found, and its value was not read.
+    /// The key was found, but its value was not read.
     Found,
     Read,
 }
 
-/// Reads the value of one key of an object, whose keys are canonical.
+/// A visitor that reads the value of one key of an object. It receives canonical keys.
 struct MemberPicker<'n, T> {
     name: &'n str,
     state: &'n Cell<MemberState>,
@@ -296,7 +298,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MemberPicker<'_, T> {
     }
 }
 
-/// A value that is not there. Only an `Option` can be read from it.
+/// An absent value, from which only an `Option` can be read.
 struct Absent;
 
 impl<'de> Deserializer<'de> for Absent {

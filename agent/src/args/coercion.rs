@@ -4,10 +4,10 @@ use super::text::{MAX_RECORD, cut, shown};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Defines the rules. A rule has one row: what it does, its variant, and its identifier.
+/// Defines the rules. Each rule is one row with its description, its variant and its identifier.
 macro_rules! coercion_rules {
     ($($(#[$what:meta])* $rule:ident = $word:literal,)*) => {
-        /// The rule by which a value was changed.
+        /// The rule of a coercion.
         ///
         /// ```
         /// use agent::args::{CoercionPolicy, CoercionRule};
@@ -55,16 +55,16 @@ coercion_rules! {
     ToClosedNumber = "to_closed_number",
     /// A string with JSON text becomes the array or object in it.
     JsonTextDecoded = "json_text_decoded",
-    /// A single value becomes an array with it.
+    /// A single value becomes an array with this value.
     OneValueWrapped = "one_value_wrapped",
-    /// `null` is treated as a parameter that was left out.
+    /// `null` is treated as an absent parameter.
     NullAsAbsent = "null_as_absent",
-    /// `null` is treated as no arguments at all.
+    /// `null` is treated as empty arguments.
     NullAsEmpty = "null_as_empty",
     /// A key that matches no parameter is dropped.
     UnknownDropped = "unknown_dropped",
-    /// 9007199254740993 becomes 9007199254740992.0: the nearest number that the type or a JSON value can hold. It is recorded
-    /// wherever it happens; no policy allows or forbids it.
+    /// 9007199254740993 becomes 9007199254740992.0, the nearest number that the type or a JSON value can hold. Each such
+    /// change is recorded; no policy allows or forbids it.
     NumberRounded = "number_rounded",
 }
 
@@ -74,9 +74,10 @@ impl std::fmt::Display for CoercionRule {
     }
 }
 
-/// One recorded change of what the model sent.
+/// One recorded change of the sent arguments.
 ///
-/// Long values are cut at 200 characters, and values of secret fields are `"(hidden)"`.
+/// Texts are cut at 200 characters, larger arrays and objects are described instead, and values of secret fields are
+/// `"(hidden)"`.
 ///
 /// ```
 /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -95,18 +96,18 @@ impl std::fmt::Display for CoercionRule {
 pub struct Coercion {
     /// JSON pointer into the sent arguments; empty for the arguments as a whole.
     pub path: String,
-    /// The value that was sent.
+    /// The sent value.
     pub from: Value,
-    /// The value that the tool got.
+    /// The value that the tool received.
     pub to: Value,
-    /// The rule by which it was changed.
+    /// The rule that allowed the change.
     pub rule: CoercionRule,
 }
 
-/// Replaces a secret value in records and reports.
+/// The text that replaces a secret value in records and reports.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// A value to be recorded.
+/// A value before or after a coercion, to be recorded.
 pub(crate) enum CoercedValue<'a> {
     Null,
     Bool(bool),
@@ -131,7 +132,7 @@ impl CoercedValue<'_> {
     }
 }
 
-/// Returns a value as it is recorded: unchanged if it is short, described in words if it is long.
+/// Returns the recorded form of a value: a long text is cut, and a long array or object is described.
 pub(crate) fn recorded(value: Value) -> Value {
     match value {
         Value::String(s) if s.len() > MAX_RECORD => cut(&s, MAX_RECORD).into(),

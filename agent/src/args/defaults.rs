@@ -1,5 +1,5 @@
-//! Whether the defaults of a type are values that the type accepts: a default is used without being parsed, so nothing else would
-//! notice one that breaks its own constraints.
+//! Checks that a type accepts its own defaults. A default is used without being parsed, so a default that breaks a constraint would
+//! remain unnoticed.
 
 use super::document::Document;
 use super::judge::faults;
@@ -13,14 +13,15 @@ impl Plan {
     /// Checks every default that the schema shows.
     ///
     /// # Errors
-    /// Names the first parameter whose default the plan refuses, with the default unless it is secret, and the constraint.
+    /// Returns an error for the first parameter whose default the plan refuses. It names the constraint, and the default unless it is
+    /// secret.
     pub(crate) fn check_defaults(&self) -> Result<(), SchemaError> {
         let mut seen = HashSet::new();
         self.defaults_below(self.graph().root, false, &mut String::new(), &mut seen)
             .map_err(|e| e.of(self.name()))
     }
 
-    /// The recursion is at most as deep as the type: each node is visited once.
+    /// Checks the defaults at and below a node. Each node is visited once, so the recursion is at most as deep as the type.
     fn defaults_below(
         &self,
         id: NodeId,
@@ -73,15 +74,16 @@ impl Plan {
         path: &str,
     ) -> Result<(), SchemaError> {
         let text = default.to_string();
-        // Deeper than JSON is read: no call could send it, and the type is not asked.
+        // A default that is nested too deeply for `serde_json` is accepted. No call could send it.
         let Ok(document) = Document::parse(&text) else { return Ok(()) };
         let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
-        // The default is of the field's type. A value of another type is converted on the way, or is written otherwise than it is read.
+        // The default is a value of the field's type, so only constraints can refuse it. Other issues are ignored: serde may read
+        // another form than it writes, or convert the value.
         issues.retain(|issue| {
             use IssueCode::{Format, Length, Pattern, Range, Unique};
             matches!(issue.code, Range | Length | Pattern | Format | Unique)
         });
-        // A format of a type only describes how its text looks.
+        // A format of a type only describes the texts of the type, so its issues do not count.
         if issues.len() <= of_types || issues.is_empty() {
             return Ok(());
         }

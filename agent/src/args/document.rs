@@ -1,4 +1,4 @@
-//! JSON text as a lossless tree: duplicate keys, the digits of numbers, and the position of each value.
+//! JSON text as a lossless tree: it keeps duplicate keys, the digits of numbers, and the position of each value.
 
 use crate::args::exact::value_fits;
 use crate::args::plan::{Graph, NodeId, NodeKind, before_special, leading_digits, word_at};
@@ -9,25 +9,25 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::{borrow::Cow, cell::Cell, collections::HashSet, fmt};
 
-/// Up to so many keys are compared with each other; more are hashed.
+/// Maximum number of keys that are compared with each other; more keys are hashed.
 const FEW_KEYS: usize = 16;
 
 pub(crate) struct Document<'t> {
     pub(crate) root: Doc<'t>,
 }
 
-/// A value and the text it was read from.
+/// A value, with the text from which it was read.
 pub(crate) struct Doc<'t> {
     pub(crate) raw: &'t str,
     pub(crate) shape: Shape<'t>,
-    /// The node that the value is known to fit as it is.
+    /// A node that accepts the value unchanged, once such a node is known.
     fitting: Cell<Option<NodeId>>,
 }
 
 pub(crate) enum Shape<'t> {
     Null,
     Bool(bool),
-    /// Its token is `raw`.
+    /// A number, whose token is `raw`.
     Number,
     Text(Cow<'t, str>),
     Array(Vec<Doc<'t>>),
@@ -35,7 +35,8 @@ pub(crate) enum Shape<'t> {
 }
 
 impl<'t> Document<'t> {
-    /// `serde_json` decides what is JSON, and provides the error; ordinary JSON is known without it.
+    /// Parses JSON text. Ordinary JSON is read directly. For all other text, `serde_json` decides whether it is JSON, and provides the
+    /// error.
     pub(crate) fn parse(text: &'t str) -> Result<Document<'t>, serde_json::Error> {
         if let Some(document) = DocumentReader::new(text, false).document() {
             return Ok(document);
@@ -43,11 +44,11 @@ impl<'t> Document<'t> {
         let mut de = serde_json::Deserializer::from_str(text);
         CheckedJson::deserialize(&mut de)?;
         de.end()?;
-        // The text is JSON, so this error is not reached.
+        // `serde_json` has accepted the text, so this error does not occur.
         Document::read(text).ok_or_else(|| serde::de::Error::custom("cannot be read"))
     }
 
-    /// Reads text that is known to be JSON and at most 128 deep.
+    /// Reads text. The caller has checked that it is JSON, with at most 128 levels.
     pub(super) fn read(text: &'t str) -> Option<Document<'t>> {
         DocumentReader::new(text, true).document()
     }
@@ -65,7 +66,8 @@ impl Doc<'_> {
         matches!(self.shape, Shape::Null)
     }
 
-    /// Whether the value fits a node exactly as it is; `false` says nothing. The answer is kept: every pass over a refused call asks.
+    /// Returns whether the value fits a node unchanged. `false` may also mean that this cannot be decided. A node that the value fits is
+    /// remembered, because every pass over a refused call asks again.
     pub(crate) fn fits_exactly(&self, graph: &Graph, node: NodeId) -> bool {
         if self.fitting.get() == Some(node) {
             return true;
@@ -77,7 +79,7 @@ impl Doc<'_> {
         fits
     }
 
-    /// Returns the node that a node refers this value to, as [`PlanNode::referred`].
+    /// Returns the node to which a node refers this value, as [`PlanNode::referred`] does.
     pub(crate) fn referred(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
         let node = graph.node(id);
         match (&node.kind, &self.shape) {
@@ -98,12 +100,12 @@ impl Doc<'_> {
         }
     }
 
-    /// Whether the number token is an integer. `serde_json` reads `-0` as a float.
+    /// Returns whether the number token is an integer to `serde_json`, which reads `-0` as a float.
     pub(crate) fn is_integer_token(&self) -> bool {
         self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
     }
 
-    /// Whether the number, as token or text, starts with a minus.
+    /// Returns whether the number, a token or a text, starts with a minus.
     pub(crate) fn is_negative(&self) -> bool {
         match &self.shape {
             Shape::Text(text) => text.trim_start().starts_with('-'),
@@ -111,7 +113,7 @@ impl Doc<'_> {
         }
     }
 
-    /// Is it text that says a number which no float can hold?
+    /// Returns whether the value is a text with digits that parses as an infinite float.
     pub(crate) fn is_endless(&self) -> bool {
         let Shape::Text(text) = &self.shape else { return false };
         text.bytes().any(|b| b.is_ascii_digit()) && text.trim().parse().is_ok_and(f64::is_infinite)
@@ -121,18 +123,18 @@ impl Doc<'_> {
         self.raw.parse().ok()
     }
 
-    /// Returns the number as a float, unless that is another number.
+    /// Returns the number as a float, or `None` if the float is a different number.
     pub(crate) fn exact_f64(&self) -> Option<f64> {
         let float = self.as_f64()?;
         (rounding::is_safe(self.raw) || !rounding::is_rounded(self.raw, float)).then_some(float)
     }
 
-    /// Returns the value as `serde_json` reads it; of duplicate keys the last one counts.
+    /// Returns the value as `serde_json` reads it, with the last value of each duplicate key.
     pub(crate) fn to_value(&self) -> Value {
         serde_json::from_str(self.raw).unwrap_or_default()
     }
 
-    /// Describes the value briefly: its kind and a short JSON text; containers by size or keys.
+    /// Returns a short description of the value: its type, with its text, its number of items or its keys.
     pub(crate) fn shown(&self) -> String {
         match &self.shape {
             Shape::Null => "null".into(),
@@ -156,7 +158,7 @@ impl Doc<'_> {
         }
     }
 
-    /// Whether a JSON value cannot hold all digits of some number here.
+    /// Returns whether a `serde_json::Value` cannot hold all digits of a number at or below this value.
     pub(crate) fn loses_digits(&self) -> bool {
         match &self.shape {
             Shape::Array(items) => items.iter().any(Doc::loses_digits),
@@ -173,7 +175,7 @@ impl Doc<'_> {
         }
     }
 
-    /// Returns the pointer, from here, to a key that an object at or below this place has twice.
+    /// Returns the path from this value to a key that occurs twice in an object, or `None` if no key does.
     pub(crate) fn repeated_key(&self) -> Option<String> {
         match &self.shape {
             Shape::Array(items) => items.iter().enumerate().find_map(|(i, item)| {
@@ -217,14 +219,14 @@ impl Doc<'_> {
     }
 }
 
-/// Returns one of 64 marks for a key. Keys with different marks are different.
+/// Returns one of 64 marks for a key. Keys with different marks are different keys.
 fn mark_of(key: &str) -> u64 {
     let [first, last] =
         [key.as_bytes().first(), key.as_bytes().last()].map(|byte| usize::from(*byte.unwrap_or(&0)));
     1 << ((5 * first + 3 * last + key.len()) % 64)
 }
 
-/// Reads JSON without building a value: number ranges, surrogates and depth are checked as for a `Value`.
+/// Reads JSON without building a value. Checks number ranges, surrogates and depth as for a `Value`.
 struct CheckedJson;
 
 impl<'de> Deserialize<'de> for CheckedJson {
@@ -275,19 +277,20 @@ impl<'de> Visitor<'de> for CheckedJson {
     }
 }
 
-/// Values nest less deep than this in ordinary JSON. `serde_json` reads up to 127 levels.
+/// Maximum depth of ordinary JSON. `serde_json` reads up to 127 levels.
 const MAX_ORDINARY_DEPTH: u32 = 100;
-/// Longer numbers may be beyond the range of floats.
+/// Maximum length of a number in ordinary JSON. A longer number may be beyond the range of floats.
 const MAX_ORDINARY_NUMBER: usize = 40;
 
-/// Builds the tree of a text, in one pass. A text that is not known to be JSON is read if it is ordinary JSON; `None` says nothing then.
+/// Builds the tree of a text, in one pass. If `is_json` is not set, only ordinary JSON is read: it returns `None` for text that is not
+/// JSON, but also for unusual JSON.
 struct DocumentReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
     at: usize,
-    /// The number of further levels that are read.
+    /// Number of further levels that may be read.
     depth: u32,
-    /// Whether the text is known to be JSON, at most 128 deep.
+    /// Whether the caller has checked that the text is JSON, with at most 128 levels.
     is_json: bool,
 }
 
@@ -317,7 +320,7 @@ impl<'t> DocumentReader<'t> {
         }
     }
 
-    /// Consumes the next byte that is not blank, if it is `byte`.
+    /// Skips blanks, and consumes the next byte if it is `byte`. Returns whether it is.
     fn eat(&mut self, byte: u8) -> bool {
         self.skip_blank();
         let found = self.peek() == Some(byte);
@@ -353,7 +356,7 @@ impl<'t> DocumentReader<'t> {
         is_here.then_some(shape)
     }
 
-    /// Returns the position after the digits from a position.
+    /// Returns the position after the digits that start at `at`.
     fn digits(&self, mut at: usize) -> usize {
         loop {
             let length = leading_digits(word_at(self.bytes, at));
@@ -381,7 +384,7 @@ impl<'t> DocumentReader<'t> {
             }
             return Some(Shape::Number);
         }
-        // The next byte is neither a comma nor an end if it belongs to the number.
+        // An exponent is not consumed. The caller expects a comma or an end after the number, so it fails at the exponent.
         (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 
@@ -406,7 +409,7 @@ impl<'t> DocumentReader<'t> {
         serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned)
     }
 
-    /// Moves to the first quote, escape or control character from a position, or to the end of the text.
+    /// Moves to the first quote, escape or control character from `from` on, or to the end of the text.
     fn skip_plain(&mut self, from: usize) {
         self.at = from;
         loop {

@@ -1,8 +1,8 @@
-//! Whether arguments fit a plan exactly as they are: every value in the form of the schema, every key by its own name, once.
+//! Decides whether arguments fit a plan without any change. Then each value has the form of the schema, and each key occurs once, under the
+//! name of its property.
 //!
-//! Such arguments are read without the plan, which has nothing to change in them. The scan only decides; `serde_json` reads the text
-//! afterwards, and so has the last word on what is JSON. A scan that stops decides nothing: the arguments are then read along the
-//! plan.
+//! Arguments that fit exactly are read without the plan. The scan is not a full JSON parser: `serde_json` reads the text afterwards, and
+//! refuses a text that is not JSON. If the scan cannot decide, the arguments are read along the plan.
 
 mod scalars;
 
@@ -13,21 +13,21 @@ use super::plan::{
 };
 use std::borrow::Cow;
 
-/// Values nest less deep than this, with a few alternatives at each level.
+/// Maximum depth of nested nodes. One value can count several times, for example as a nullable, a union and an object.
 const MAX_DEPTH: u32 = 300;
 
 /// How arguments fit a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// Exactly as they are.
+    /// They fit without any change.
     Exact,
-    /// Not at all: an object has a key that it does not accept.
+    /// The plan refuses them: an object has an unknown key, lacks a required key, or has a wrong number of keys.
     Refused,
-    /// Not exactly, or the scan cannot decide.
+    /// They do not fit exactly, or the scan cannot decide.
     Unknown,
 }
 
-/// Returns how the arguments, which must be an object, fit the plan.
+/// Returns how the arguments fit the plan. Arguments that are not an object are `Unknown`.
 pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
     let mut scan = Scan::new(graph, text);
     let start = skip_blank(scan.bytes, 0);
@@ -45,14 +45,14 @@ pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
     }
 }
 
-/// Whether a value fits a node exactly. `false` says nothing.
+/// Returns whether a value fits a node exactly. `false` may also mean that the scan cannot decide.
 pub(crate) fn value_fits(graph: &Graph, node: NodeId, text: &str) -> bool {
     Scan::new(graph, text).value(node, 0).is_ok_and(|end| end == text.len())
 }
 
-/// Why a scan ends early: the value does not fit exactly, so that another alternative may, or the scan cannot decide.
+/// The early end of a scan: the value does not fit exactly, but may fit another alternative, or the scan cannot decide.
 struct ScanStop {
-    /// Where the value was found not to fit; 0 if the scan cannot decide.
+    /// The position at which the value does not fit; 0 if the scan cannot decide.
     misfit_at: usize,
 }
 
@@ -62,10 +62,10 @@ fn misfit(at: usize) -> ScanStop {
     ScanStop { misfit_at: at }
 }
 
-/// The position after what was scanned.
+/// The position after the scanned value, or the early end of the scan.
 type ScanStep = Result<usize, ScanStop>;
 
-/// Stands for the end of the text. No JSON has this byte.
+/// The value of `byte` at the end of the text. JSON never contains this byte.
 const END: u8 = 0;
 
 struct Scan<'s> {
@@ -73,11 +73,11 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// The number of open values whose alternative or variant is chosen by their content.
+    /// Number of alternatives and tagged variants around the current position. A misfit within one of them does not refuse the arguments.
     choices: u32,
-    /// The number of bytes that were scanned again.
+    /// Number of bytes that were scanned more than once.
     again: usize,
-    /// Whether an object outside of alternatives has a key that it does not accept.
+    /// Whether an object outside of alternatives has an unknown key, lacks a required key, or has a wrong number of keys.
     is_refused: bool,
 }
 
@@ -93,7 +93,7 @@ fn byte(text: &[u8], at: usize) -> u8 {
     text.get(at).copied().unwrap_or(END)
 }
 
-/// Returns the position of the next byte that is not blank.
+/// Returns the first position from `at` on whose byte is not blank.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "most texts have no blanks")]
 fn skip_blank(text: &[u8], at: usize) -> usize {
@@ -132,8 +132,8 @@ fn delimiter(text: &[u8], at: usize) -> (u8, usize) {
     (byte(text, at), at + 1)
 }
 
-/// Returns the property whose key is at a position, as it is usually written, and the position after it, which is 0 if there is none: two
-/// numbers are returned in registers.
+/// Returns the index of the property whose key is at `at` in the usual form: without escapes, and directly followed by the colon. Also
+/// returns the position after the colon. It is 0 if there is no such property, because two plain numbers are returned in registers.
 #[inline(never)]
 fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
     object.written_at(text, at).unwrap_or_default()
@@ -154,7 +154,7 @@ impl<'s> Scan<'s> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    /// Notes that no reader accepts the value, unless it is in an alternative.
+    /// Ends the scan at a value that no reader accepts. Records that the arguments are refused, unless the value is in an alternative.
     #[cold]
     fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;
@@ -195,7 +195,7 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Scans a value of any type. Only digits that a number may lose matter.
+    /// Scans a value of any type. The scan cannot decide if the value has a number that may lose digits.
     fn anything(&self, start: usize) -> ScanStep {
         let (mut at, mut open) = (start, 0_usize);
         loop {
@@ -224,7 +224,7 @@ impl<'s> Scan<'s> {
     }
 
     fn array(&mut self, array: &'s ArraySpec, start: usize) -> ScanStep {
-        // Equal items can be written in different ways.
+        // Equal items can have different texts, so the scan cannot compare them.
         if array.unique {
             return Err(UNDECIDED);
         }
@@ -281,7 +281,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a key without escapes and the colon. Returns the position of the value.
+    /// Scans a key without escapes, and the colon after it. Returns the position of the value, and the key.
     #[inline(never)]
     fn key(&self, at: usize) -> Result<(usize, &'s str), ScanStop> {
         if byte(self.bytes, at) != b'"' {
@@ -304,19 +304,19 @@ impl<'s> Scan<'s> {
         self.entries(object, 0, 0, at)
     }
 
-    /// Ends an object: nothing but other keys can complete it.
+    /// Ends an object. Only other keys could complete it, so an object with missing keys or a wrong number of keys is refused.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Ends an object that has only these of its first 64 properties, one bit each.
+    /// Ends an object that has only keys of its first 64 properties. `bits` has one bit for each of these keys.
     #[inline(never)]
     fn closed_early(&mut self, object: &ObjectSpec, bits: u64, end: usize) -> ScanStep {
         if object.is_complete_of(bits) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Scans the entries of an object from a key, as long as they are written as usual and are among the first 64 properties. `bits`: those that
-    /// it has had, and `next` the index of the one that is expected.
+    /// Scans the entries of an object, starting at a key, while the keys have the usual form and belong to the first 64 properties. `bits`
+    /// has one bit for each property so far. `next` is the index of the property that is expected.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
     fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, next: usize, mut at: usize) -> ScanStep {
@@ -392,7 +392,7 @@ impl<'s> Scan<'s> {
         mut at: usize,
     ) -> ScanStep {
         let text = self.bytes;
-        // The property whose key is next, and the end of it, which is 0 if there is none.
+        // The index of the property whose key is next, and the position after the key. The position is 0 if there is no such property.
         let mut usual = (0, 0);
         loop {
             let (node, value);
@@ -421,8 +421,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Reads a key that is written in another way, or that no property has. Returns the node of its value, the index of the property that
-    /// is expected next, and the position of the value.
+    /// Scans a key that does not have the usual form, or that is not the name of a property. Returns the node of the value, the index of
+    /// the property that is expected next, and the position of the value.
     #[inline(never)]
     fn other(
         &mut self,
@@ -433,7 +433,8 @@ impl<'s> Scan<'s> {
     ) -> Result<(NodeId, usize, usize), ScanStop> {
         let (at, key) = self.key(at)?;
         let mut next = next;
-        // The scan does not know whether this is the object at the root, where keys may be dropped.
+        // The scan does not know whether the object is the root, which may drop keys. It assumes the root, so that a key that may be
+        // dropped is undecided instead of refused.
         match ObjectRules::new(self.graph, object, true).role(key, &mut next) {
             KeyRole::Property(index) => match object.props.get(index) {
                 Some(prop) if prop.name == key => {
@@ -442,10 +443,10 @@ impl<'s> Scan<'s> {
                     }
                     Ok((prop.node, next, at))
                 }
-                // By another name it has to be renamed.
+                // A property that was sent under an alias has to be renamed.
                 _ => Err(UNDECIDED),
             },
-            // Integers as keys have several spellings, and some types get them as numbers.
+            // An integer has several spellings as a key, and some types read the key as a number.
             _ if object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key()) => Err(UNDECIDED),
             KeyRole::Entry(node) if seen.add_other(Cow::Borrowed(key), ()) => Ok((node, next, at)),
             KeyRole::Entry(_) => Err(misfit(at)),
@@ -454,7 +455,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the object of an externally tagged variant, in which the names of the variants are the keys.
+    /// Scans the object of an externally tagged variant. The only key of the object is the name of the variant.
     fn variant(&mut self, object: NodeId, at: usize) -> ScanStep {
         match self.graph.kind(object) {
             NodeKind::Object(object) => self.object(object, at),
@@ -467,7 +468,7 @@ impl<'s> Scan<'s> {
         let text = self.bytes;
         let first = skip_blank(text, start + 1);
         let begin = names.first(tag, variants, self.graph);
-        // Usually the tag comes first, as a schema shows it.
+        // Usually the tag is the first key, as in the schema.
         if let Some(value) = begin.key.end(text, first)
             && let value = skip_blank(text, value)
             && let mut known = begin.variants.iter()
@@ -491,7 +492,7 @@ impl<'s> Scan<'s> {
         self.tagged_anywhere(tag, variants, names, node, start)
     }
 
-    /// Scans an object from its start, once its tag is found.
+    /// Scans an object from its start, after searching it for the tag.
     #[inline(never)]
     fn tagged_anywhere(
         &mut self,
@@ -517,7 +518,7 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Returns where the value of the tag ends, and the value.
+    /// Searches an object for the tag, starting at its first key. Returns the position after the value of the tag, and the value.
     fn tag(&self, tag: &str, mut at: usize) -> Result<(usize, &'s str), ScanStop> {
         loop {
             if byte(self.bytes, at) == b'}' {
@@ -535,7 +536,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// The first alternative that takes the value as it is, which is the one that the plan chooses.
+    /// Scans a value as the first alternative that it fits exactly. The plan chooses the same alternative.
     fn union(&mut self, branches: &[NodeId], start: usize) -> ScanStep {
         let (depth, choices) = (self.depth, self.choices);
         let mut last = misfit(start);
@@ -554,7 +555,7 @@ impl<'s> Scan<'s> {
         Err(last)
     }
 
-    /// Accounts for bytes that are scanned again: alternatives in alternatives would multiply the work.
+    /// Counts bytes that are scanned again, and ends the scan if there are too many: nested alternatives would multiply the work.
     fn spend(&mut self, bytes: usize) -> Result<(), ScanStop> {
         self.again += bytes + 1;
         if self.again > 256 + 4 * self.text.len() { Err(UNDECIDED) } else { Ok(()) }

@@ -1,7 +1,7 @@
-//! Formats that an author requires of text by `#[arg(format = …)]` or a validator's attribute, as JSON Schema 2020-12
+//! Formats that an author requires of a text by `#[arg(format = …)]` or by the attribute of a validator. JSON Schema 2020-12
 //! (validation, section 7.3) defines them.
 //!
-//! Formats of types are another matter: a type may take more spellings, see [`of_types`].
+//! The formats of types are in [`of_types`], because a type may accept more spellings.
 
 mod of_types;
 
@@ -9,7 +9,7 @@ pub(crate) use of_types::is_surely_not;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether this text has that format. Unknown formats are only shown.
+/// Returns whether a text has a format. A format that is not listed here is only shown, so every text has it.
 pub(crate) fn is(format: &str, text: &str) -> bool {
     match format {
         "date" => is_date(text),
@@ -27,7 +27,7 @@ pub(crate) fn is(format: &str, text: &str) -> bool {
     }
 }
 
-/// Returns what is wrong with a text of a format, where a habit of models has a name.
+/// Returns a description of a frequent mistake of models in this format, or `None` if the text has no such mistake.
 pub(crate) fn fault(format: &str, text: &str) -> Option<&'static str> {
     let text = text.trim();
     let (day, clock) = match text.find(['T', 't', ' ']) {
@@ -67,13 +67,13 @@ pub(crate) fn fault(format: &str, text: &str) -> Option<&'static str> {
     }
 }
 
-/// Parses exactly `width` digits, with a value of at most `most`.
+/// Parses exactly `width` digits. Returns `None` if the value is above `most`.
 fn number(text: &str, width: usize, most: u32) -> Option<u32> {
     let digits = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
     if digits { text.parse().ok().filter(|number| *number <= most) } else { None }
 }
 
-/// RFC 3339: `2026-11-21`.
+/// Returns whether a text is a date of RFC 3339, for example `2026-11-21`.
 fn is_date(text: &str) -> bool {
     let mut parts = text.splitn(3, '-');
     let mut next = |width, most| number(parts.next()?, width, most);
@@ -90,7 +90,8 @@ fn is_date(text: &str) -> bool {
     (1..=days).contains(&day)
 }
 
-/// RFC 3339: `10:30:00.25Z`, `10:30:00+01:00`. A second 60 is the last second of a day in UTC.
+/// Returns whether a text is a time of RFC 3339, for example `10:30:00.25Z` or `10:30:00+01:00`. Only the last minute of a day in
+/// UTC may have a second 60.
 fn is_time(text: &str) -> bool {
     let Some((clock, offset)) = text.find(['Z', 'z', '+', '-']).and_then(|at| text.split_at_checked(at))
     else {
@@ -116,7 +117,7 @@ fn is_time(text: &str) -> bool {
     !fraction.is_empty() && fraction.bytes().all(|b| b.is_ascii_digit()) && (seconds < 60 || last_of_day)
 }
 
-/// RFC 3339, appendix A: `P1DT2H`, `P3W`.
+/// Returns whether a text is a duration of RFC 3339, appendix A, for example `P1DT2H` or `P3W`.
 fn is_duration(text: &str) -> bool {
     let Some(text) = text.strip_prefix('P') else { return false };
     let (date, time) = match text.split_once('T') {
@@ -124,7 +125,7 @@ fn is_duration(text: &str) -> bool {
         Some((date, time)) => (date, time),
         None => (text, ""),
     };
-    // Larger units first, none left out in between.
+    // Larger units come first, and no unit in between may be left out.
     let units = |text: &str, units: &str| {
         let mut last: Option<usize> = None;
         text.split_inclusive(|c: char| c.is_ascii_alphabetic()).all(|part| {
@@ -138,7 +139,7 @@ fn is_duration(text: &str) -> bool {
     !text.is_empty() && (weeks || units(date, "YMD") && units(time, "HMS"))
 }
 
-/// RFC 5321 without quoted names and address literals.
+/// Returns whether a text is an address of RFC 5321, without quoted names and address literals.
 fn is_email(text: &str) -> bool {
     let Some((name, host)) = text.rsplit_once('@') else { return false };
     let sign = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&b);
@@ -147,7 +148,7 @@ fn is_email(text: &str) -> bool {
         && is_hostname(host)
 }
 
-/// RFC 1123.
+/// Returns whether a text is a host name of RFC 1123.
 fn is_hostname(text: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -158,7 +159,7 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label)
 }
 
-/// RFC 3986: a scheme, a colon, a port in digits, and no character that must be escaped.
+/// Returns whether a text is a URI of RFC 3986: a scheme, a colon, a numeric port, and no characters that must be escaped.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let Some(rest) = after_address(rest) else { return false };
@@ -184,8 +185,8 @@ fn is_uri(text: &str) -> bool {
         && plain()
 }
 
-/// Returns the part of a URI behind its scheme without a host in brackets, which may only be an address. `None` if the host or the
-/// port is not valid.
+/// Returns the part of a URI after its scheme, without a bracketed host and the port. Returns `None` if the bracketed host is not
+/// an IPv6 address, or if the port is not a number.
 fn after_address(rest: &str) -> Option<String> {
     let Some(behind) = rest.strip_prefix("//") else { return Some(rest.to_owned()) };
     let (authority, path) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));
@@ -199,7 +200,7 @@ fn after_address(rest: &str) -> Option<String> {
     port.bytes().all(|b| b.is_ascii_digit()).then(|| format!("{user}{name}{path}"))
 }
 
-/// RFC 4122: `67e55044-10b1-426f-9247-bb680e5fe0c8`.
+/// Returns whether a text is a UUID of RFC 4122, for example `67e55044-10b1-426f-9247-bb680e5fe0c8`.
 fn is_uuid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, b)| match at {

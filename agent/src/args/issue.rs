@@ -1,9 +1,9 @@
-//! One thing that is wrong with the arguments.
+//! One fault of arguments.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The kind of mistake of an [`Issue`]. Its serialized form and [`as_str`](Self::as_str) are the identifier in reports.
+/// The kind of fault of an [`Issue`]. Its serialized form and [`as_str`](Self::as_str) are the identifier in reports.
 ///
 /// ```
 /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -72,9 +72,9 @@ impl std::fmt::Display for IssueCode {
     }
 }
 
-/// One thing that is wrong with the arguments.
+/// One fault of the arguments of a call.
 ///
-/// Values of fields marked secret are never part of it.
+/// An issue never contains the value of a secret field.
 ///
 /// ```
 /// # #[derive(agent::ToolArgs)] struct Move { #[arg(range(1..=9))] steps: i32 }
@@ -90,22 +90,22 @@ impl std::fmt::Display for IssueCode {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Issue {
-    /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into the sent arguments; empty for the whole. Pointers
-    /// far above 4,096 bytes are cut.
+    /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into the sent arguments; empty for the arguments as a
+    /// whole. Pointers far above 4,096 bytes are cut.
     pub path: String,
-    /// The kind of mistake.
+    /// The kind of fault.
     pub code: IssueCode,
-    /// The mistake in words, for example `required, but missing`.
+    /// The fault in words, for example `required, but missing`.
     pub problem: String,
     /// The accepted values, in one line, for example `integer 1..50`.
     pub expected: Option<String>,
-    /// The sent value, shortened: its kind and its JSON text. Hidden for secrets.
+    /// A short description of the sent value: its type and its JSON text. The text of a secret is hidden.
     pub received: Option<String>,
-    /// The members of a closed set, or the keys of the object that lacks this key.
+    /// The members of a closed set, or the parameters of the object that has an unknown key.
     pub allowed: Vec<Value>,
     /// Values that were probably meant.
     pub suggestions: Vec<String>,
-    /// Whether the corrected call fixes it in a way that nothing else here shows.
+    /// Whether the corrected call can fix this issue, although `suggestions` does not show how.
     pub(crate) is_mendable: bool,
 }
 
@@ -123,12 +123,12 @@ impl Issue {
         }
     }
 
-    /// Whether the path leads to a parameter itself.
+    /// Returns whether the path leads to a top-level parameter.
     pub(crate) fn is_at_top(&self) -> bool {
         matches!(self.parent_and_key(), Some(("", _)))
     }
 
-    /// Returns the pointer to the object or list that has the place of the issue, and its escaped key there.
+    /// Returns the path of the object or list that contains the path of the issue, and the last segment, still escaped.
     pub(crate) fn parent_and_key(&self) -> Option<(&str, &str)> {
         let slash = self.path.bytes().rposition(|byte| byte == b'/')?;
         Some((self.path.get(..slash)?, self.path.get(slash + 1..)?))

@@ -1,9 +1,9 @@
-//! The argument engine: converts what a model sends to what a tool takes.
+//! The argument engine: converts the argument text that a model sends to the type that a tool takes.
 //!
 //! A [`Plan`] is compiled once from a type or a JSON Schema. [`Plan::parse`] reads argument text directly into the type, coerces
 //! what the [`CoercionPolicy`] allows, and records every [`Coercion`]. If the arguments do not fit, [`InvalidArguments`] lists
-//! *everything* that is wrong with them, so that the model can fix it all at once. [`ArgumentStream`] reports values and mistakes
-//! while the text is still being received.
+//! *every* mistake, so that the model can fix all of them at once. [`ArgumentStream`] reports values and mistakes while the text
+//! is still being received.
 //! ```
 //! use agent::{ToolArgs, args::{Plan, PlanOptions}};
 //!
@@ -64,7 +64,7 @@ pub use stream::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentStream};
 pub use suggest::did_you_mean;
 pub use types::{Base64, HumanDuration};
 
-// For the rendering of schemas.
+// Used by other modules of the crate, for example by `schema`, which renders plans.
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use judge::fits;
 #[cfg(feature = "macros")]
@@ -93,7 +93,7 @@ use std::any::Any;
 use std::cell::Cell;
 use wrapped::WrappedValues;
 
-/// Parsed arguments, with the changes that made them fit.
+/// Parsed arguments, with the coercions that made them fit.
 ///
 /// ```
 /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -110,12 +110,12 @@ pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
     pub(crate) coercions: Vec<Coercion>,
-    /// Whether the text was read as it is: with the names of the plan, and without coercions.
+    /// Whether the sent text needed no change: each key is the name of its parameter, and nothing was coerced.
     pub(crate) is_exact: bool,
 }
 
 impl<T> Parsed<T> {
-    /// Returns the changes that made the arguments fit, in order; usually there are none.
+    /// Returns the coercions that made the arguments fit, in the order in which they were made. Usually there are none.
     pub fn coercions(&self) -> &[Coercion] {
         &self.coercions
     }
@@ -144,12 +144,12 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object or does not fit the plan.
+    /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object, or if it does not fit the plan.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         self.parse_by(text, read::<T>)
     }
 
-    /// Parses arguments whose value is passed on in a box. What surrounds the reading is compiled once, and not for each type.
+    /// Parses arguments into a box. The code around `read` is compiled once, rather than for each type.
     pub(crate) fn parse_boxed(
         &self,
         text: &str,
@@ -168,19 +168,19 @@ impl Plan {
         let text = if is_blank { "{}" } else { text };
         let fit = exact::fit(self.graph(), text);
         if fit == Fit::Exact {
-            // A large value is moved only once.
+            // The match returns the value directly, so that a large value is moved only once.
             match read(&Context::exact(self.graph(), text), text) {
                 Ok(value) if self.pass_as_a_whole(text).is_ok() => {
                     return Ok(Parsed { value, coercions: Vec::new(), is_exact: !is_blank });
                 }
-                // Refused by the type, or as a whole: the reader along the plan finds out where.
+                // The type or the whole schema refuses the value. Reading along the plan finds the reasons.
                 _ => {}
             }
         }
         self.parse_otherwise(text, fit, read)
     }
 
-    /// Reads arguments that do not fit as they are, or whose type refuses them.
+    /// Reads arguments along the plan, because they do not fit exactly, or because their type refuses them.
     fn parse_otherwise<T>(
         &self,
         text: &str,
@@ -201,13 +201,13 @@ impl Plan {
         }
     }
 
-    /// Refuses arguments without a reason.
+    /// Returns a refusal without issues.
     #[cold]
     pub(crate) fn refused(&self) -> InvalidArguments {
         InvalidArguments::new(self, Vec::new(), 0, None)
     }
 
-    /// Reads arguments along the plan. Returns their coercions; the value is the one that was kept last.
+    /// Reads arguments along the plan, and returns their coercions. The arguments are the value that `reader` kept last.
     #[inline(never)]
     fn parse_along(
         &self,
@@ -236,13 +236,15 @@ impl Plan {
         }
     }
 
-    /// Reads arguments whose structure is coerced, or returns everything that is wrong with them.
+    /// Repairs the structure of arguments and reads the result, or returns every issue. The caller has found that the arguments
+    /// do not fit as they are.
+    /// failed.
     #[cold]
     fn parse_again(&self, text: &str, reader: TypeReader<'_>) -> Result<Vec<Coercion>, InvalidArguments> {
         let again: Reread<'_> = &|cx, text| reader(cx, text, false);
         let RepairedArguments { text, coercions } = self.explain(text, again)?;
         let wrapped = WrappedValues::of(&coercions);
-        // Its structure was mended, as the policy allows.
+        // `text` is the repaired text from here on, and `coercions` already contains the repairs.
         let judge = TextJudge::new(self.graph(), &text);
         let cx = Context::after(self.graph(), &text, &judge, coercions);
         let Ok(coercions) = read_exactly(cx, &text, reader) else {
@@ -252,7 +254,8 @@ impl Plan {
         Ok(coercions)
     }
 
-    /// Returns what is wrong, or the text to read instead.
+    /// Returns the repaired arguments, or the refusal with every issue. The caller has found that the arguments do not fit as
+    /// they are.
     #[cold]
     fn explain(&self, text: &str, again: Reread<'_>) -> Result<RepairedArguments, InvalidArguments> {
         match diagnose(self.graph(), text) {
@@ -264,7 +267,8 @@ impl Plan {
         }
     }
 
-    /// Adds to the issues of the walk what else is wrong, and the corrected call.
+    /// Returns the complete refusal. Adds the issues of types, checks and the whole schema to those of the walk, and adds the
+    /// corrected call.
     fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
@@ -281,7 +285,7 @@ impl Plan {
         if let Some(meant) = &refusal.respelled {
             corrected = report::corrected_spelling(graph, self.name(), meant);
         }
-        // An offer that a type or a check of the tool would refuse is none.
+        // A corrected call that a type or a check of the tool would refuse is not offered.
         let is_accepted = |Offer { text, fit }: &Offer| {
             let judge = TextJudge::new(graph, text);
             let cx = match fit {
@@ -292,7 +296,8 @@ impl Plan {
         };
         let corrected = corrected.filter(is_accepted).map(|offer| offer.text);
         let mut unchecked = None;
-        // Types and checks accept an offer with everything that was sent as it should be: they have nothing to add.
+        // An offer contains all correct values as they were sent. If types and checks accept the offer, they have no further
+        // issues.
         if corrected.is_none() {
             let walked = issues.len();
             let looked = refusal.with_sent(|sent| refused::add_refusals(graph, sent, again, &mut issues));
@@ -318,7 +323,7 @@ impl Plan {
         InvalidArguments::new(self, issues, count, corrected).unchecked_after(unchecked)
     }
 
-    /// Checks what the plan does not model of its schema, after the value has arrived.
+    /// Checks the coerced arguments against the keywords of the schema that the plan does not model.
     #[inline]
     fn pass_as_a_whole(&self, text: &str) -> Result<(), InvalidArguments> {
         match &self.graph().whole {
@@ -333,14 +338,15 @@ impl Plan {
         }
     }
 
-    /// Returns the arguments as they will arrive, or as they were sent if they do not fit.
+    /// Returns the arguments after coercion, or the sent arguments if they do not fit the plan.
     fn arrived(&self, text: &str) -> Value {
         let judge = TextJudge::new(self.graph(), text);
         let cx = Context::silent(self.graph(), text, &judge);
         read(&cx, text).or_else(|_| serde_json::from_str(text)).unwrap_or_default()
     }
 
-    /// Handles arguments that fit the plan but that the type refuses: a `Deserialize` or `TryFrom` written by hand.
+    /// Returns the refusal of arguments that fit the plan, but that a type or a check refuses, for example a `Deserialize`
+    /// written by hand.
     #[cold]
     fn refused_by_type(&self, text: &str, again: Reread<'_>) -> InvalidArguments {
         let mut issues = Vec::new();
@@ -354,16 +360,17 @@ impl Plan {
     }
 }
 
-/// The arguments to read once more.
+/// Repaired arguments, which are read instead of the sent ones, and the coercions that repaired them.
 struct RepairedArguments {
     text: String,
     coercions: Vec<Coercion>,
 }
 
-/// Reads a text as the type of the arguments, and keeps the value or not. What uses it is compiled once, and not for each type.
+/// A function that reads a text as the type of the arguments. The flag says whether it keeps the value. The type is erased, so
+/// that its callers are compiled once, rather than for each type.
 type TypeReader<'r> = &'r dyn Fn(&Context<'_>, &str, bool) -> Result<(), serde_json::Error>;
 
-/// Reads arguments, and once more with the digits of every number if some may have been rounded.
+/// Reads arguments. If numbers may have been rounded, reads the arguments a second time, by the digits of their numbers.
 fn read_exactly(
     cx: Context<'_>,
     text: &str,
@@ -388,17 +395,17 @@ fn read_carefully(
     Ok(cx.into_coercions())
 }
 
-/// The JSON reader of a text.
+/// The `serde_json` reader of a text.
 type TextReader<'t> = serde_json::Deserializer<serde_json::de::StrRead<'t>>;
 
-/// Reads one type of arguments into a box.
+/// A function that reads arguments of one type into a box.
 pub(crate) type BoxReader =
     fn(PlanDe<'_, &mut TextReader<'_>>) -> Result<Box<dyn Any + Send>, serde_json::Error>;
 
 /// Parsed arguments of any type.
 pub(crate) type BoxedArguments = Parsed<Box<dyn Any + Send>>;
 
-/// The [`BoxReader`] of a type.
+/// Reads arguments of type `T` into a box, as a [`BoxReader`].
 pub(crate) fn read_boxed<T: DeserializeOwned + Send + 'static>(
     de: PlanDe<'_, &mut TextReader<'_>>,
 ) -> Result<Box<dyn Any + Send>, serde_json::Error> {

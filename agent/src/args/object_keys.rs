@@ -1,5 +1,5 @@
-//! The rules about the keys of an object, for all passes: what a key is, which keys are the same one, what null means, and which keys
-//! complete the object.
+//! The rules about the keys of an object, which all passes share: the role of a key, equal keys, the meaning of null, and the keys
+//! that complete the object.
 
 use super::plan::{Child, Graph, NodeId, ObjectSpec, Prop, UnlistedKey};
 use super::policy::Rules;
@@ -11,29 +11,29 @@ use std::{borrow::Cow, collections::HashMap};
 pub(super) struct ObjectRules<'g> {
     graph: &'g Graph,
     pub(super) object: &'g ObjectSpec,
-    /// Whether the object is the arguments as a whole.
+    /// Whether the object is the root of the arguments.
     is_root: bool,
 }
 
-/// What a key of an object is.
+/// The role of a key in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRole {
-    /// The property with this index, by its name or another name.
+    /// The property with this index, by its name or an alias.
     Property(usize),
-    /// An entry of a map, or a key that the tool keeps.
+    /// An entry of a map, or an unknown key that the policy keeps.
     Entry(NodeId),
     Dropped,
     Unknown,
 }
 
-/// What null is as the value of a property.
+/// The meaning of null as the value of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NullMeaning {
-    /// A value, which its node accepts or refuses.
+    /// A value, which the property's node accepts or refuses.
     Value,
-    /// As if the key was left out.
+    /// The same as an absent key.
     Absent,
-    /// The policy does not let it mean absent.
+    /// An error: null would mean an absent key, but the policy does not allow that.
     Refused,
 }
 
@@ -43,7 +43,7 @@ impl<'g> ObjectRules<'g> {
         ObjectRules { graph, object, is_root }
     }
 
-    /// Returns what a key is. `hint` is the index of the property that is expected, and then of the one after it.
+    /// Returns the role of a key. `hint` is the index of the expected property; if the key is a property, it becomes the next index.
     #[inline]
     pub(super) fn role(&self, key: &str, hint: &mut usize) -> KeyRole {
         match self.object.child(key, *hint) {
@@ -60,7 +60,8 @@ impl<'g> ObjectRules<'g> {
         }
     }
 
-    /// Returns what distinguishes a key that is not a property from the others: its canonical spelling.
+    /// Returns the canonical spelling of a key that is not a property. Two such keys are the same key if their canonical spellings
+    /// are equal.
     pub(super) fn identity<'t>(&self, key: Cow<'t, str>) -> Cow<'t, str> {
         match self.graph.identity(self.object, &key) {
             same if same.len() == key.len() => key,
@@ -68,13 +69,13 @@ impl<'g> ObjectRules<'g> {
         }
     }
 
-    /// Whether the object may have a key twice: a value of any type.
+    /// Returns whether a key may occur twice, which holds only for the object of a value of any type.
     pub(super) fn may_repeat(&self) -> bool {
         std::ptr::eq(self.object, &raw const self.graph.any_object)
     }
 }
 
-/// Returns what null is as the value of a property.
+/// Returns the meaning of null as the value of a property.
 #[inline]
 pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
     match prop.null_absent {
@@ -84,25 +85,25 @@ pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
     }
 }
 
-/// The keys that one object has had so far. `U` is kept of each that is not a property: nothing by a pass that only decides.
+/// The keys of one object so far. Each key that is not a property has a `U`; it is empty in a pass that only decides.
 pub(super) struct SeenKeys<'t, U = ()> {
-    /// The first 64 properties, one bit each.
+    /// The first 64 properties, with one bit each.
     first: u64,
-    /// The properties after the first 64.
+    /// The properties after the first 64, with one bit each.
     more: Vec<u64>,
     others: EntryKeys<'t, U>,
-    /// Keys that do not count: those of a null that means absent, and those outside of the value.
+    /// Number of keys that do not count for the size of the object: keys with a null that means absent, and dropped keys.
     absent: u64,
 }
 
 /// Keys that are not properties.
 enum EntryKeys<'t, U> {
-    /// They are compared with each other.
+    /// Up to `FEW_KEYS` keys, which are compared with each other.
     Few(Vec<(Cow<'t, str>, U)>),
     Many(HashMap<Cow<'t, str>, U, NameHash>),
 }
 
-/// More keys than this are hashed.
+/// Maximum number of keys that are compared with each other; more keys are hashed.
 const FEW_KEYS: usize = 8;
 
 impl<U> Default for SeenKeys<'_, U> {
@@ -127,7 +128,7 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Adds a key. Returns `false` if it was there, and keeps what was given last.
+    /// Adds a key. Returns `false` if the key was added before; which of its two usages is then kept depends on the variant.
     fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS
@@ -141,7 +142,7 @@ impl<'t, U> EntryKeys<'t, U> {
                 true
             }
             EntryKeys::Many(many) => {
-                // Each time it grows, all keys are hashed again.
+                // Quadruples the capacity, because all keys are hashed again each time it grows.
                 if many.len() == many.capacity() {
                     many.reserve(3 * many.len());
                 }
@@ -159,12 +160,12 @@ impl<'t, U> EntryKeys<'t, U> {
 }
 
 impl<'t, U> SeenKeys<'t, U> {
-    /// Returns the keys of an object that had some of the first 64 properties, one bit each.
+    /// Creates the keys of an object that has had only some of its first 64 properties, given with one bit each.
     pub(super) fn of_first(first: u64) -> Self {
         SeenKeys { first, ..SeenKeys::default() }
     }
 
-    /// Adds a property. Returns `false` if the object had it before.
+    /// Adds a property. Returns `false` if the object has had it before.
     #[inline]
     pub(super) fn add(&mut self, index: usize) -> bool {
         if index >= 64 {
@@ -188,17 +189,17 @@ impl<'t, U> SeenKeys<'t, U> {
         new
     }
 
-    /// Adds a key that is not a property, by its identity. Returns `false` if the object had it before.
+    /// Adds a key that is not a property, by its canonical spelling. Returns `false` if the object has had it before.
     pub(super) fn add_other(&mut self, identity: Cow<'t, str>, usage: U) -> bool {
         self.others.add(identity, usage)
     }
 
-    /// Excludes the last key from the number of keys.
+    /// Excludes the last key from the size of the object.
     pub(super) fn add_absent(&mut self) {
         self.absent += 1;
     }
 
-    /// Whether the object had a property.
+    /// Returns whether the object has had a property.
     fn has(&self, index: usize) -> bool {
         let word = match index / 64 {
             0 => Some(&self.first),
@@ -212,7 +213,7 @@ impl<'t, U> SeenKeys<'t, U> {
         u64::from(self.first.count_ones()) + more + self.others.len() as u64 - self.absent
     }
 
-    /// Whether the required properties and the number of keys are as the object demands.
+    /// Returns whether the object has all required properties and a size that it may have.
     #[inline]
     pub(super) fn are_complete(&self, object: &ObjectSpec) -> bool {
         object.is_complete_with(self.first) || self.are_all(object)
@@ -229,25 +230,25 @@ impl<'t, U> SeenKeys<'t, U> {
     }
 }
 
-/// The keys of an object and how each was given, for passes that report. `G` is what is known of one that was given.
+/// The keys of an object and their uses, for passes that report. A `G` describes one use of a key.
 pub(super) struct KeyUses<'t, G> {
     seen: SeenKeys<'t, KeyUse<G>>,
-    /// By the index of the property.
+    /// The uses of the properties, by index.
     props: Vec<Option<KeyUse<G>>>,
     hint: usize,
 }
 
-/// How a key was given.
+/// The uses of a key.
 pub(super) struct KeyUse<G> {
     pub(super) first: G,
-    /// The second time, under any of its names or spellings.
+    /// The second use, under any name or spelling of the key.
     pub(super) again: Option<G>,
 }
 
-/// How often a key was given so far.
+/// The number of times that a key was used so far.
 pub(super) enum KeyTurn<'k, G> {
     First,
-    /// It was given before like this.
+    /// The second time, with the first use.
     Second(&'k G),
     Later,
 }
@@ -258,7 +259,7 @@ impl<'t, G> KeyUses<'t, G> {
         KeyUses { seen: SeenKeys::default(), props, hint: 0 }
     }
 
-    /// Adds a key of the object.
+    /// Adds a use of a key. Returns the role of the key, and whether this is its first use.
     pub(super) fn add(
         &mut self,
         rules: &ObjectRules<'_>,
@@ -298,12 +299,12 @@ impl<'t, G> KeyUses<'t, G> {
         (role, turn)
     }
 
-    /// Whether a property was given.
+    /// Returns whether a property was used.
     pub(super) fn has(&self, index: usize) -> bool {
         self.seen.has(index)
     }
 
-    /// Returns the required properties that were not given.
+    /// Returns the required properties that were not used.
     pub(super) fn missing<'o>(&self, object: &'o ObjectSpec) -> impl Iterator<Item = &'o Prop> {
         self.seen.missing(object)
     }
@@ -312,7 +313,7 @@ impl<'t, G> KeyUses<'t, G> {
         self.props.get(index)?.as_ref()
     }
 
-    /// Returns how a key was given that is not a property.
+    /// Returns the uses of a key that is not a property.
     pub(super) fn other(&self, rules: &ObjectRules<'_>, key: &'t str) -> Option<&KeyUse<G>> {
         self.seen.others.get(&rules.identity(Cow::Borrowed(key)))
     }

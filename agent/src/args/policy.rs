@@ -1,4 +1,4 @@
-//! Which coercions are allowed, and what happens to unknown keys.
+//! The policy of coercions, and the handling of unknown keys.
 
 use super::coercion::CoercionRule;
 use super::suggest::did_you_mean;
@@ -7,11 +7,11 @@ use crate::parse_error::ParseError;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::{fmt, str::FromStr};
 
-/// Which coercions are allowed: one of three policies, and changes by single rules.
+/// The coercions that are allowed: one of three policies, with changes of single rules.
 ///
-/// The rules only accept values with a single meaning: nothing is silently rounded, cut, guessed or filled in, and every change
-/// is recorded as a [`Coercion`](super::Coercion). `strict` accepts everything that `exact` accepts, and `lenient`
-/// everything that `strict` accepts.
+/// The rules accept only values with a single meaning. Nothing is rounded silently, cut, guessed or filled in, and every change
+/// is recorded as a [`Coercion`](super::Coercion). `strict` accepts everything that `exact` accepts, and `lenient` everything
+/// that `strict` accepts.
 ///
 /// | sent | expected | exact | strict | lenient | [rule](CoercionRule) |
 /// |---|---|---|---|---|---|
@@ -70,23 +70,26 @@ use std::{fmt, str::FromStr};
 pub struct CoercionPolicy(Rules);
 
 impl CoercionPolicy {
-    /// No coercion except `1.0` for an integer, as in JSON Schema itself.
+    /// Returns the policy that coerces only `1.0` to an integer, as JSON Schema itself does.
     pub const fn exact() -> Self {
         Self(Rules(EXACT))
     }
 
-    /// Lossless conversions of scalars that models often put in quotes. This is the default.
+    /// Returns the policy that also makes lossless conversions, for example of a number that a model put in quotes. This is the
+    /// default.
     pub const fn strict() -> Self {
         Self(Rules(STRICT))
     }
 
-    /// Also structural repairs: JSON sent as text, a single value for a list, other spellings of a closed set.
+    /// Returns the policy that also repairs structure, for example JSON sent as text, a single value for a list, or another
+    /// spelling of a word of a closed set.
     pub const fn lenient() -> Self {
         Self(Rules(LENIENT))
     }
 
-    /// Returns the policy with `rule` as far as it applies in `lenient`. [`CoercionRule::UnknownDropped`] belongs to
-    /// [`UnknownKeys::Strip`], [`CoercionRule::NumberRounded`] is recorded under every policy: they have no effect here.
+    /// Returns the policy with everything that `lenient` coerces by `rule`. Two rules have no effect here:
+    /// [`CoercionRule::UnknownDropped`] belongs to [`UnknownKeys::Strip`], and [`CoercionRule::NumberRounded`] is recorded
+    /// under every policy.
     pub const fn allow(self, rule: CoercionRule) -> Self {
         Self(Rules(self.0.0 | Rules::of(rule).0))
     }
@@ -100,7 +103,8 @@ impl CoercionPolicy {
         self.0
     }
 
-    /// Returns the changes of `base` that give this policy; `None` if there are none that do.
+    /// Returns the rules to allow (`+`) and forbid (`-`) in `base` to get this policy. Returns `None` if this policy allows a
+    /// rule only in part.
     fn changes(self, base: CoercionPolicy) -> Option<Vec<(char, CoercionRule)>> {
         let mut changes = Vec::new();
         for rule in CoercionRule::ALL {
@@ -149,7 +153,7 @@ const POLICIES: [(&str, CoercionPolicy); 3] = [
 impl FromStr for CoercionPolicy {
     type Err = ParseError;
 
-    /// Parses `exact`, `strict` or `lenient`, followed by any number of `+ rule` and `- rule`, in order.
+    /// Parses `exact`, `strict` or `lenient`, followed by any number of `+ rule` and `- rule`, which apply in this order.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let end = text.find(['+', '-']).unwrap_or(text.len());
         let (name, mut rest) = text.split_at(end);
@@ -182,7 +186,7 @@ impl<'de> Deserialize<'de> for CoercionPolicy {
     }
 }
 
-/// Returns the error of a word that no policy has.
+/// Returns the error of an unknown name of a policy or a rule.
 fn unknown_word(word: &str, known: &[&str]) -> ParseError {
     let word = cut(word.trim(), 64);
     let near = did_you_mean(&word, known.iter().copied());
@@ -215,17 +219,17 @@ fn unknown_word(word: &str, known: &[&str]) -> ParseError {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UnknownKeys {
-    /// The key is refused at every level, with a similar name if there is one. This is the default.
+    /// The key is refused at every level. The issue suggests similar names. This is the default.
     #[default]
     Deny,
-    /// The key is dropped and recorded at the top level, and refused below it.
+    /// The key is dropped and recorded at the top level, and refused at every other level.
     Strip,
-    /// The key is kept at every level that does not itself have `additionalProperties: false`.
+    /// The key is kept, except in an object that itself has `additionalProperties: false`.
     Keep,
 }
 
 impl UnknownKeys {
-    /// Returns the variant with this name: `deny`, `strip` or `keep`; `None` for any other word.
+    /// Returns the variant with this name (`deny`, `strip` or `keep`), or `None` for any other word.
     ///
     /// ```
     /// use agent::args::UnknownKeys;
@@ -243,7 +247,7 @@ impl UnknownKeys {
         }
     }
 
-    /// Returns the name, as [`from_name`](Self::from_name) parses it.
+    /// Returns the name that [`from_name`](Self::from_name) parses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -259,7 +263,7 @@ impl fmt::Display for UnknownKeys {
     }
 }
 
-/// How a [`Plan`](super::Plan) handles what a model sends.
+/// The options of a [`Plan`](super::Plan): allowed coercions, and the handling of unknown keys.
 ///
 /// ```
 /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
@@ -280,23 +284,23 @@ impl PlanOptions {
         self
     }
 
-    /// Sets what happens to unknown keys.
+    /// Sets the handling of unknown keys.
     pub fn unknown(mut self, unknown: UnknownKeys) -> Self {
         self.unknown = Some(unknown);
         self
     }
 
-    /// Returns the coercion policy. Default: `strict`.
+    /// Returns the coercion policy; `strict` if none is set.
     pub fn policy(&self) -> CoercionPolicy {
         self.coercion.unwrap_or_default()
     }
 
-    /// Returns what happens to unknown keys. Default: [`UnknownKeys::Deny`].
+    /// Returns the handling of unknown keys; [`UnknownKeys::Deny`] if none is set.
     pub fn unknown_keys(&self) -> UnknownKeys {
         self.unknown.unwrap_or_default()
     }
 
-    /// Returns these options, with those of `defaults` where these set nothing.
+    /// Returns these options. An option that is not set has the value from `defaults`.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
@@ -313,7 +317,7 @@ impl PlanOptions {
     }
 }
 
-/// The coercions that are allowed at one node of a plan, one bit each.
+/// The coercions that are allowed at one node of a plan, with one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules(u32);
 
@@ -335,40 +339,40 @@ const LENIENT: u32 = STRICT
     | Rules::INTEGER_TEXT.0;
 
 impl Rules {
-    /// `"42"` for 42.
+    /// The coercion of `"42"` to 42.
     pub(crate) const TEXT_INTEGER: Rules = Rules(1);
-    /// `"4.5"` for 4.5.
+    /// The coercion of `"4.5"` to 4.5.
     pub(crate) const TEXT_NUMBER: Rules = Rules(1 << 1);
-    /// `" true "` for true.
+    /// The coercion of `" true "` to true.
     pub(crate) const TEXT_BOOLEAN: Rules = Rules(1 << 2);
-    /// `[42]` for `["42"]`, where the node is an item of an array.
+    /// The coercion of `[42]` to `["42"]`, at nodes of array items.
     pub(crate) const ITEM_TEXT: Rules = Rules(1 << 3);
-    /// `null` for an optional parameter.
+    /// The coercion of `null` to an absent parameter.
     pub(crate) const NULL_ABSENT: Rules = Rules(1 << 4);
-    /// `null` for the arguments as a whole.
+    /// The coercion of `null` to `{}`, for the arguments as a whole.
     pub(crate) const NULL_ROOT: Rules = Rules(1 << 5);
-    /// `"[1]"` for `[1]`.
+    /// The coercion of `"[1]"` to `[1]`.
     pub(crate) const JSON_TEXT: Rules = Rules(1 << 6);
-    /// `1` for `[1]`.
+    /// The coercion of `1` to `[1]`.
     pub(crate) const WRAP_ONE: Rules = Rules(1 << 7);
-    /// `"In Progress"` for `"in_progress"`.
+    /// The coercion of `"In Progress"` to `"in_progress"`.
     pub(crate) const FOLD_ENUM: Rules = Rules(1 << 8);
-    /// `"TRUE"` for true.
+    /// The coercion of `"TRUE"` to true.
     pub(crate) const FOLD_BOOLEAN: Rules = Rules(1 << 9);
-    /// `42` for `"42"`.
+    /// The coercion of `42` to `"42"`.
     pub(crate) const INTEGER_TEXT: Rules = Rules(1 << 10);
-    /// An object sent as a JSON string for the arguments as a whole.
+    /// The coercion of a string with JSON text to the object in it, for the arguments as a whole.
     pub(crate) const TEXT_ROOT: Rules = Rules(1 << 11);
-    /// `"3"` for a 3 of a closed set.
+    /// The coercion of `"3"` to the number 3 of a closed set.
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
-    /// `1.0` for 1.
+    /// The coercion of `1.0` to 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
-    /// Not a rule: a value that has arrived is only checked. Nothing is coerced, and other keys are accepted.
+    /// Not a coercion: marks nodes that check arguments after coercion. They coerce nothing, and accept unknown keys.
     const CHECK: Rules = Rules(1 << 14);
-    /// Not a rule: marks the node of an array's items.
+    /// Not a coercion: marks the node of an array's items.
     const ITEM: Rules = Rules(1 << 15);
 
-    /// Returns everything that a rule covers.
+    /// Returns all coercions that a rule covers.
     const fn of(rule: CoercionRule) -> Rules {
         match rule {
             CoercionRule::FloatToInteger => Rules::FLOAT_INTEGER,
@@ -391,17 +395,17 @@ impl Rules {
         self.0 & rule.0 != 0
     }
 
-    /// Returns these rules and another one.
+    /// Returns these rules together with `rule`.
     pub(crate) const fn with(self, rule: Rules) -> Rules {
         Rules(self.0 | rule.0)
     }
 
-    /// Returns those that `strict` has, too.
+    /// Returns the rules that `strict` allows, too.
     pub(crate) const fn within_strict(self) -> Rules {
         Rules(self.0 & STRICT)
     }
 
-    /// The rules of a check.
+    /// Returns the rules of nodes that check arguments after coercion.
     pub(crate) const fn check() -> Rules {
         Rules(EXACT | Rules::CHECK.0)
     }
@@ -410,7 +414,7 @@ impl Rules {
         self.has(Rules::CHECK)
     }
 
-    /// Returns the rules without any coercion.
+    /// Returns the rules of the `exact` policy that are allowed here, with the mark of a check.
     pub(crate) const fn without_coercion(self) -> Rules {
         Rules(self.0 & (EXACT | Rules::CHECK.0))
     }
@@ -423,7 +427,8 @@ impl Rules {
         Rules(self.0 & !Rules::ITEM.0)
     }
 
-    /// Whether a number may become text here: any finite one as an array item, a whole one elsewhere if lenient.
+    /// Returns whether a number may become text at this node: any finite number as an array item, elsewhere a whole number
+    /// under `lenient`.
     pub(crate) const fn number_to_text(self, whole: bool) -> bool {
         self.has(Rules::ITEM) && self.has(Rules::ITEM_TEXT) || self.has(Rules::INTEGER_TEXT) && whole
     }

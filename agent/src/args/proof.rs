@@ -1,4 +1,5 @@
-//! The judge alone, so that [`testing`](crate::testing) can compare the readers with it.
+//! The judge alone, so that [`testing`](crate::testing) can compare its findings with those of the
+//! readers.
 
 use super::document::Document;
 use super::issue::Issue;
@@ -11,7 +12,8 @@ pub(crate) fn diagnosis(plan: &Plan, text: &str) -> Result<(), Vec<Issue>> {
     diagnose(plan.graph(), text).map(|_| ()).map_err(|refusal| refusal.issues)
 }
 
-/// Returns the pointer to a key that some object of this JSON has twice.
+/// Returns the path of a key that occurs twice in one object of this JSON, or `None` if no key
+/// does.
 pub(crate) fn repeated_key(text: &str) -> Option<String> {
     Document::parse(text).ok()?.root.repeated_key()
 }

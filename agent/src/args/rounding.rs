@@ -1,34 +1,34 @@
-//! Whether a float is the decimal number that was sent.
+//! Decides whether a float is the decimal number that was sent.
 //!
-//! A float is that number if it is exactly equal to it (2^70 is), or if it is the float that is written with the same digits (`0.1`
-//! is). Anything else lost digits on the way, which is recorded.
+//! A float is the sent number if both are exactly equal (2^70), or if the float is written with the same digits (`0.1`). Any other
+//! number has lost digits, which is recorded.
 
 use std::cmp::Ordering;
 
-/// Decimal numbers of this many digits, with a power of ten of at most 22, are always read as the float that is written with the same
+/// Maximum number of digits for which a decimal number, with a power of ten of at most 22, is always read as a float with the same
 /// digits.
 pub(crate) const SAFE_DIGITS: usize = 15;
-/// No float has more significant digits than this when it is written out in full.
+/// Maximum number of significant digits of a float that is written out in full.
 const MOST_DIGITS: usize = 767;
 
-/// The float of 64 bits that a decimal number was read as is another number.
+/// Returns whether a decimal number differs from `float`, the float of 64 bits that it was read as.
 pub(crate) fn is_rounded(decimal: &str, float: f64) -> bool {
     let Some(sent) = Decimal::of(decimal) else { return false };
     !sent.is_written_as(&format!("{float:e}")) && !sent.is_exactly(float)
 }
 
-/// The float of 32 bits that a decimal number was read as is another number.
+/// Returns whether a decimal number differs from `float`, the float of 32 bits that it was read as.
 pub(crate) fn is_rounded_single(decimal: &str, float: f32) -> bool {
     let Some(sent) = Decimal::of(decimal) else { return false };
     !sent.is_written_as(&format!("{float:e}")) && !sent.is_exactly(float.into())
 }
 
-/// The float of 64 bits that is written with the digits of this float of 32 bits.
+/// Returns the float of 64 bits that is written with the same digits as this float of 32 bits.
 pub(crate) fn widened(float: f32) -> f64 {
     format!("{float:e}").parse().unwrap_or_else(|_| float.into())
 }
 
-/// Returns the float to which a whole number is rounded; `None` if the float is exactly that number. `single` means a float of 32 bits.
+/// Returns the float to which a whole number is rounded, or `None` if the float is the same number. `single` means a float of 32 bits.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -48,8 +48,9 @@ pub(crate) fn rounded_whole(whole: i128, single: bool) -> Option<f64> {
     is_rounded(&digits, float).then_some(float)
 }
 
-/// Whether reading a text that contains such numbers may lose digits: a number of more than 15 digits, or with an exponent of two
-/// digits. Digits in strings may be taken for numbers. Looks at every sixteenth byte only, unless `exponents` are to be found, too.
+/// Returns whether reading the numbers in a text may lose digits. A number may lose digits if it has more than 15 digits. With
+/// `exponents`, this also holds for a number with an exponent of two digits. Digits in strings may count as numbers. Without
+/// `exponents`, only every sixteenth byte is examined.
 pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     let bytes = text.as_bytes();
     let is_part = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');
@@ -78,14 +79,15 @@ pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     exponents && bytes.windows(4).any(is_exponent)
 }
 
-/// Whether a float may have lost digits although its number was written with few: it lies where powers of ten are not exact.
+/// Returns whether a float is so small or large that it may have lost digits although its number has few: powers of ten are not exact
+/// there.
 #[inline]
 pub(crate) fn is_extreme(float: f64) -> bool {
     let size = float.abs();
     !(1e-7..1e22).contains(&size)
 }
 
-/// Whether a float is read from at most six digits, which floats of 32 bits keep.
+/// Returns whether a float has at most six digits, which floats of 32 bits keep.
 #[inline]
 pub(crate) fn has_few_digits(float: f64) -> bool {
     [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6].into_iter().any(|power: f64| {
@@ -94,17 +96,17 @@ pub(crate) fn has_few_digits(float: f64) -> bool {
     })
 }
 
-/// Whether a decimal number is whole, by its digits.
+/// Returns whether a decimal number is whole, judged by its digits.
 pub(crate) fn is_whole(decimal: &str) -> bool {
     Decimal::of(decimal).is_some_and(|number| number.power >= 0)
 }
 
-/// Whether a number is certain to be read as the float that is written with the same digits.
+/// Returns whether a number is certain to be read as the float that is written with the same digits.
 pub(crate) fn is_safe(decimal: &str) -> bool {
     decimal.len() <= SAFE_DIGITS && !decimal.bytes().any(|byte| matches!(byte, b'e' | b'E'))
 }
 
-/// A decimal number without zeros at its ends: its digits times a power of ten.
+/// A decimal number: digits without zeros at either end, times a power of ten.
 struct Decimal {
     is_negative: bool,
     digits: String,
@@ -112,7 +114,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Reads `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`, in time linear in its length.
+    /// Parses `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`, in time linear in its length.
     fn of(text: &str) -> Option<Decimal> {
         let text = text.trim();
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -139,17 +141,17 @@ impl Decimal {
         self.digits.is_empty()
     }
 
-    /// Whether this is the number that a float was written as.
+    /// Returns whether `text`, a written float, has the digits of this number.
     fn is_written_as(&self, text: &str) -> bool {
         Decimal::of(text).is_some_and(|float| {
-            // The sign of zero is not a digit.
+            // The sign of zero does not matter.
             (self.is_negative == float.is_negative || self.is_zero())
                 && self.power == float.power
                 && self.digits == float.digits
         })
     }
 
-    /// Whether this number is the value of a float.
+    /// Returns whether this number is exactly the value of a float.
     fn is_exactly(&self, float: f64) -> bool {
         if self.is_zero() || float == 0.0 {
             return self.is_zero() && float == 0.0;
@@ -161,14 +163,14 @@ impl Decimal {
             Ordering::Less => self.in_binary() == Some(binary(float)),
             _ if self.digits.len() > MOST_DIGITS => false,
             _ => {
-                // First as many digits as were sent: that is enough to tell most of them apart.
+                // Compares as many digits as were sent first, because most different numbers differ in them.
                 let shown = |digits: usize| format!("{float:.*e}", digits - 1);
                 self.is_written_as(&shown(self.digits.len())) && self.is_written_as(&shown(MOST_DIGITS))
             }
         }
     }
 
-    /// Returns the number as an odd number times a power of two, if that odd number fits a float.
+    /// Returns the number as an odd number times a power of two, or `None` if it is not such a product with at most 64 bits.
     fn in_binary(&self) -> Option<(u64, i64)> {
         let digits: u128 = self.digits.parse().ok()?;
         let twos = digits.trailing_zeros();
@@ -196,7 +198,7 @@ fn binary(float: f64) -> (u64, i64) {
     (odd >> twos, power + i64::from(twos))
 }
 
-/// Reads an exponent; one of any length is far beyond all floats.
+/// Parses an exponent: digits, which may have a sign. An exponent that exceeds an `i64` becomes one that is beyond all floats.
 fn power(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

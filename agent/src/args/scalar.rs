@@ -1,4 +1,4 @@
-//! The rules for scalars. Readers and the judge call these functions, so they cannot disagree.
+//! The rules for scalars. The readers and the judge call these functions, so they always agree.
 
 use super::coercion::{CoercedValue, CoercionRule};
 use super::formats;
@@ -9,7 +9,7 @@ use super::rounding;
 use serde_json::{Number, Value};
 use std::{cmp::Ordering, fmt};
 
-/// 2^53: a float literal of this size may already have been rounded, for example from 2^53 + 1.
+/// 2^53. From this size on, a float literal may already have been rounded, for example from 2^53 + 1.
 pub(crate) const EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 /// An integer of any width that serde supports.
@@ -31,7 +31,8 @@ impl Int {
         }
     }
 
-    /// JSON values of `serde_json` hold no integer beyond 64 bits: such an integer becomes its digits.
+    /// Returns the integer as a JSON value. A `serde_json` number holds at most 64 bits, so a wider integer becomes a string of its
+    /// digits.
     pub(crate) fn to_value(self) -> Value {
         match self {
             Int::Signed(v) => v.into(),
@@ -73,11 +74,11 @@ impl From<Int> for CoercedValue<'_> {
     }
 }
 
-/// Text or a literal parsed as an integer.
+/// The result of parsing a text or a literal as an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Digits {
     Int(Int),
-    /// An integer that is wider than any type.
+    /// An integer beyond 128 bits.
     TooWide,
     NotInteger,
 }
@@ -91,46 +92,47 @@ impl Digits {
     }
 }
 
-/// A scalar that was sent in another form, and the rule by which it is accepted.
+/// A scalar that was sent in another form, with the rule that accepts it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CoercedScalar<T> {
     pub(crate) value: T,
     pub(crate) rule: CoercionRule,
 }
 
-/// Returns the integer for a text, if the rules allow texts.
+/// Parses a text as an integer. Returns `None` if the rules do not allow texts.
 #[inline]
 pub(crate) fn coerced_int(text: &str, rules: Rules) -> Option<CoercedScalar<Digits>> {
     let is_allowed = rules.has(Rules::TEXT_INTEGER);
     is_allowed.then(|| CoercedScalar { value: int_from_text(text), rule: CoercionRule::TextToInteger })
 }
 
-/// Returns the integer for a float, if it is one and the rules allow that.
+/// Converts a float to an integer. Returns `None` if it is not a whole number below 2^53, or if the rules do not allow floats.
 pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<Int>> {
     let value = int_from_f64(float).filter(|_| rules.has(Rules::FLOAT_INTEGER))?;
     Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
 }
 
-/// Returns the number for a text with its digits, if the rules allow texts; within, `None` if it is none.
+/// Parses a text as a number, and returns the number with the text. Returns `None` if the rules do not allow texts. The `value` is
+/// `None` if the text is not a number.
 pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Option<(Num, &str)>>> {
     let number = || Some((Num::of_text(text)?, text));
     let is_allowed = rules.has(Rules::TEXT_NUMBER);
     is_allowed.then(|| CoercedScalar { value: number(), rule: CoercionRule::TextToNumber })
 }
 
-/// Returns the boolean for a text, if it is one and the rules allow that.
+/// Parses a text as a boolean. Returns `None` if it is not a boolean, or if the rules do not allow texts.
 pub(crate) fn coerced_bool(text: &str, rules: Rules) -> Option<CoercedScalar<bool>> {
     let value = bool_from_text(text, rules)?;
     Some(CoercedScalar { value, rule: CoercionRule::TextToBoolean })
 }
 
-/// `1.0` and `-0.0` are integers; `1.5` and everything from 2^53 on are not.
+/// Returns a float as an integer: `1.0` and `-0.0`, but not `1.5`, nor any float from 2^53 on.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
 fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() < EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
-/// A fast path: most integers in text are only a few digits.
+/// Parses a text of 1 to 18 digits. This is a fast path, because most integers in texts are short.
 #[inline]
 fn few_digits(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 18 {
@@ -147,7 +149,7 @@ fn few_digits(text: &str) -> Option<i64> {
     Some(number)
 }
 
-/// `[+-]?[0-9]+(\.0+)?` after trimming. The digits are exact, so there is no limit of 2^53 here.
+/// Parses `[+-]?[0-9]+(\.0+)?` after trimming. Digits are exact, so the limit 2^53 does not apply.
 pub(crate) fn int_from_text(text: &str) -> Digits {
     if let Some(few) = few_digits(text) {
         return Digits::Int(Int::Signed(few));
@@ -172,7 +174,7 @@ pub(crate) fn int_from_text(text: &str) -> Digits {
     }
 }
 
-/// A number as `serde_json` reads it: integers of up to 64 bits keep their digits.
+/// A number as `serde_json` reads it. An integer of up to 64 bits keeps its digits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Num {
     Signed(i64),
@@ -181,7 +183,7 @@ pub(crate) enum Num {
 }
 
 impl Num {
-    /// Returns `None` for a float, and for an integer that only a float can represent.
+    /// Parses an integer as `int_from_text` does. Returns `None` for any other text, and for an integer beyond 64 bits.
     fn whole(text: &str) -> Option<Num> {
         match int_from_text(text).int()? {
             Int::Signed(v) => Some(Num::Signed(v)),
@@ -190,7 +192,7 @@ impl Num {
         }
     }
 
-    /// Parses a JSON number. `-0` is a float to `serde_json`.
+    /// Parses a JSON number. `-0` becomes a float, as `serde_json` reads it.
     pub(crate) fn of_token(token: &str) -> Option<Num> {
         let whole = token != "-0" && token.bytes().all(|b| b == b'-' || b.is_ascii_digit());
         if whole && let Some(whole) = Num::whole(token) {
@@ -199,10 +201,10 @@ impl Num {
         token.parse().ok().map(Num::Float)
     }
 
-    /// `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?` after trimming, finite.
+    /// Parses `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?` after trimming. Returns `None` if the number is infinite as a float.
     pub(crate) fn of_text(text: &str) -> Option<Num> {
         let float = num_from_text(text)?;
-        // Whole numbers stay whole for a type that can tell them apart, such as `Value`.
+        // An integer is kept for types that distinguish integers from floats, such as `Value`.
         let whole = if text.contains('.') { None } else { Num::whole(text) };
         Some(whole.unwrap_or(Num::Float(float)))
     }
@@ -239,7 +241,7 @@ fn num_from_text(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|f| f.is_finite())
 }
 
-/// Returns the boolean that a text says, if the rules allow that.
+/// Parses a text as a boolean. Returns `None` if it is not a boolean, or if the rules do not allow texts.
 fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     if !rules.has(Rules::TEXT_BOOLEAN) {
         return None;
@@ -253,10 +255,10 @@ fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     }
 }
 
-/// Returns the text for a number that was sent for a string; `None` if reading may have changed the number.
+/// Returns the text of a number that was sent for a string. Returns `None` if the number may differ from the sent digits.
 pub(crate) fn number_text(number: &Value) -> Option<String> {
     let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() >= EXACT_FLOAT);
-    // It may have been written `-0` or `-0.0`.
+    // The text may have been `-0` or `-0.0`.
     let minus_zero = number.as_f64().is_some_and(|f| f == 0.0 && f.is_sign_negative());
     (!rounded && !minus_zero).then(|| number.to_string())
 }
@@ -271,14 +273,15 @@ impl IntSpec {
 }
 
 impl IntSpec {
-    /// Whether the number is within the bounds, multiple or not.
+    /// Returns whether the number is within the bounds. Does not check the multiple.
     pub(crate) fn is_within(&self, number: Int) -> bool {
         number
             .as_i128()
             .is_some_and(|v| self.min.is_none_or(|min| v >= min) && self.max.is_none_or(|max| v <= max))
     }
 
-    /// Whether a refused number lies beyond the width of the numbers in JSON values, and the schema itself sets no bound on that side.
+    /// Returns whether a refused number is beyond the 64 bits of JSON numbers, and the only bound on that side comes from these 64
+    /// bits.
     pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
         let (least, most) = (i64::MIN.into(), u64::MAX.into());
         let value = digits.int().and_then(Int::as_i128);
@@ -302,14 +305,15 @@ impl NumSpec {
         if whole.unsigned_abs() < 1 << 53 { self.takes_float(whole as f64) } else { self.takes_wide(whole) }
     }
 
-    /// Returns the float that a whole number becomes, if that is another number.
+    /// Returns the float that the type makes of a whole number, or `None` if the float is the same number.
     #[inline]
     pub(crate) fn rounded_whole(&self, whole: i128) -> Option<f64> {
         let may_round = whole.unsigned_abs() > u128::from(self.exact);
         if may_round { rounding::rounded_whole(whole, self.single) } else { None }
     }
 
-    /// Returns what the type makes of a float that was read from these digits, if that is another number than was sent.
+    /// Returns the float that the type makes of these digits, or `None` if the float is the sent number. `float` was read from the
+    /// digits.
     #[expect(clippy::cast_possible_truncation, reason = "whether digits are lost is the question")]
     pub(crate) fn rounded(&self, digits: &str, float: f64) -> Option<f64> {
         if self.single {
@@ -344,7 +348,7 @@ impl NumSpec {
 }
 
 impl NumberBound {
-    /// Compares an integer with the bound.
+    /// Compares an integer with the bound, without rounding.
     #[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates, far beyond 64 bits")]
     fn order(&self, v: i128) -> Ordering {
         if let Some(whole) = self.whole {
@@ -358,7 +362,7 @@ impl NumberBound {
     }
 }
 
-/// Returns the shortest decimal that is read as this float, as digits and a power of ten.
+/// Returns the shortest decimal that is read as this float: its digits and a power of ten.
 pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     let text = format!("{f:e}");
     let (mantissa, power) = text.split_once('e')?;
@@ -367,7 +371,8 @@ pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
-/// Compares as decimals, because 0.3 is a multiple of 0.1 to its author, and exactly, however far apart they are.
+/// Returns whether a decimal is a multiple of `unit`. The float `unit` is taken as a decimal, so that 0.3 is a multiple of 0.1. The
+/// result is exact for all powers of ten.
 fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     let (Some((a, a_power)), Some((b, b_power))) = (of_f, decimal(unit)) else { return false };
     let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
@@ -377,7 +382,7 @@ fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     let apart = u32::try_from(i64::from(a_power) - i64::from(b_power));
     #[expect(clippy::single_match_else, reason = "two cases of one size")]
     match apart {
-        // a * 10^n mod b; b has at most 17 digits, so nothing here is wider than 128 bits.
+        // Computes a * 10^n mod b. As `b` has at most 17 digits, no product exceeds 128 bits.
         Ok(mut n) => {
             let (mut out, mut ten) = (a % b, 10 % b);
             while n > 0 {
@@ -389,7 +394,7 @@ fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
             }
             out == 0
         }
-        // a mod b * 10^n; beyond 128 bits it is more than a.
+        // Computes a mod b * 10^n. A divisor beyond 128 bits is larger than `a`, so `a` is not a multiple of it.
         Err(_) => {
             let n = a_power.abs_diff(b_power);
             let wide = 10u128.checked_pow(n).and_then(|ten| b.checked_mul(ten));
@@ -404,7 +409,8 @@ impl StrSpec {
         self.is_plain() || self.fault(text).is_none()
     }
 
-    /// Returns what is wrong with `text`, as a code and in words. Lengths are code points, as in JSON Schema.
+    /// Returns the first fault of `text`, as a code and a message, or `None` if the text is accepted. Lengths count code points, as in
+    /// JSON Schema.
     pub(crate) fn fault(&self, text: &str) -> Option<(IssueCode, String)> {
         if self.min.is_some() || self.max.is_some() {
             let length = text.chars().count() as u64;
@@ -429,7 +435,7 @@ impl StrSpec {
         (!pattern.is_match(text)).then(|| (IssueCode::Pattern, problem.into()))
     }
 
-    /// Whether the rules allow this number in place of a text. A format is a promise about the text, so no number is one.
+    /// Returns whether the rules allow this number for a string. A string with a format never accepts a number.
     pub(crate) fn takes_number(&self, number: &Value, rules: Rules) -> bool {
         self.format.is_none() && rules.number_to_text(!number.is_f64())
     }
@@ -442,14 +448,14 @@ impl StrSpec {
         }
     }
 
-    /// Whether a format of the type is all that is wrong with `text`. Then the type says more about it.
+    /// Returns whether the fault of `text` is a format that the type checks itself. The error of the type is then more precise.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)
     }
 }
 
-/// Returns the member of a closed set of scalars that `sent` is; numbers are compared by value.
+/// Returns the member of a closed set that equals `sent`, or that `sent` becomes by the rules. Numbers are compared by value.
 pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> Option<&'v Value> {
     if let Some(member) = members.iter().find(|m| same_json(m, sent)) {
         return Some(member);
@@ -471,7 +477,7 @@ pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> 
     members.iter().find(|m| m.as_bool() == Some(b))
 }
 
-/// Equality as in JSON Schema: numbers by value, objects without order.
+/// Returns whether two values are equal in JSON Schema, which compares numbers by value, and objects without the order of their keys.
 pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => x == y || same_number(x, y),
@@ -485,7 +491,8 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Compares two integers by their digits: as floats they may be rounded to the same value.
+/// Returns whether two numbers that are not `==` have the same value. Two different integers never have the same value, although they
+/// may be rounded to the same float.
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
 fn same_number(x: &Number, y: &Number) -> bool {

@@ -1,4 +1,4 @@
-//! A type in one line: `integer 1..50`, `"a" | "b"`, `[string]`, `{lat: number, lon?: number}`.
+//! Writes a type in one line: `integer 1..50`, `"a" | "b"`, `[string]`, `{lat: number, lon?: number}`.
 
 use super::plan::{
     AdditionalProperties, ArraySpec, Graph, IntSpec, NodeId, NodeKind, NumSpec, ObjectSpec, Pattern, StrSpec,
@@ -7,19 +7,20 @@ use super::text::{MAX_VALUE, cut, push_cut, push_quoted};
 use serde_json::Value;
 use std::fmt::{Display, Write};
 
-/// Maximum number of parameters and of members of a closed set that are listed.
+/// Maximum number of parameters that are listed.
 const MAX_PARAMETERS: usize = 40;
 pub(super) const MAX_MEMBERS: usize = 20;
-/// Maximum length of a line.
+/// Maximum length of a line, in characters.
 pub(super) const MAX_LINE: usize = 300;
-/// Objects nested deeper than this are written as `object`.
+/// Number of levels of nested objects that are written out in issues. Deeper objects are written as
+/// `object`.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
-/// A line is cut anyway, so no more than this is written.
+/// Length, in bytes, from which on nothing is added to a signature, because the line is cut anyway.
 const ENOUGH: usize = 4 * MAX_LINE;
 const MAX_DESCRIPTION: usize = 80;
 
-/// Returns what a node accepts; computed once for each node.
+/// Returns the signature of a node, which describes the accepted values. It is computed once for each node.
 pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     graph.signature_cell(id).get_or_init(|| {
         let mut writer = Writer { graph, beyond: None, open: Vec::new(), out: String::new() };
@@ -28,14 +29,14 @@ pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     })
 }
 
-/// Returns the signature of a number for a value beyond the range on one side.
+/// Returns the signature of a number, with the bound on the side on which a sent value is out of range.
 pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
     let mut writer = Writer { graph, beyond: Some(beyond), open: Vec::new(), out: String::new() };
     writer.node(id, DEPTH_IN_ISSUES);
     cut(&writer.out, MAX_LINE)
 }
 
-/// Returns the accepted parameters, one line each; computed once for each plan.
+/// Returns the accepted parameters, with one line each. They are computed once for each plan.
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {
@@ -58,7 +59,7 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
     })
 }
 
-/// Returns the same as indented lines; computed once for each plan.
+/// Returns the accepted parameters as one text of indented lines. It is computed once for each plan.
 pub(crate) fn parameter_lines(graph: &Graph) -> &str {
     graph.parameter_lines.get_or_init(|| {
         let lines = parameters(graph).iter();
@@ -66,7 +67,7 @@ pub(crate) fn parameter_lines(graph: &Graph) -> &str {
     })
 }
 
-/// The keys of a map, in brackets.
+/// Returns the description of the keys of a map, in brackets.
 fn key_pattern(pattern: &Pattern) -> String {
     if pattern.is_integer_key() {
         "[whole number]".to_owned()
@@ -104,7 +105,7 @@ fn parameter(graph: &Graph, prop: &crate::args::plan::Prop) -> String {
     cut(&out, MAX_LINE)
 }
 
-/// Writes the members of a closed set as JSON, at most twenty.
+/// Writes the members of a closed set as JSON, at most `MAX_MEMBERS` of them.
 pub(crate) fn push_set<'v>(out: &mut String, members: impl ExactSizeIterator<Item = &'v Value>) {
     let more = members.len().saturating_sub(MAX_MEMBERS);
     for (i, member) in members.take(MAX_MEMBERS).enumerate() {
@@ -134,21 +135,21 @@ pub(crate) enum Side {
 
 struct Writer<'g> {
     graph: &'g Graph,
-    /// The side on which a value is out of range: there the bound is shown even if only the type has it.
+    /// The side on which a sent value is out of range. On this side, the bound of the type is shown as well.
     beyond: Option<Side>,
-    /// The nodes that are being written, in each other.
+    /// The nodes that are being written, from the outermost to the innermost.
     open: Vec<NodeId>,
     out: String,
 }
 
-// Writing to a String cannot fail, so the results of `write!` are dropped.
+// Writing to a `String` cannot fail, so the results of `write!` are dropped.
 impl Writer<'_> {
     fn node(&mut self, id: NodeId, depth: usize) {
         if self.out.len() > ENOUGH {
             return;
         }
         if self.open.contains(&id) {
-            // It contains itself: once is enough.
+            // The node contains itself. It is written out only once.
             let word = if matches!(self.graph.kind(id), NodeKind::Array(_)) { "array" } else { "object" };
             return self.out.push_str(word);
         }
@@ -231,7 +232,8 @@ impl Writer<'_> {
 
     fn integer(&mut self, spec: &IntSpec) {
         self.out.push_str("integer");
-        // The bounds of wide types say nothing to a reader, unless it went beyond them.
+        // Bounds of wide types are shown only if the sent value is beyond them, because they do not help
+        // otherwise.
         let told = |bound: &i128, side: Side| {
             self.beyond == Some(side) || bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs())
         };

@@ -3,16 +3,18 @@
 use super::text::fold;
 use std::sync::OnceLock;
 
-/// Maximum length of compared names: the cost grows with the product of both lengths.
+/// Maximum length of compared names, in characters. The cost of a comparison grows with the product of both lengths.
 const MAX_CHARS: usize = 64;
-/// Their maximum length in lower case: one character has up to three there.
+/// Maximum length of compared names in lower case, where one character can become three.
 const MAX_LOWER: usize = 3 * MAX_CHARS;
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Returns the candidates that `input` was probably meant to be: at most three, best first, never `input` itself.
+/// Returns the candidates that `input` was probably meant to be: at most three, the most similar first, never `input` itself.
 ///
-/// Names are compared without case and separators first, so that camelCase, `snake_case` and kebab-case match; otherwise by
-/// Jaro-Winkler similarity and edit distance. Nothing is suggested for names above 64 characters.
+/// Candidates that differ from `input` only in case and separators are preferred, so that camelCase, `snake_case` and
+/// kebab-case match. If there are none, candidates are compared by Jaro-Winkler similarity and edit distance. Nothing is
+/// suggested for names above 64 characters.
+/// suggestions.
 ///
 /// ```
 /// use agent::args::did_you_mean;
@@ -29,7 +31,7 @@ pub fn did_you_mean<'a>(input: &str, candidates: impl IntoIterator<Item = &'a st
     near(&Spelling::of(input), input, words.iter().map(|(word, spelling)| (*word, spelling)))
 }
 
-/// The same for names whose spellings are known already.
+/// Returns the names that `input` was probably meant to be, as [`did_you_mean`] does, for names with existing spellings.
 pub(crate) fn near_names<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
@@ -77,7 +79,7 @@ fn near<'a, 's>(
         .collect()
 }
 
-/// Whether one of the names differs from `input` by its spelling only, or by a small part of its letters.
+/// Returns whether a name differs from `input` only in case and separators, or in at most a quarter of its characters.
 pub(crate) fn has_close_name<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
@@ -90,10 +92,10 @@ pub(crate) fn has_close_name<'a>(
 /// A name in the forms that are compared.
 #[derive(Debug)]
 pub(crate) struct Spelling {
-    /// Letters and digits in lower case.
+    /// The letters and digits, in lower case.
     folded: String,
     lower: Vec<char>,
-    /// The number of lower-case characters with each remainder.
+    /// Number of characters of `lower`, by the remainder of their code point modulo 32.
     letters: [u8; 32],
     is_short: bool,
 }
@@ -110,28 +112,28 @@ impl Spelling {
         Spelling { folded, lower, letters, is_short }
     }
 
-    /// Whether the similarity may be so large, judged by the letters that both names have and by how they begin. Most names of
-    /// an object are dismissed here.
+    /// Returns whether the similarity of two names can reach `threshold`, judged by their common letters and their beginnings.
+    /// This quick check excludes most names of an object.
     #[expect(clippy::cast_precision_loss, reason = "lengths are at most a few hundred")]
     fn may_reach(&self, threshold: f64, other: &Spelling) -> bool {
-        // At most 192: lower case has up to three characters for one.
+        // The sum is at most `MAX_LOWER`, so it does not wrap.
         let common = (0..32).fold(0_u8, |sum, at| sum.wrapping_add(self.letters[at].min(other.letters[at])));
         if common == 0 {
             return false;
         }
         let (m, a, b) = (f64::from(common), self.lower.len() as f64, other.lower.len() as f64);
         let jaro = ((m / a).min(1.0) + (m / b).min(1.0) + 1.0) / 3.0;
-        // Above the rounding of the exact value.
+        // Adds more than the rounding error of the exact similarity, so that no similar name is excluded.
         with_prefix(jaro, &self.lower, &other.lower) + 1e-6 >= threshold
     }
 }
 
-/// The spellings of a list of names, made when they are first needed.
+/// The spellings of a list of names, made when they are needed for the first time.
 #[derive(Debug, Default)]
 pub(crate) struct Spellings(OnceLock<Box<[Spelling]>>);
 
 impl Spellings {
-    /// Returns the spellings of these names, which must be the same in every call.
+    /// Returns the spellings of the names. The names must be the same in each call.
     pub(crate) fn of<'a>(&self, names: impl Iterator<Item = &'a str>) -> &[Spelling] {
         self.0.get_or_init(|| names.map(Spelling::of).collect())
     }
@@ -162,7 +164,7 @@ pub(super) fn jaro_winkler(a: &[char], b: &[char]) -> f64 {
     with_prefix(jaro(a, b), a, b)
 }
 
-/// Adds the bonus for names that begin alike.
+/// Adds the bonus of the Jaro-Winkler similarity for a common beginning.
 #[expect(clippy::cast_precision_loss, reason = "at most four")]
 fn with_prefix(jaro: f64, a: &[char], b: &[char]) -> f64 {
     if jaro <= 0.7 {
@@ -201,9 +203,9 @@ fn jaro(a: &[char], b: &[char]) -> f64 {
     (m / a.len() as f64 + m / b.len() as f64 + (m - swaps as f64) / m) / 3.0
 }
 
-/// Returns the restricted Damerau-Levenshtein distance (optimal string alignment): a swap of neighbours is one edit.
+/// Returns the restricted Damerau-Levenshtein distance (optimal string alignment), in which a swap of neighbours is one edit.
 fn edits(a: &[char], b: &[char]) -> usize {
-    // A common beginning or end needs no edit.
+    // Removes the common beginning and the common end, which need no edits.
     let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[same..], &b[same..]);
     let same = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
@@ -214,7 +216,7 @@ fn edits_between(a: &[char], b: &[char]) -> usize {
     if a.is_empty() || b.is_empty() {
         return a.len().max(b.len());
     }
-    // A distance is at most the length of the longer name.
+    // A distance fits a `u8`, because it is at most the length of the longer name.
     let mut before = [0_u8; MAX_LOWER + 1];
     let mut above = before;
     let mut row = before;

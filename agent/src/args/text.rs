@@ -1,14 +1,14 @@
-//! Cuts, folds and quotes text for people and models.
+//! Functions that cut, fold and quote text for people and models.
 
 use serde_json::Value;
 use std::fmt::Write;
 
 pub(crate) const MAX_VALUE: usize = 60;
 pub(crate) const MAX_RECORD: usize = 200;
-/// Pointers are cut at some place above this many bytes.
+/// Length of a JSON Pointer, in bytes, from which on no segments are appended. It is also the length at which a segment is cut.
 const MAX_POINTER: usize = 4_096;
 
-/// Keeps letters and digits only, in lower case.
+/// Returns the letters and digits of a text, in lower case.
 pub(crate) fn fold(text: &str) -> String {
     if text.is_ascii() {
         let kept = text.bytes().filter(u8::is_ascii_alphanumeric);
@@ -19,14 +19,14 @@ pub(crate) fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns at most `max` characters; `…` marks a cut.
+/// Returns the first `max` characters of a text. The last one is `…` if the text is longer.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     let mut out = String::new();
     push_cut(&mut out, text, max);
     out
 }
 
-/// Appends [`cut`] text to `out`.
+/// Appends `text` to `out`, cut as by [`cut`].
 pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
     if text.len() <= max {
         return out.push_str(text);
@@ -39,7 +39,7 @@ pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
     out.push('…');
 }
 
-/// Appends `text` as an escaped JSON string, cut to `max` characters before escaping.
+/// Appends `text` as an escaped JSON string. Cuts it to `max` characters before escaping.
 pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
     let short;
     let text = if text.len() > max {
@@ -60,7 +60,7 @@ pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             c if c.is_control() => {
-                // Writing to a String cannot fail.
+                // Writing to a `String` cannot fail.
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
@@ -69,7 +69,7 @@ pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
     out.push('"');
 }
 
-/// Appends a text as `serde_json` writes it.
+/// Appends a text as the JSON string that `serde_json` writes.
 pub(crate) fn push_json(out: &mut String, text: &str) {
     if is_plain(text) {
         out.extend(["\"", text, "\""]);
@@ -78,14 +78,14 @@ pub(crate) fn push_json(out: &mut String, text: &str) {
     }
 }
 
-/// Returns a text as `serde_json` writes it.
+/// Returns a text as the JSON string that `serde_json` writes.
 pub(crate) fn json_of(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     push_json(&mut out, text);
     out
 }
 
-/// Whether a text needs no escapes in JSON.
+/// Returns whether a text needs no escapes in JSON.
 pub(crate) fn is_plain(text: &str) -> bool {
     !text.bytes().any(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
 }
@@ -96,7 +96,7 @@ pub(crate) fn quoted(text: &str, max: usize) -> String {
     out
 }
 
-/// Returns the names of an object's keys, cut to the length of a shown value.
+/// Returns the keys of an object, quoted and separated by commas. The list is cut to `MAX_VALUE` characters.
 pub(crate) fn key_list<'k>(keys: impl Iterator<Item = &'k str>) -> String {
     let mut list = String::new();
     for key in keys {
@@ -111,7 +111,7 @@ pub(crate) fn key_list<'k>(keys: impl Iterator<Item = &'k str>) -> String {
     cut(&list, MAX_VALUE)
 }
 
-/// Describes a value briefly: its kind and a short JSON text; containers by size or keys.
+/// Returns a short description of the value: its type, with its text, its number of items or its keys.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::Null => "null".into(),
@@ -124,15 +124,15 @@ pub(crate) fn shown(value: &Value) -> String {
     }
 }
 
-/// Returns where a part of a text begins in it; `None` if it is not a part of this text.
+/// Returns the offset of `part` in `text`, or `None` if `part` is not a slice of `text`.
 #[inline]
 pub(crate) fn offset_in(text: &str, part: &str) -> Option<usize> {
     let start = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
     (start + part.len() <= text.len()).then_some(start)
 }
 
-/// Appends a segment to a JSON pointer (RFC 6901: `~` is `~0`, `/` is `~1`). Pointers are cut, because a long key would be copied
-/// for each of the values below it.
+/// Appends a segment to a JSON pointer (RFC 6901: `~` is `~0`, `/` is `~1`). Long pointers and keys are cut, because a pointer is
+/// copied for each value below it.
 pub(crate) fn push_segment(pointer: &mut String, key: &str) {
     if pointer.len() > MAX_POINTER {
         return;
@@ -160,11 +160,11 @@ pub(crate) fn push_segment(pointer: &mut String, key: &str) {
 
 /// Appends an index to a JSON pointer.
 pub(crate) fn push_index(pointer: &mut String, index: impl std::fmt::Display) {
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(pointer, "/{index}");
 }
 
-/// Whether the keys of an object count from zero: those of a list in a language without lists.
+/// Returns whether the keys of an object are 0, 1, 2 and so on. A language without lists writes a list as such an object.
 pub(crate) fn has_numbered_keys<'k>(keys: impl Iterator<Item = &'k str>) -> bool {
     let mut count = 0_usize;
     for key in keys {

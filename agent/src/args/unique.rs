@@ -1,10 +1,11 @@
-//! Finds equal items of a set in one pass.
+//! Finds equal items of a set, in one pass.
 
 use crate::args::scalar::EXACT_FLOAT;
 use serde_json::Value;
 use std::{collections::HashMap, fmt::Write};
 
-/// Returns the first item that repeats another, as (first, second). Numbers are compared by value, objects without order.
+/// Returns the indices of two equal items, or `None` if all items differ. Numbers are compared by value, objects
+/// without the order of their keys.
 pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     let mut seen = HashMap::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
@@ -17,7 +18,7 @@ pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     None
 }
 
-/// Writes a text that is the same only for equal values.
+/// Writes a text that two values share only if they are equal.
 fn write_key(value: &Value, out: &mut String) {
     // Writing to a String cannot fail.
     let _ = match value {

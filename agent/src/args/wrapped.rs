@@ -1,9 +1,9 @@
-//! Values that were put into a list, and where they were sent.
+//! The values that a coercion put into a list.
 
 use super::coercion::{Coercion, CoercionRule};
 use super::issue::Issue;
 
-/// The places of values that were put into a list. An issue of such a value is reported at the place where it was sent, without the list.
+/// The paths of values that a coercion put into a list. An issue of such a value is reported at the path at which the value was sent.
 #[derive(Default)]
 pub(crate) struct WrappedValues {
     places: Vec<String>,
@@ -15,7 +15,7 @@ impl WrappedValues {
         WrappedValues { places: wrapped.map(|coercion| coercion.path.clone()).collect() }
     }
 
-    /// Moves issues of the repaired arguments to the values as they were sent.
+    /// Changes the paths of issues of the repaired arguments into those of the sent arguments.
     pub(crate) fn move_back(&self, issues: &mut [Issue]) {
         for issue in issues {
             self.move_pointer_back(&mut issue.path);

@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 /// The number of faulty variants of each value.
 const MUTANTS: usize = 6;
 
-/// Proves that a plan agrees with its schema, with serde and with itself, on up to `samples` values that are generated from the schema, and
-/// on six faulty variants of each, under every policy. `T` is the type of the plan, or [`Value`](serde_json::Value) for a plan that was
-/// compiled from a schema. The same seed makes the same values.
+/// Proves that a plan agrees with its schema, with serde and with itself. The proof uses up to `samples` values that are generated from the
+/// schema, and six faulty variants of each value, under every policy. `T` is the type of the plan, or [`Value`](serde_json::Value) for a
+/// plan that was compiled from a schema. The same seed makes the same values.
 ///
 /// [`assert_agrees`] proves this for the plan of a type, with 200 values.
 ///
@@ -39,8 +39,7 @@ const MUTANTS: usize = 6;
 /// ```
 ///
 /// # Errors
-/// Returns a law that does not hold, with the shortest call that breaks it. A plan that accepts none of the values proves nothing, and
-/// fails.
+/// Returns a law that does not hold, with the shortest call that breaks it. It is an error, too, if the plan accepts none of the values.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
@@ -57,10 +56,11 @@ fn prove<T: DeserializeOwned>(
     Ok(Proof::<T>::new(plans, samples, seed).run())
 }
 
-/// Proves that the schema a model sees, the arguments that [`Plan::parse`](crate::args::Plan::parse) accepts, and the values that serde
-/// parses agree for `T`, on a few hundred valid values and a thousand faulty values.
+/// Proves for `T` that three sides agree: the schema that a model sees, the arguments that [`Plan::parse`](crate::args::Plan::parse)
+/// accepts, and the values that serde parses. The proof uses up to 200 values that are generated from the schema, and six faulty variants
+/// of each.
 ///
-/// Use it in tests of your own argument types. It is not random, so it always fails or always passes.
+/// Use it in tests of your own argument types. It is deterministic, so it always fails or always passes.
 ///
 /// ```
 /// use agent::ToolArgs;
@@ -92,8 +92,8 @@ fn prove<T: DeserializeOwned>(
 /// ```
 ///
 /// # Panics
-/// Panics if a law does not hold, with the type, the arguments, the policy and the verdicts, and if `T` cannot be the arguments of a
-/// tool.
+/// Panics if a law does not hold; the message names the type, the arguments, the policy and the verdicts. Panics if `T` cannot be the
+/// arguments of a tool.
 #[track_caller]
 pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
     let name = T::schema_name();
@@ -107,7 +107,7 @@ pub fn assert_agrees<T: DeserializeOwned + JsonSchema>() {
     }
 }
 
-/// The plans of one type: for each coercion policy, from the narrowest to the widest, and for other treatments of unknown keys.
+/// The plans of one type: one for each coercion policy, from the narrowest to the widest, and two with another handling of unknown keys.
 struct Plans {
     by_policy: [Plan; 3],
     others: [Plan; 2],
@@ -118,7 +118,7 @@ const POLICIES: [CoercionPolicy; 3] =
 
 impl Plans {
     fn new(plan: &Plan) -> Result<Plans, SchemaError> {
-        // With this treatment of unknown keys a plan agrees with its schema.
+        // A plan agrees with its schema if it handles unknown keys as `unknown` says.
         let (unknown, other) = match plan.source() {
             Some(_) => (UnknownKeys::Deny, UnknownKeys::Keep),
             None => (UnknownKeys::Keep, UnknownKeys::Deny),
@@ -144,7 +144,7 @@ struct Proof<T> {
     plans: Plans,
     /// Whether a field has its own policy, so that coercions are possible even if the tool allows none.
     own_policies: bool,
-    /// The independent validator of the plan's schema, which denies unknown keys where the plan does.
+    /// The independent validator of the plan's schema, which refuses unknown keys if the plan does; `None` if it cannot be built.
     closed: Option<Schema>,
     report: AgreementReport,
     arguments: std::marker::PhantomData<fn() -> T>,
@@ -209,8 +209,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.policies_widen(text, &read);
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
-            // In a value of any type, repeated keys are not detected, and the last one counts. But if one of several alternatives must fit,
-            // repeated keys are refused.
+            // In a value of any type, a repeated key is accepted, and the last one counts. If one of several alternatives must fit,
+            // however, a repeated key is refused.
             Some(key) => {
                 sent.filter(|sent| !is_refused_as_repeated(&read[0]) && self.takes_anything(sent, &key))
             }
@@ -230,7 +230,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.coerced(text, &read);
     }
 
-    /// Returns whether the schema accepts any value in place of the object with this key.
+    /// Returns whether the schema accepts any value instead of the object that contains this key.
     fn takes_anything(&self, sent: &Value, key: &str) -> bool {
         let Some(closed) = &self.closed else { return false };
         let object = key.rsplit_once('/').map_or("", |(object, _)| object);
@@ -251,8 +251,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses a text that the schema may refuse because of a word that it does not list. This holds for an enum
-    /// with a variant for every other word.
+    /// Returns whether the type parses a text, perhaps by a variant for every other word. The schema lists no such words.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }
@@ -312,7 +311,8 @@ impl<T: DeserializeOwned> Proof<T> {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions().is_empty();
-            // The exact policy allows only changes such as 1.0 to 1, which do not make a value fit that did not fit before.
+            // The exact policy allows only changes such as 1.0 to 1. The schema treats both as the same number, so such a change makes no
+            // value fit.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }
@@ -370,8 +370,8 @@ fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
 
-/// Returns whether the change is like 3.0 to 3: the same number in JSON Schema, but recorded, because the tool receives it in another form.
-/// Rounding to a float is allowed by every policy.
+/// Returns whether the change keeps the number in the sense of JSON Schema, such as 3.0 to 3, or rounds it to a float. Every policy allows
+/// rounding. The change is recorded, because the tool receives the number in another form.
 fn is_same_number(change: &Coercion) -> bool {
     change.rule == CoercionRule::FloatToInteger
         || change.rule == CoercionRule::NumberRounded

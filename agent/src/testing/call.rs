@@ -1,4 +1,4 @@
-//! Checks the laws that need only a call and its plan.
+//! Checks the laws that concern only a call and its plan.
 
 use super::law::{Law, LawViolation};
 use crate::args::proof::{diagnosis, repeated_key};
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 /// The maximum length of a report, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
-/// The length from which reports cut JSON Pointers, in bytes. Cut pointers cannot be followed.
+/// The length of a JSON Pointer, in bytes, above which the report may have cut it. A cut pointer cannot be followed.
 const MAX_POINTER: usize = 4_000;
-/// The length from which texts are streamed in pieces of several bytes instead of byte by byte.
+/// The length from which on a text is streamed in pieces of several bytes, rather than byte by byte.
 const BYTE_BY_BYTE: usize = 2_000;
 
-/// Checks every law that needs no schema for one call, given as argument text for a `T` or a [`Value`](serde_json::Value).
+/// Checks every law that needs no schema, for one call. `text` is argument text for a `T` or a [`Value`](serde_json::Value).
 ///
-/// The call may be accepted or refused; the check is whether the engine is consistent. Use it for a log of calls of real models, or in a
+/// The call may be accepted or refused: only the consistency of the engine is checked. Use it for a log of calls of real models, or in a
 /// fuzzer.
 ///
 /// ```
@@ -33,7 +33,7 @@ const BYTE_BY_BYTE: usize = 2_000;
 /// ```
 ///
 /// # Errors
-/// Returns the first law that does not hold: its text names the law, the policy and the call.
+/// Returns the first law that does not hold. The text names the law, the policy and the call.
 pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), String> {
     check_call::<T>(plan, text).map_err(|violation| violation.to_string())
 }
@@ -52,7 +52,7 @@ pub(super) fn check_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result
     stream_agrees(plan, text, typed.as_ref().err())
 }
 
-/// Checks that parsing and diagnosis agree. Arguments that the plan accepts may be refused only by the type itself.
+/// Checks that parsing and diagnosis agree. If the plan accepts arguments, only the type itself may refuse them.
 fn paths_agree<T: DeserializeOwned>(
     plan: &Plan,
     text: &str,
@@ -88,7 +88,7 @@ fn paths_agree<T: DeserializeOwned>(
     }
 }
 
-/// Returns whether issues with this code are found by the type and not by its schema.
+/// Returns whether issues with this code come from the type, rather than from its schema.
 pub(super) fn is_own(code: IssueCode) -> bool {
     matches!(code, IssueCode::Value | IssueCode::Format)
 }
@@ -131,8 +131,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Returns whether the path of the issue leads to a value, or to a key that its object lacks. A check may name a parameter that was left
-/// out, and parameters below it. A path may lead into a string that contains JSON.
+/// Returns whether the path of the issue leads to a value, or to a key that the object at the parent path lacks. A check may name an
+/// absent parameter, and parameters below it. A path may lead into a string that contains JSON.
 fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
     if issue.path.is_empty() || issue.path.len() > MAX_POINTER {
         return true;
@@ -153,7 +153,7 @@ fn leads_into(plan: &Plan, sent: &Value, issue: &Issue) -> bool {
         let inside = decoded(&current);
         current = match at(&inside) {
             Some(below) => below,
-            // `null` is accepted for a parameter that was left out.
+            // The issue of a check may lead below a parameter that was sent as `null`, because `null` counts as absent.
             None if !(inside.is_object() || (inside.is_null() && issue.code == IssueCode::Value)) => {
                 return false;
             }
@@ -254,12 +254,12 @@ fn long_number(text: &str) -> bool {
     text.split(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).any(|token| token.len() > 400)
 }
 
-/// Returns whether the text has an integer that a [`Value`] cannot hold or would round.
+/// Returns whether the text has an integer of more than 18 digits, which a [`Value`] may be unable to hold or may round.
 fn beyond_values(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 18)
 }
 
-/// Returns the next position at or after `at` where the text can be cut.
+/// Returns the first position at or after `at` at which the text can be split.
 fn boundary(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }

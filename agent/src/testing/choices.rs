@@ -1,4 +1,5 @@
-//! Choices made by a script, at random or by default. They are recorded, so that a later pass can change each of them.
+//! Choices made by a script, at random or by default. The number of options of each choice is recorded, so that a later pass can vary
+//! it.
 
 /// A source of choices that is deterministic for a script and seed.
 pub(super) struct Choices {
@@ -8,21 +9,21 @@ pub(super) struct Choices {
     random: Option<Random>,
 }
 
-/// The maximum number of recorded choices, enough for most schemas. For a schema with more choices, only the first choices are varied.
+/// Maximum number of recorded choices. It suffices for most schemas; if a schema has more choices, only the first ones are varied.
 const MAX_REMEMBERED: usize = 4_096;
 
 impl Choices {
-    /// Makes the choices of a script. After the end of the script, the first option is chosen.
+    /// Creates choices that follow a script. After the end of the script, the first option is chosen.
     pub(super) fn scripted(script: Vec<usize>) -> Choices {
         Choices { script, ways: Vec::new(), random: None }
     }
 
-    /// Makes random choices.
+    /// Creates random choices.
     pub(super) fn random(seed: u64) -> Choices {
         Choices { script: Vec::new(), ways: Vec::new(), random: Some(Random(seed)) }
     }
 
-    /// Chooses one of `ways` options, counted from 0. Returns 0 if there is nothing to choose.
+    /// Returns a choice among `ways` options, counted from 0. Returns 0 if there are fewer than two options.
     pub(super) fn pick(&mut self, ways: usize) -> usize {
         if ways <= 1 {
             return 0;
@@ -56,7 +57,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `end`, or 0 if there is none.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX);
         usize::try_from(self.next().checked_rem(end).unwrap_or(0)).unwrap_or(0)

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// A clock that stands still until a test advances it.
 ///
-/// It is an [`Executor`] for calls of tools, and measures their timeouts and grace periods. Blocking bodies run where they are awaited.
-/// Clones share their time.
+/// The clock is an [`Executor`] for calls of tools, and measures their timeouts and grace periods. A blocking body runs in the task
+/// that awaits it. Clones share their time.
 ///
 /// An [`Assistant`](crate::Assistant) uses tokio's clock. In its tests, use `#[tokio::test(start_paused = true)]`.
 ///
@@ -48,7 +48,7 @@ pub struct FakeClock {
 #[derive(Default)]
 struct ClockState {
     now: Duration,
-    /// The waiting tasks, each with the time until which it waits.
+    /// The waiting tasks, each with the end of its wait.
     sleepers: Vec<(Duration, Waker)>,
 }
 
@@ -58,12 +58,12 @@ impl FakeClock {
         Self::default()
     }
 
-    /// Returns how far the clock was advanced since it was created.
+    /// Returns the time by which the clock was advanced since it was created.
     pub fn now(&self) -> Duration {
         self.lock().now
     }
 
-    /// Advances the clock, and wakes the tasks whose waiting time is over.
+    /// Advances the clock, and wakes the tasks whose wait has ended.
     pub fn advance(&self, by: Duration) {
         let mut state = self.lock();
         state.now = state.now.saturating_add(by);

@@ -1,4 +1,4 @@
-//! Logs of events, as lines to read and compare.
+//! Logs of events, shown as lines that a test compares.
 
 use crate::loop_core::{Event, EventKind};
 use crate::message::Message;
@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The maximum length of a shown text, in characters.
 const SHOWN: usize = 60;
 
-/// Keeps the events of runs and shows each as a line, for snapshots and to assert their order. Clones share the events.
+/// A log of the events of runs. It shows each event as a line, for snapshots and for asserting the order of events. Clones share the
+/// events.
 ///
 /// ```
 /// use agent::testing::EventLog;

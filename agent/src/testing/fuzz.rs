@@ -10,17 +10,17 @@ use crate::tool::{definition_error::DefinitionError, set::ToolSet, value::Tool};
 use serde_json::Value;
 use std::fmt;
 
-/// The maximum number of correct calls that mistakes are made in.
+/// Maximum number of correct calls in which mistakes are made.
 const MAX_SAMPLES: usize = 6;
-/// The maximum number of calls with one kind of mistake.
+/// Maximum number of calls with one kind of mistake.
 const MAX_CALLS: usize = 60;
-/// The maximum number of violations that are kept.
+/// Maximum number of violations that are kept.
 const MAX_KEPT: usize = 20;
-/// The maximum length of the arguments of a violation, in characters.
+/// Maximum length of the arguments in a violation, in characters.
 const MAX_SHOWN: usize = 300;
 
-/// Sends a tool the mistakes that real models make, and reports the results: numbers as text, keys in camelCase, `null` for required
-/// values, lists as text, truncated JSON, and about fifty more.
+/// Sends a tool the mistakes that real models make, and reports the results. The mistakes are numbers as text, keys in camelCase, `null`
+/// for required values, lists as text, truncated JSON, and about fifty more.
 ///
 /// The tool is not run. Its arguments are checked with [`Tool::validate`].
 ///
@@ -127,7 +127,7 @@ fn validate(tool: &Tool, text: &str) -> ValidationResult {
 pub struct FuzzReport {
     /// The name of the tool.
     pub tool: String,
-    /// The number of correct calls, generated from the schema, that the mistakes were made in.
+    /// The number of correct calls, generated from the schema, in which mistakes were made.
     pub samples: usize,
     /// The result for each kind of mistake that is possible for this tool.
     slips: Vec<SlipReport>,
@@ -144,7 +144,7 @@ struct SlipReport {
     slip: &'static str,
     /// The number of calls with this mistake.
     sent: usize,
-    /// The number of calls that were accepted unchanged, because the parameter allows such values.
+    /// The number of calls that were accepted without a coercion, because the parameter allows such values.
     as_is: usize,
     /// The number of calls that were accepted with a coercion.
     coerced: usize,
@@ -157,11 +157,11 @@ struct SlipReport {
 }
 
 impl FuzzReport {
-    /// Asserts that the tool is safe: no validation panicked, no text was accepted that is not JSON, each refusal names the path of the
-    /// mistake in a bounded report, and each corrected call that was offered is accepted.
+    /// Asserts that the tool is safe: no validation panicked, and no text that is not JSON was accepted. Each refusal names the path of the
+    /// mistake in a bounded report, and each corrected call in a report is accepted.
     ///
     /// # Panics
-    /// Panics with the table and the violations if the tool is not safe, and if no correct call could be generated from the schema.
+    /// Panics with the table and the violations if the tool is not safe. Panics if no correct call could be generated from the schema.
     #[track_caller]
     pub fn assert_safe(&self) {
         assert!(self.samples > 0, "no right call of `{}` could be made from its schema", self.tool);
@@ -239,15 +239,15 @@ impl FuzzReport {
     }
 }
 
-/// Returns whether there is an issue at the path of the mistake, within it, or at a parent. For a wrong key, the issue may be that the
-/// correct key is missing. If the report does not list all issues, the issue may be among the omitted issues.
+/// Returns whether a refusal has an issue at the path of the mistake, at a path below it, or at a parent. For a wrong key, the issue may be
+/// that the correct key is missing. If the report omits issues, the expected issue may be among them.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     refusal.issues().len() < refusal.count()
         || refusal.issues().iter().any(|issue| match issue.code {
-            // An issue has no path in text that is not JSON, and may have none if a type refused the value.
+            // An issue about text that is not JSON has no path. The issue of a type may have no path, either.
             IssueCode::Json | IssueCode::Value if issue.path.is_empty() => true,
             IssueCode::Missing if parent(&issue.path) == parent(place) => true,
             _ => inside(place, &issue.path) || (!issue.path.is_empty() && inside(&issue.path, place)),

@@ -1,9 +1,9 @@
-//! The laws, and the report of a violation.
+//! The laws of the argument engine, and the report of a violation.
 
 use crate::args::{CoercionPolicy, Plan, UnknownKeys};
 use std::fmt;
 
-/// A property that must hold for every call of every tool.
+/// A law: a property of the argument engine that must hold for every call of every tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Law {
     /// Arguments that fit the schema are accepted without a coercion, or refused by the type itself.
@@ -12,7 +12,7 @@ pub(super) enum Law {
     AcceptedFits,
     /// Coerced arguments fit the schema.
     CoercedFits,
-    /// Arguments that fit the schema are parsed by serde.
+    /// serde parses arguments that fit the schema.
     SerdeReads,
     /// Coerced arguments are accepted again, without a coercion and with the same result.
     CoercionEnds,
@@ -22,15 +22,15 @@ pub(super) enum Law {
     PathsAgree,
     /// A refusal has at least one issue.
     RefusalsAreExplained,
-    /// Every issue points to a value that was sent, or to a key that is missing. The issue of a check may point to a parameter that was
-    /// left out.
+    /// Every issue points to a value that was sent, or to a key that is missing. The issue of a check may also point to an absent
+    /// parameter.
     IssuesPointIntoTheCall,
     /// A report has at most 6,000 characters.
     ReportsAreBounded,
-    /// A corrected call that is offered is accepted.
+    /// A corrected call in a report is accepted.
     CorrectionsAreAccepted,
-    /// Arguments that a stream refuses early are also refused as a whole, at the same path. A stream is complete exactly if its text is
-    /// JSON.
+    /// Arguments that a stream refuses early are also refused as a whole, at the same path. A stream ends without an error exactly if
+    /// its text is JSON.
     StreamsAgree,
     /// Checking arguments does not panic.
     ChecksDoNotPanic,
@@ -71,7 +71,7 @@ impl fmt::Display for Law {
     }
 }
 
-/// A call that breaks a law of the argument engine, which is a property that every call of every tool must have.
+/// A call for which a law does not hold.
 #[derive(Clone, PartialEq)]
 pub(super) struct LawViolation {
     /// The law that does not hold.
@@ -80,7 +80,7 @@ pub(super) struct LawViolation {
     name: String,
     /// The coercion policy.
     coercion: CoercionPolicy,
-    /// The treatment of unknown keys.
+    /// The handling of unknown keys.
     unknown: UnknownKeys,
     /// The arguments as they were sent.
     pub(super) arguments: String,

@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// The maximum number of repetitions that are added to the minimum.
+/// Maximum number of repetitions in addition to the minimum.
 const MORE: u32 = 3;
 const MAX_LENGTH: usize = 2_000;
 

@@ -1,4 +1,4 @@
-//! Generates values that usually fit a schema, and have to be validated.
+//! Generates values that usually fit a schema. The caller has to validate them.
 
 mod scalar;
 
@@ -7,16 +7,16 @@ use super::pattern;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// The maximum nesting of schemas. Values of recursive schemas end earlier.
+/// Maximum depth of nested schemas. The values of recursive schemas end earlier.
 const MAX_DEPTH: usize = 24;
-/// The depth from which the shortest option is taken.
+/// The depth from which on the shortest option is chosen.
 const SHORT_FROM: usize = 5;
-/// The maximum number of schemas that are followed to generate one value, nested ones included.
+/// Maximum number of schemas, including nested ones, that are followed to generate one value.
 const MAX_STEPS: usize = 3_000;
-/// The maximum number of items, unless a schema requires more, of keys that are added because a schema requires a number of keys, and of
-/// characters in a text of the maximum length.
+/// Maximum number of items in an array, unless the schema requires more. Also the maximum number of keys that are made for
+/// `minProperties`, and of characters that are made for `maxLength`.
 const MAX_MADE: u64 = 300;
-/// The largest integer up to which every integer is exact as a float.
+/// The largest integer up to which floats represent every integer exactly.
 const SAFE: i64 = 1 << 53;
 
 /// Returns up to `count` different values for `schema`, which are the same in every call with one seed. The first value has all optional
@@ -300,7 +300,7 @@ impl Sampler<'_> {
     }
 }
 
-/// Merges two schemas as far as a sampler needs it. Returns `None` if no value can satisfy both.
+/// Merges two schemas, as far as the sampler reads them. Returns `None` if no value can satisfy both.
 fn merged(mut base: Map<String, Value>, other: Value) -> Option<Map<String, Value>> {
     let other = match other {
         Value::Object(other) => other,

@@ -13,24 +13,25 @@ pub(super) struct SlippedCall {
 /// One kind of mistake.
 pub(super) struct Slip {
     pub(super) name: &'static str,
-    /// Whether a call with this mistake has no correct interpretation, so that it must be refused.
+    /// Whether a call with this mistake has no correct interpretation, and must be refused.
     pub(super) never: bool,
     make: SlipMaker,
 }
 
 enum SlipMaker {
-    /// Returns the values that may replace a value.
+    /// A function from a value to its replacements.
     Value(fn(&Value) -> Vec<Value>),
-    /// Returns the new name of a key.
+    /// A function from a key to its new name.
     Key(fn(&str) -> String),
-    /// Returns other arguments for the whole arguments and the schema, each with the path of the mistake.
+    /// A function from the arguments and the schema to changed arguments, each with the path of the mistake.
     Whole(fn(&Value, &Value) -> Vec<(Value, String)>),
-    /// Returns other texts for the whole arguments. A text that is valid JSON is not sent.
+    /// A function from the arguments to other texts. A text that is JSON is not sent.
     Text(fn(&Value) -> Vec<String>),
 }
 
 impl Slip {
-    /// Returns the calls with this mistake in `arguments`, one for each path at which it is possible.
+    /// Returns calls with this mistake, made from correct arguments. A mistake in a value or key is made at every
+    /// path at which it is possible.
     pub(super) fn of(&self, arguments: &Value, schema: &Value) -> Vec<SlippedCall> {
         match self.make {
             SlipMaker::Value(change) => paths(arguments)
@@ -59,7 +60,8 @@ impl Slip {
         }
     }
 
-    /// Returns the calls with a repeated key. They are made separately, because most parsers accept them as JSON.
+    /// Returns calls with a repeated key. They are made separately, because most parsers accept a repeated key as
+    /// JSON.
     fn twice(&self, arguments: &Value) -> Vec<SlippedCall> {
         let keys = arguments.as_object().into_iter().flat_map(Map::keys);
         let twice = |key: &String| {
@@ -229,7 +231,8 @@ fn whole_float(v: i64) -> Value {
     json!(v as f64)
 }
 
-/// Replaces or removes each required, or each optional, top-level parameter of an object.
+/// Returns variants of the arguments. In each variant, one top-level parameter is replaced or removed: a required
+/// one if `required` is set, else an optional one.
 fn at_top(
     v: &Value,
     schema: &Value,
@@ -283,7 +286,7 @@ fn nested(v: &Value, depth: usize) -> Value {
     (0..depth).fold(v.clone(), |inner, _| json!([inner]))
 }
 
-/// Returns the text of an object with its last character replaced by `end`.
+/// Returns the text of an object, with the closing brace replaced by `end`.
 fn replaced_end(v: &Value, end: &str) -> String {
     let text = v.to_string();
     let open = text.strip_suffix('}').unwrap_or(&text);

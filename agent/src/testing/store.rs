@@ -1,4 +1,4 @@
-//! The contract of stores.
+//! Checks a store against its contract.
 
 use crate::message::{Message, UserMessage};
 use crate::store::{
@@ -16,7 +16,8 @@ use crate::{
 
 /// Checks a store against the contract of [`Store`](crate::store::Store).
 ///
-/// The store may have other contents. The entries that the check leaves are named after `name`, which can be used only once per store.
+/// The store may have other contents. The keys of all entries that the check leaves begin with `name`, so each `name` can be used only
+/// once per store.
 ///
 /// ```
 /// use agent::store::MemoryStore;
@@ -41,7 +42,7 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     budgets(store, name).await;
 }
 
-/// Amounts are reserved together or not at all, settled once, and spent in full if they are not settled in time.
+/// Checks that amounts are reserved together or not at all, settled once, and spent in full if they are not settled in time.
 async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
     let id = |id: &str| format!("{name}/{id}");
@@ -74,7 +75,7 @@ async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(ok(store.reserve(&id("c"), vec![hold(&one, 20)], 1_000, 9_000).await, "reserve"), None);
     assert!(ok(store.reserve(&id("d"), vec![hold(&one, 1)], 1_000, 9_000).await, "reserve").is_some());
     assert!(ok(store.settle(&id("c"), amounts(0)).await, "settle"));
-    // The hold has expired, as if its process had ended.
+    // At this time the hold of `b` has expired, as if its process had ended.
     assert_eq!(ok(store.reserve(&id("e"), vec![hold(&one, 20)], 6_000, 9_000).await, "reserve"), None);
     assert_eq!(used(&one).await, (80, 20), "what was not settled in time is spent");
     assert_eq!(used(&other).await, (0, 50), "and of another budget once that is used");
@@ -106,12 +107,12 @@ async fn found(store: &(impl Store + ?Sized), key: &StepKey) -> InvocationRecord
     ok(store.get(key).await, "get").unwrap_or_else(|| panic!("get: there is no record {key}"))
 }
 
-/// Begins a call that was already begun, and returns the record that was found.
+/// Begins a call that has begun before, and returns the record of the first begin.
 async fn begun(store: &(impl Store + ?Sized), new: InvocationRecord) -> InvocationRecord {
     ok(store.begin(new).await, "begin again").unwrap_or_else(|| panic!("begin again: nothing was found"))
 }
 
-/// A record is inserted once. Beginning again finds it and counts the attempt.
+/// Checks that a record is inserted once, and that a repeated begin returns the record and counts the attempt.
 async fn records(store: &(impl Store + ?Sized), name: &str) {
     let key = key(name, "begin", 1, 0);
     assert_eq!(ok(store.get(&key).await, "get"), None, "nothing has begun");
@@ -148,7 +149,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!((again.handle, again.attempt), (None, waiting.attempt + 1), "to one caller alone");
 }
 
-/// A record ends once, and its status never returns to an earlier one.
+/// Checks that a record ends once, and that its status never returns to an earlier one.
 async fn ends(store: &(impl Store + ?Sized), name: &str) {
     let done = key(name, "finish", 1, 0);
     let end = InvocationEnd::new(output().into(), 2_000);
@@ -183,7 +184,7 @@ async fn ends(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// Records are listed by their properties, in order, page by page.
+/// Checks that records are listed by their properties, in order, page by page.
 async fn lists(store: &(impl Store + ?Sized), name: &str) {
     let run = format!("{name}/list");
     for ord in 0..5_u32 {
@@ -222,7 +223,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(paged.join(" "), "2.1 1.2 2.0 1.0 1.1", "pages are the whole list");
 }
 
-/// Empty texts and texts with control characters are names like any other text, and different from each other.
+/// Checks that empty texts and texts with control characters are names like any other text, and different from each other.
 async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     const TEXTS: [&str; 5] = ["", "\0", "a\0b", "a\u{1a}b", "\u{1a}"];
     let run = |text: &str| format!("{name}/odd{text}");
@@ -271,7 +272,7 @@ async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// Calls that may have been lost are found, and only records that ended long enough ago are deleted.
+/// Checks that calls that may have been lost are found, and that only records that ended long enough ago are deleted.
 async fn retention(store: &(impl Store + ?Sized), name: &str) {
     let old = |ord| key(name, "old", 1, ord);
     for ord in 0..4 {
@@ -298,7 +299,7 @@ async fn retention(store: &(impl Store + ?Sized), name: &str) {
     assert!(ok(store.delete_finished_before(0).await, "delete") >= 3);
 }
 
-/// A session grows only at its end, and only by writers that know its last entry.
+/// Checks that a session grows only at its end, and only by writers that know its last entry.
 async fn entries(store: &(impl Store + ?Sized), name: &str) {
     let (session, other) = (format!("{name} é '\"%"), format!("{name}-other"));
     let entry = |text: &str| {
@@ -346,12 +347,13 @@ async fn entries(store: &(impl Store + ?Sized), name: &str) {
     }
 }
 
-/// A list has each session with entries once, the latest first, over any pages. A store that cannot list returns the error `Unsupported`.
+/// Checks that a list has each session with entries once, the latest first, however it is split into pages. A store that cannot list
+/// returns the error `Unsupported`.
 async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     let names: Vec<String> =
         ["B", "a%", "a_c", "a\\", "é\u{0}"].iter().map(|end| format!("{name}-list/{end}")).collect();
     let entry = |at| SessionEntry::new(EntryKind::RunBegin).written_by("w", at);
-    // The times of last entries; two of them are equal.
+    // The times of the last entries, two of which are equal.
     let times = [12, 14, 11, 14, 10];
     for ((count, at), session) in (1..).zip(times).zip(&names) {
         let earlier = std::iter::repeat_n(entry(1), count - 1);
@@ -387,7 +389,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
         .map(|((count, at), session)| SessionSummary::new(session, count, at))
         .collect();
     assert_eq!(sorted, expected, "the number of entries, and the time of the last one");
-    // The case of ASCII letters does not count, and no character is a wildcard.
+    // Upper and lower case of ASCII letters are equal, and no character is a wildcard.
     for (end, session) in ["b", "A%", "a_", "A\\", "é\u{0}"].iter().zip(&names) {
         let found = pages(&format!("{prefix}{end}"), 10).await;
         assert_eq!(
@@ -403,7 +405,7 @@ async fn session_list(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(pages(&prefix, 10).await.len(), names.len() - 1, "a deleted session is not listed");
 }
 
-/// A message is added to an inbox once and taken once, and a key always receives the same messages.
+/// Checks that a message is added to an inbox once and taken once, and that a key always receives the same messages.
 async fn inbox(store: &(impl Store + ?Sized), name: &str) {
     let session = format!("{name}-inbox");
     let message = |id: &str| {

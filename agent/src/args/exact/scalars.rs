@@ -1,4 +1,4 @@
-//! Texts, words and numbers, as they are written.
+//! Scans of strings, words of closed sets, and numbers.
 
 use super::{Scan, ScanStep, ScanStop, UNDECIDED, byte, fits, misfit};
 use crate::args::plan::{
@@ -8,18 +8,19 @@ use crate::args::rounding;
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
-/// Outside of alternatives a longer text is left to the reader along the plan: scanning it first would be a second pass over it.
+/// Maximum length of the part of a string that is scanned, outside of alternatives. A longer string is left to the reader along
+/// the plan, because a complete scan would be a second pass over it.
 const LONG_TEXT: usize = 512;
 
 impl<'s> Scan<'s> {
-    /// Scans a string, and returns whether it has escapes.
+    /// Scans a string. Returns the position after it, and whether it has escapes.
     #[inline]
     pub(super) fn quoted(&self, at: usize) -> Result<(usize, bool), ScanStop> {
         let end = self.text_end(at + 1)?;
         if byte(self.bytes, end) == b'"' { Ok((end + 1, false)) } else { self.escaped(at, end) }
     }
 
-    /// Returns the position of the next quote or escape.
+    /// Returns the position of the first quote or escape from `start` on.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "most keys and many texts are short")]
     pub(super) fn text_end(&self, start: usize) -> ScanStep {
@@ -49,12 +50,12 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the rest of a string from its first escape.
+    /// Scans a string to its end. `first` is the position of the first escape.
     #[inline(never)]
     pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), ScanStop> {
         let mut at = first;
         while byte(self.bytes, at) != b'"' {
-            // An escape `\ud…` may be half of a surrogate pair, which the scan leaves to the reader.
+            // An escape `\ud…` may be half of a surrogate pair. The scan does not pair surrogates, and cannot decide.
             if let Some([b'u', b'd' | b'D']) = self.bytes.get(at + 1..at + 3) {
                 return Err(UNDECIDED);
             }
@@ -76,7 +77,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a string with escapes, or one that must fit more. `end` is the position of the first escape or of its end.
+    /// Scans a string that has escapes or must fulfil constraints. `end` is the position of the first escape or of the closing
+    /// quote.
     #[inline(never)]
     fn other_string(&self, spec: &StrSpec, start: usize, end: usize) -> ScanStep {
         let (end, has_escapes) =
@@ -94,14 +96,14 @@ impl<'s> Scan<'s> {
         fits(spec.takes(&text), end)
     }
 
-    /// Scans a string without escapes, and returns its content.
+    /// Scans a string without escapes. Returns the position after it, and its content.
     #[inline]
     pub(super) fn plain(&self, at: usize) -> Result<(usize, &'s str), ScanStop> {
         let (end, has_escapes) = self.quoted(at)?;
         if has_escapes { Err(UNDECIDED) } else { Ok((end, self.slice(at + 1, end - 1)?)) }
     }
 
-    /// Scans a word of a closed set, as it is written there.
+    /// Scans a word of a closed set. The word must be written as in the set.
     pub(super) fn closed(&self, words: &Words, node: &PlanNode, at: usize) -> ScanStep {
         let (end, text) = self.plain(at)?;
         if words.iter().any(|word| word == text) {
@@ -113,7 +115,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Returns the position after the digits.
+    /// Returns the position after the digits that start at `at`.
     pub(super) fn digits(&self, mut at: usize) -> usize {
         loop {
             let length = leading_digits(word_at(self.bytes, at));
@@ -130,7 +132,7 @@ impl<'s> Scan<'s> {
             return Err(misfit(end));
         }
         let token = self.slice(start, end)?;
-        // To `serde_json` -0 is a float.
+        // `-0` is a float to `serde_json`, so it does not fit.
         match int_from_text(token).int() {
             Some(int @ (Int::Signed(_) | Int::Unsigned(_))) => fits(token != "-0" && spec.takes(int), end),
             Some(_) => Err(UNDECIDED),
@@ -138,7 +140,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a number, unless its digits may be lost.
+    /// Scans a number. The scan cannot decide if the number may lose digits.
     #[inline]
     pub(super) fn token(&self, start: usize) -> ScanStep {
         match FrequentValues::Numbers.end(self.bytes, start, word_at(self.bytes, start)) {

@@ -1,15 +1,16 @@
-//! The formats of types: a text has a format if any of the types with this format reads it.
+//! The formats of types. A text has a format if any of the types with this format reads the text.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether this text certainly does not have that format.
+/// Returns whether a text certainly does not have a format. Returns `false` for a format that is not listed
+/// here.
 pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     match format {
         "date" => !is_date(text),
         "date-time" => !is_date_time(text),
-        // Midnight, where there is no time.
+        // Some types read a date without a time as midnight.
         "partial-date-time" => !is_date_time(text) && !is_date(text),
-        // Of a date and a time, some types read the time.
+        // Some types read only the time of a date with a time.
         "partial-time" | "time" => !is_time(text) && !is_date_time(text),
         "duration" => !is_duration(text),
         "uuid" => !is_uuid(text),
@@ -21,7 +22,8 @@ pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     }
 }
 
-/// `[+-]Y…-M-D` or the basic form `YYYYMMDD`, optionally followed by a time, as some types accept.
+/// Returns whether a text is a date, `[+-]Y…-M-D` or the basic form `YYYYMMDD`. As some types accept a time
+/// after it, anything may follow.
 fn is_date(text: &str) -> bool {
     let text = text.trim();
     let day = text.split(['T', 't', ' ']).next().unwrap_or_default();
@@ -57,7 +59,8 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && is_time(time)
 }
 
-/// `HH:MM[:SS[.f]]` or the basic form, followed by anything: zones have many notations.
+/// Returns whether a text starts with a time, `HH:MM[:SS[.f]]` or the basic form. Zones have many
+/// notations, so anything may follow.
 fn is_time(text: &str) -> bool {
     let text = text.trim_start().trim_start_matches(['T', 't']);
     let digits = text.bytes().take_while(|b| b.is_ascii_digit() || *b == b':');
@@ -73,7 +76,8 @@ fn is_time(text: &str) -> bool {
         && parts.iter().zip(limits).all(|(part, max)| (1..=2).contains(&part.len()) && number(part) <= max)
 }
 
-/// ISO 8601 starts with P; other notations (`2 hours 30 minutes`) have a number and a unit.
+/// Returns whether a text may be a duration: it has a digit, and a letter, a colon or a character beyond
+/// ASCII. ISO 8601 starts with P; other notations (`2 hours 30 minutes`) have units.
 fn is_duration(text: &str) -> bool {
     let unsigned = text.trim().trim_start_matches(['+', '-']);
     let has_digit = unsigned.bytes().any(|b| b.is_ascii_digit());
@@ -81,14 +85,15 @@ fn is_duration(text: &str) -> bool {
     has_digit && has_unit
 }
 
-/// 32 hexadecimal digits, optionally with hyphens, braces or the URN prefix.
+/// Returns whether a text has 32 hexadecimal digits, optionally with hyphens, braces or the prefix of a
+/// URN.
 fn is_uuid(text: &str) -> bool {
     let bare = text.trim_start_matches("urn:uuid:").trim_start_matches('{').trim_end_matches('}');
     bare.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
         && bare.bytes().filter(u8::is_ascii_hexdigit).count() == 32
 }
 
-/// RFC 3986: a scheme, a colon.
+/// Returns whether a text starts with a scheme of RFC 3986 and a colon.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, _)) = text.trim().split_once(':') else { return false };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -1,4 +1,4 @@
-//! Functions for generated code: they run the checks of a value and handle the findings.
+//! Traits and functions for generated code, which run the checks of a value and collect the findings.
 
 #![cfg_attr(
     not(feature = "macros"),
@@ -17,16 +17,16 @@ use serde::de::{Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 
-/// Maximum length of a check's message, in characters.
+/// Maximum length of a check's message, in characters; longer messages are cut.
 const MAX_PROBLEM: usize = 250;
 
-/// A type with checks: reads a value without checks, and runs the checks separately.
+/// A type with checks. Generated code implements `read`, which runs no checks, and `check`, which adds the findings of all checks.
 pub trait CheckedType<'de>: Sized {
     fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
     fn check(&self, findings: &mut FindingList);
 }
 
-/// Reads a value and checks it.
+/// Reads a value and runs its checks. A refused value is an error, unless the argument engine collects the findings.
 pub fn checked<'de, T: CheckedType<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, CheckedVisitor(PhantomData))
 }
@@ -44,14 +44,15 @@ impl<'de, T: CheckedType<'de>> Visitor<'de> for CheckedVisitor<T> {
         read_and_check(deserializer, false)
     }
 
-    /// The argument engine calls this method instead of `visit_newtype_struct`, which shows that the value is not read from one of serde's
-    /// buffers.
+    /// Reads a value for the argument engine. While the engine collects findings, it calls this method instead of `visit_newtype_struct`.
+    /// The call shows that the value is not read from one of serde's buffers.
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         read_and_check(deserializer, true)
     }
 }
 
-/// Not inlined: the code that reads a value is large, so it is compiled once for both visitor methods.
+/// Reads a value and runs its checks. `certain` means that the argument engine itself reads the value, rather than serde from a buffer. The
+/// code that reads a value is large, so this function is compiled once for both visitor methods, and not inlined.
 #[inline(never)]
 fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     deserializer: D,
@@ -69,7 +70,7 @@ fn read_and_check<'de, T: CheckedType<'de>, D: Deserializer<'de>>(
     }
 }
 
-/// Joins the findings to one error, because serde has only one.
+/// Joins all findings to one error, because serde returns a single error.
 #[cold]
 fn refusal<E: Error>(found: &[CheckFinding]) -> E {
     let words: Vec<String> = found.iter().map(|found| found.in_words(0)).collect();
@@ -83,7 +84,7 @@ pub struct FindingList {
 }
 
 impl FindingList {
-    /// Runs the check of a field.
+    /// Runs the check of a field, and adds its findings. `steps` is the path from the value to the field.
     #[expect(clippy::needless_pass_by_value, reason = "generated code hands over a path")]
     pub fn field<V, M, F>(&mut self, steps: &[FindingStep], value: &V, check: F)
     where
@@ -98,7 +99,7 @@ impl FindingList {
         });
     }
 
-    /// Runs the check of the whole value.
+    /// Runs the check of the whole value, and adds its findings.
     #[expect(clippy::needless_pass_by_value, reason = "generated code hands over a path")]
     pub fn whole<V, M, F>(&mut self, value: &V, check: F)
     where
@@ -111,23 +112,23 @@ impl FindingList {
     }
 }
 
-/// A step of the path from a checked value to the part that a finding is about.
+/// A step of the path from a checked value to the value that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FindingStep {
-    /// A field by its name in Rust, or an item by its index.
+    /// The name of a field in Rust, or the index of an item.
     Name(&'static str),
-    /// The payload of an externally tagged enum: the value of its only key.
+    /// The payload of an externally tagged enum, which is the value of the only key.
     Payload,
-    /// A name that was computed at run time.
+    /// A name or an index that the check itself reported.
     Made(Box<str>),
 }
 
-/// One mistake that a check has found.
+/// One mistake that a check found.
 #[derive(Debug)]
 pub(super) struct CheckFinding {
     pub(super) steps: Vec<FindingStep>,
     pub(super) problem: String,
-    /// Whether the check got the whole value, and not only the part that the steps lead to.
+    /// Whether the check received the whole value, rather than only a field of it.
     pub(super) whole: bool,
 }
 
@@ -145,7 +146,7 @@ impl CheckFinding {
         self
     }
 
-    /// Returns the message after the names of the steps. The first `known` steps are left out.
+    /// Returns the message after the names of the steps. The names of the first `known` steps are left out.
     pub(super) fn in_words(&self, known: usize) -> String {
         let names: Vec<&str> = self.steps.iter().skip(known).filter_map(FindingStep::name).collect();
         if names.is_empty() {
@@ -166,8 +167,8 @@ impl FindingStep {
     }
 }
 
-/// A function that can check a field of type `V`. There are two impls, so that for an unsuitable function the compiler prints the message
-/// of this trait, and not that `Fn` is not implemented.
+/// A function that can check a field of type `V`. With a single impl, the compiler would say that an unsuitable function does not implement
+/// `Fn`. The second impl, for [`NoFunction`], makes the compiler print the message of this trait instead.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a check of a `{V}`",
     label = "write `fn(&{V}) -> Result<(), E>`",
@@ -220,14 +221,16 @@ impl<V, F: NoFunction> WholeCheck<V, ()> for F {
     }
 }
 
-/// Marks functions that take an `A` by reference and return an `R`, so that the impls do not overlap.
+/// A marker for functions that take an `A` by reference and return an `R`. The marker keeps the impls of [`FieldCheck`] and [`WholeCheck`]
+/// from overlapping.
 #[derive(Debug)]
 pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 
 /// A trait that no type implements, for the second impl of [`FieldCheck`] and [`WholeCheck`].
 pub trait NoFunction {}
 
-/// A field that a check of an `A` applies to: an `A`, an `Option<A>`, or a type that lends an `A`.
+/// A field that a check of an `A` applies to: an `A` or an `Option<A>`. A check of a `str` also applies to a `String`, and a check of a
+/// `[T]` to a `Vec<T>`; both may be in an `Option`. A `None` is not checked.
 #[diagnostic::on_unimplemented(
     message = "this check is for a `{A}`, but it stands at a `{Self}`",
     label = "takes a `&{A}`",

@@ -1,4 +1,4 @@
-//! Finds the place that a check refers to in the sent arguments, and makes issues.
+//! The issues of checks: finds the sent value that a finding is about.
 
 use super::LocatedFinding;
 use super::findings::FindingStep;
@@ -8,13 +8,14 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap};
 
-/// A text shares part of a secret if it contains this many consecutive characters of it.
+/// Number of consecutive characters of a secret that count as a part of it. A shorter secret counts only as a whole.
 const MAX_SHARED: usize = 3;
-/// Replaces the message of a check that may quote a secret.
+/// The problem of an issue whose message might quote a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Inserts the issues of checks and of types among those of the walk, in the order of the plan. Findings at places that
-/// are not as they were sent (`touched`) are left out.
+/// Inserts the issues of checks (`placed`) and of types (`refused`) among the `issues` of the walk, in the order of the
+/// plan. A check did not see the sent value if the value is, contains or lies in a replaced value (`touched`). A finding
+/// about such a value is left out.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -45,7 +46,8 @@ pub(crate) fn report(
         return;
     }
     let mut walked = std::mem::take(issues);
-    // A format that the walk only knows roughly: the type has said more.
+    // The walk checks some formats only roughly. The issue of a type or check at the same path is more precise. It replaces
+    // the issue of the walk, but keeps the code and the expected value of the latter.
     let mut said: HashMap<String, &mut Issue> =
         found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {
@@ -65,7 +67,7 @@ pub(crate) fn report(
     issues.extend(found.map(|(_, issue)| issue));
 }
 
-/// Whether a place is another one or lies in it.
+/// Returns whether the path `at` is `outer`, or lies below it.
 pub(crate) fn is_within(at: &str, outer: &str) -> bool {
     at.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -79,7 +81,7 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
     let secret = place.secret
         || graph.node(saw).holds_secret && may_tell_secret(graph, seen, names_a_field, &found.in_words(0));
-    // A name that no parameter has appears in the message.
+    // Names of steps for which the plan has no node stay in the message.
     let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
     let mut issue = Issue::new(place.path, IssueCode::Value, problem);
     let scalar =
@@ -88,8 +90,8 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     issue
 }
 
-/// May the words of a check that saw a value with secret fields say something about a secret that was sent? A check that
-/// names another field is believed to speak of that, unless its words have a part of a secret.
+/// Returns whether the message of a check may reveal a secret of the value that the check received. A message that names a
+/// field without secrets reveals one only if it contains a part of a secret.
 fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, words: &str) -> bool {
     let Some(seen) = seen else { return true };
     let secrets = secret_texts(graph, seen);
@@ -97,14 +99,15 @@ fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, wor
     !secrets.is_empty() && (!names_a_field || secrets.iter().any(|secret| shares_part(&words, secret)))
 }
 
-/// Does the text have the whole of the secret, or a few characters of it in a row?
+/// Returns whether the lower-case text `words` contains a part of the secret, or all of a secret of fewer than `MAX_SHARED`
+/// characters.
 fn shares_part(words: &str, secret: &str) -> bool {
     let letters: Vec<char> = secret.trim().to_lowercase().chars().collect();
     let parts = letters.windows(letters.len().clamp(1, MAX_SHARED));
     !letters.is_empty() && parts.map(|part| part.iter().collect::<String>()).any(|part| words.contains(&part))
 }
 
-/// A place in the plan and in what was sent.
+/// A node of the plan, with the sent value at the same path.
 struct LocatedNode<'a> {
     graph: &'a Graph,
     id: NodeId,
@@ -114,7 +117,7 @@ struct LocatedNode<'a> {
 }
 
 impl<'a> LocatedNode<'a> {
-    /// Moves one step on; `false` if there is no such place.
+    /// Moves to the child that `step` names. Returns `false` if there is no such child.
     fn step(&mut self, step: &FindingStep) -> bool {
         self.enter(0);
         match step.name() {
@@ -123,7 +126,8 @@ impl<'a> LocatedNode<'a> {
         }
     }
 
-    /// Moves to the value of a nullable or to one of several alternatives, as far as the value tells.
+    /// Follows the node's references that the value alone decides, for example to the inner node of a nullable, or to the
+    /// variant of a tag. Stops at a node with keys, items or several alternatives.
     fn enter(&mut self, depth: usize) {
         let node = self.graph.node(self.id);
         let next = match &node.kind {
@@ -146,7 +150,8 @@ impl<'a> LocatedNode<'a> {
         true
     }
 
-    /// `in_rust`: by the name of the field, if there is one.
+    /// Moves to the field, entry or item called `name`, also if only one alternative of a union has it. Returns `false` if
+    /// there is none. If `in_rust` is set, `name` may also be the name of a field in Rust.
     fn named(&mut self, name: &str, in_rust: bool) -> bool {
         let graph = self.graph;
         match graph.kind(self.id) {
@@ -173,7 +178,7 @@ impl<'a> LocatedNode<'a> {
     }
 
     fn key(&mut self, object: &'a ObjectSpec, name: &str, in_rust: bool) -> bool {
-        // As declared in Rust first: that is what a check can be expected to say.
+        // A check usually names fields as they are declared in Rust, so such a name takes precedence.
         let by_field = object.props.iter().find(|prop| in_rust && prop.field.as_deref() == Some(name));
         let prop = by_field.or_else(|| object.find(name, 0).and_then(|index| object.props.get(index)));
         if let Some(prop) = prop {
@@ -193,7 +198,7 @@ impl<'a> LocatedNode<'a> {
         }
     }
 
-    /// Returns the name or alias under which a parameter was sent.
+    /// Returns the name or alias under which a parameter was sent, or its name if it was not sent.
     fn sent_as(&self, prop: &'a Prop) -> &'a str {
         let names = std::iter::once(&prop.name).chain(&prop.aliases);
         let sent =
@@ -202,17 +207,18 @@ impl<'a> LocatedNode<'a> {
     }
 }
 
-/// The positions of issues in a report.
+/// The order of issues in a report.
 struct Orders<'a> {
     graph: &'a Graph,
     sent: &'a Value,
-    /// The positions of an object's keys, by the pointer to the object.
+    /// The positions of an object's keys, by the path of the object.
     positions: HashMap<String, HashMap<&'a str, usize>>,
 }
 
 impl<'a> Orders<'a> {
-    /// Sorts like the walk: unknown keys first, then parameters as declared, each with what is below it, then map entries as
-    /// sent. The message of a check about a whole (`checked`) comes after what is below it.
+    /// Returns a sort key, which yields the order of the walk: first unknown keys, then parameters as declared, then map
+    /// entries as sent. An issue of an object comes before those of its fields, and the finding of a check (`checked`) after
+    /// them.
     fn of(&mut self, pointer: &str, checked: bool) -> Vec<usize> {
         let graph = self.graph;
         let mut out = Vec::new();

@@ -1,9 +1,8 @@
-//! Checks of tool authors that run on typed values: `#[arg(validate = …)]`.
+//! Checks that tool authors write for typed values: `#[arg(validate = …)]`.
 //!
-//! A check is part of the type's `Deserialize`, so every serde format runs it. To serde, a refusal is an error like any other, so the first
-//! refusal ends the reading. Only the argument engine needs all refusals: after the first one, it reads the text once more within
-//! [`collect`], where a refused value is kept and its findings are set aside. The resulting value is dropped, so no refused value is
-//! accepted.
+//! A check is part of the type's `Deserialize`, so every serde format runs it. A refusal is an error that ends the reading. The argument
+//! engine, however, reports all refusals. After the first refusal, it reads the text again within [`collect`], where a refused value counts
+//! as valid and its findings are set aside. The result of this second reading is dropped, so no refused value is accepted.
 
 mod findings;
 mod locate;
@@ -22,38 +21,38 @@ use std::cell::{Cell, RefCell};
 /// The name with which a checked type calls `deserialize_newtype_struct`; the argument engine recognizes it.
 pub(crate) const CHECKED: &str = "agent::Checked";
 
-/// Maximum number of findings that are kept.
+/// Maximum number of findings that are kept; further findings are dropped.
 const MAX_FOUND: usize = 10_000;
 
-/// `None` outside of [`collect`].
+/// The findings that were set aside, or `None` outside of [`collect`].
 type SetAside = Option<Vec<CheckFinding>>;
 
 thread_local! {
-    /// The findings in this thread's scope, which lasts for one synchronous read.
+    /// The findings of the current call of [`collect`] on this thread. The call lasts for one synchronous reading.
     static ASIDE: RefCell<SetAside> = const { RefCell::new(None) };
-    /// Set while serde tries alternatives one after the other. Then a refusal must be an error, so that serde tries the next alternative.
+    /// Whether serde is trying alternatives one after the other. A refusal must then be an error, so that serde tries the next alternative.
     static SUSPENDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `reading` in a scope in which checks set their findings aside.
+/// Runs `reading` in a scope in which findings of checks are set aside instead of becoming errors.
 pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     let _before =
         CollectScope { aside: ASIDE.replace(Some(Vec::new())), suspended: SUSPENDED.replace(false) };
     reading()
 }
 
-/// Until `resume` is called, only values that the engine itself reads set findings aside; other findings are errors. Returns `false` if
-/// this was already so. If the code panics, the scope of [`collect`] ends this state.
+/// Suspends setting findings aside until `resume` is called: findings become errors, except for values that the argument engine reads
+/// itself. Returns `false` if this was suspended before. If the code panics before `resume`, [`collect`] restores the state.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }
 
-/// Ends the state that `suspend` began.
+/// Ends the suspension that `suspend` began.
 pub(crate) fn resume() {
     SUSPENDED.set(false);
 }
 
-/// Restores the earlier state, even if a check panics.
+/// The state from before [`collect`]. It is restored when this value is dropped, also after a panic.
 struct CollectScope {
     aside: SetAside,
     suspended: bool,
@@ -66,8 +65,8 @@ impl Drop for CollectScope {
     }
 }
 
-/// Sets the findings aside, or returns them outside of [`collect`]. `certain` means that the engine itself reads the value, not serde in an
-/// attempt.
+/// Sets the findings aside, or returns them as the error outside of [`collect`]. `certain` means that the argument engine itself reads the
+/// value, rather than serde from a buffer. While serde tries alternatives, only certain findings are set aside.
 fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFinding>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {
@@ -79,17 +78,17 @@ fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFin
     })
 }
 
-/// Sets aside the refusal of a type that parses text itself. Returns `false` if it must be an error, as outside of [`collect`].
+/// Sets aside the refusal of a type that parses its text itself, as `put_aside` does. Returns `false` if the refusal must be an error.
 pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool) -> bool {
     put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }
 
-/// Takes the findings since the last call.
+/// Returns and removes the findings that were set aside since the last call.
 fn take() -> Vec<CheckFinding> {
     ASIDE.with_borrow_mut(|aside| aside.as_mut().map(std::mem::take).unwrap_or_default())
 }
 
-/// A finding of a check, with the path of the checked value.
+/// A finding of a check, with the path and the node of the checked value.
 pub(crate) struct LocatedFinding {
     pub(crate) path: String,
     node: NodeId,
@@ -97,7 +96,7 @@ pub(crate) struct LocatedFinding {
     found: CheckFinding,
 }
 
-/// Assigns the findings since the last call to the value at `path`.
+/// Moves the findings that were set aside since the last call to `placed`, as findings about the value at `path`.
 #[cold]
 pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<LocatedFinding>) {
     let room = MAX_FOUND.saturating_sub(placed.len());

@@ -1,12 +1,12 @@
-//! The findings of a check of a whole value, field by field.
+//! The findings of a check that reports several mistakes, or that names fields.
 
 use super::findings::CheckFinding;
 use std::fmt::Display;
 
-/// The findings of a check, one entry for each mistake, with the fields that they are about.
+/// The findings of a check: one entry for each mistake, with the name of the field.
 ///
-/// Use it as the error of a check that reports several mistakes, or names a field. Other checks can return anything with
-/// [`Display`] instead.
+/// Use it as the error of a check that reports several mistakes or names a field. The error of any other check can be any
+/// type with [`Display`].
 ///
 /// ```
 /// use agent::{ToolArgs, args::{Plan, PlanOptions, Violations}};
@@ -45,13 +45,13 @@ impl Violations {
         Self::default()
     }
 
-    /// Adds a mistake in a field: by its name in Rust or its name for the model, with `/` between nested names and indices
-    /// (`"guests/0/age"`). An empty name means the value as a whole.
+    /// Adds a mistake in a field. `field` is the name of the field in Rust or its name for the model. Nested names and
+    /// indices are separated by `/` (`"guests/0/age"`). An empty name means the value as a whole.
     pub fn add(&mut self, field: impl Into<String>, problem: impl Display) {
         self.found.push((field.into(), problem.to_string()));
     }
 
-    /// Adds a mistake like [`add`](Self::add), and returns the list.
+    /// Adds a mistake in a field, as [`add`](Self::add) does, and returns the list.
     ///
     /// ```
     /// use agent::args::Violations;
@@ -67,7 +67,7 @@ impl Violations {
         self
     }
 
-    /// Whether there are no mistakes.
+    /// Returns whether there are no mistakes.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
@@ -77,7 +77,7 @@ impl Violations {
         self.found.len()
     }
 
-    /// Returns each field with its mistake, in the order of adding.
+    /// Returns each field with its mistake, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.found.iter().map(|(field, problem)| (field.as_str(), problem.as_str()))
     }

@@ -1,28 +1,28 @@
-//! Places in a JSON text, and texts in which a place was replaced.
+//! Finds values of a JSON text by their paths, and replaces them.
 
 use crate::args::document::{Doc, Document, Shape};
 use crate::args::plan::{Graph, NodeId, NodeKind, Prop};
 use crate::args::text::{offset_in, push_index, push_json, push_segment};
 use std::borrow::Cow;
 
-/// A place in the plan and in a text.
+/// A value of a text, with the node that describes it.
 pub(super) struct PlannedValue<'g, 'd, 't> {
     pub(super) node: NodeId,
     pub(super) doc: &'d Doc<'t>,
-    /// The parameter, if it is one.
+    /// The parameter, if this is the value of a parameter.
     pub(super) prop: Option<&'g Prop>,
     pub(super) secret: bool,
-    /// Where it lies.
+    /// The container of the value; `None` for the root.
     pub(super) parent: Option<Parent<'d, 't>>,
 }
 
-/// The container of a place.
+/// The object or list that contains a value.
 pub(super) struct Parent<'d, 't> {
     pub(super) node: NodeId,
     pub(super) doc: &'d Doc<'t>,
 }
 
-/// Splits a pointer into its keys.
+/// Returns the segments of a JSON Pointer, unescaped.
 pub(super) fn keys(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     pointer.split('/').skip(1).map(|segment| {
         if segment.contains('~') {
@@ -33,7 +33,7 @@ pub(super) fn keys(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// Returns the value at a pointer.
+/// Returns the value at a path.
 pub(super) fn value_at<'d, 't>(root: &'d Doc<'t>, pointer: &str) -> Option<&'d Doc<'t>> {
     keys(pointer).try_fold(root, |doc, key| below(doc, &key))
 }
@@ -46,7 +46,7 @@ fn below<'d, 't>(doc: &'d Doc<'t>, key: &str) -> Option<&'d Doc<'t>> {
     }
 }
 
-/// Returns the value at a pointer with the node that it is read along.
+/// Returns the value at a path, with the node along which it is read. `chosen` selects the alternative of a union.
 pub(super) fn place_at<'g, 'd, 't>(
     graph: &'g Graph,
     root: &'d Doc<'t>,
@@ -73,7 +73,7 @@ pub(super) fn place_at<'g, 'd, 't>(
     Some(place)
 }
 
-/// Returns the node that describes the parts of a value.
+/// Returns the node that describes the keys or items of a value, after selecting among alternatives.
 pub(super) fn entered(
     graph: &Graph,
     node: NodeId,
@@ -88,11 +88,12 @@ pub(super) fn entered(
             None => return Some(node),
         },
     };
-    // A chain of nodes that look at the same value is short, or the schema is refused.
+    // A compiled plan has only short chains of nodes for one value, so the limit is not reached.
     if depth > 64 { None } else { entered(graph, next, doc, chosen, depth + 1) }
 }
 
-/// Returns the pointers to the scalars and empty containers at or below a place, at most `most`; `None` if there are more.
+/// Returns the paths of the scalars and empty containers at or below a value. Returns `None` if there are more than
+/// `most`.
 pub(super) fn leaves(doc: &Doc<'_>, pointer: &str, most: usize) -> Option<Vec<String>> {
     fn walk(doc: &Doc<'_>, pointer: &mut String, most: usize, out: &mut Vec<String>) -> Option<()> {
         let length = pointer.len();
@@ -121,7 +122,7 @@ pub(super) fn leaves(doc: &Doc<'_>, pointer: &str, most: usize) -> Option<Vec<St
     Some(out)
 }
 
-/// Returns the text of a document with one value replaced.
+/// Returns the text of a document, with the value `part` replaced.
 pub(super) fn replaced(root: &Doc<'_>, part: &Doc<'_>, by: &str) -> Option<String> {
     let start = offset_in(root.raw, part.raw)?;
     let (before, rest) = root.raw.split_at_checked(start)?;
@@ -129,7 +130,7 @@ pub(super) fn replaced(root: &Doc<'_>, part: &Doc<'_>, by: &str) -> Option<Strin
     Some([before, by, after].concat())
 }
 
-/// Returns `text` with the value at each of these pointers replaced; a pointer that leads nowhere is ignored.
+/// Returns `text` with the value at each path replaced. A path without a value is ignored.
 pub(super) fn with_values<'v>(
     text: &str,
     values: impl Iterator<Item = (&'v str, Cow<'v, str>)>,
@@ -154,7 +155,7 @@ pub(super) fn with_values<'v>(
     Some(out)
 }
 
-/// Returns the text of an object with one key renamed, or without that entry.
+/// Returns the text of an object with one key renamed. If `name` is `None`, the entry is left out.
 pub(super) fn with_key(object: &Doc<'_>, key: &str, name: Option<&str>) -> Option<String> {
     let Shape::Object(entries) = &object.shape else { return None };
     let mut out = String::with_capacity(object.raw.len() + 8);

@@ -1,4 +1,4 @@
-//! Arguments in which everything that the plan refuses is replaced, so that the types can be asked about the rest.
+//! Replaces all values that the plan refuses, so that the types can be tested with the other values.
 
 use super::edit::push_entry;
 use super::sample::{Sample, first_sample, samples};
@@ -9,21 +9,22 @@ use crate::args::plan::{ArraySpec, Graph, NodeId, NodeKind, ObjectSpec, Prop};
 use crate::args::text::{push_index, push_segment};
 use std::borrow::Cow;
 
-/// Maximum nesting of values that are looked into.
+/// Maximum depth at which values are changed. A deeper value that is refused is replaced as a whole.
 const MAX_DEPTH: usize = 64;
 
 pub(super) struct TextFitter<'f> {
     pub(super) graph: &'f Graph,
     pub(super) shared: &'f WalkState<'f>,
     pub(super) path: String,
-    /// Pointers to the values that differ from those that the model sent.
+    /// The paths of values that differ from the sent ones.
     pub(super) touched: Vec<String>,
-    /// The first place for which no value was found.
+    /// The path of the first value for which no replacement was found.
     pub(super) stuck: Option<String>,
 }
 
 impl TextFitter<'_> {
-    /// Returns the text of a value that the plan accepts, with as much of what was sent as possible.
+    /// Returns the text of a value that the plan accepts, with as many of the sent values as possible. Returns
+    /// `None` if no such value is found.
     pub(super) fn value<'d>(
         &mut self,
         node: NodeId,
@@ -32,7 +33,7 @@ impl TextFitter<'_> {
         depth: usize,
     ) -> Option<Cow<'d, str>> {
         let graph = self.graph;
-        // The arguments as a whole are refused.
+        // The root is not tested, because the arguments as a whole were refused.
         if depth > 0 && self.is_accepted(node, doc) {
             return Some(doc.raw.into());
         }
@@ -58,7 +59,8 @@ impl TextFitter<'_> {
             || self.is_for_the_type(node, doc)
     }
 
-    /// Whether a format that a type of this crate explains better than the plan is all that is wrong.
+    /// Returns whether the only fault is a format that a type of this crate checks itself, with a better message
+    /// than the plan has.
     fn is_for_the_type(&self, node: NodeId, doc: &Doc<'_>) -> bool {
         let node = match self.graph.kind(node) {
             NodeKind::Nullable(inner) => *inner,
@@ -70,7 +72,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Whether a node accepts whatever has the parts that it asks for, each of which it accepts.
+    /// Returns whether a node accepts every value whose entries or items it accepts, so that the value as a whole
+    /// needs no test.
     fn is_its_parts(&self, node: NodeId) -> bool {
         match self.graph.kind(node) {
             NodeKind::Object(object) => object.min == 0 && object.max == u64::MAX,
@@ -79,7 +82,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Text with a format of the type counts as fitting here.
+    /// Returns whether a text fits a node. A format that the type checks itself does not count, because the type
+    /// is tested later.
     fn fits(&self, node: NodeId, text: &str, root: bool) -> bool {
         let Ok(document) = Document::parse(text) else { return false };
         let shared = WalkState::new(self.graph, text, root.then_some(&document.root), false);
@@ -206,5 +210,5 @@ impl TextFitter<'_> {
     }
 }
 
-/// Maximum number of items that are added.
+/// Maximum number of items that are added to a list.
 const MAX_ADDED: usize = 64;

@@ -1,7 +1,8 @@
-//! Refusals by types: a `Deserialize` or `TryFrom` written by hand, here or in another crate.
+//! Refusals by types, for example by a `Deserialize` or `TryFrom` written by hand, in this or another crate.
 //!
-//! To serde each refusal is the end of the reading. To find all of them, the text is read again with the refused value replaced
-//! by one that the type accepts, until the reading reaches its end. The values are dropped; a replaced value decides nothing.
+//! To serde, a refusal is an error that ends the reading. To find all refusals, the text is read repeatedly. Each time, the
+//! refused value is replaced by a value that the type accepts, until the reading succeeds. The values that result from these
+//! readings are dropped.
 
 mod edit;
 mod fit;
@@ -26,26 +27,26 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Returns argument objects with all secrets of a plan, as JSON texts: for each alternative one.
+/// Returns arguments with all secrets of a plan, as JSON texts, with another alternative in each.
 #[cfg(feature = "macros")]
 pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
     sample::with_secrets(plan.graph())
 }
 
-/// Reads arguments only for the findings on the way.
+/// A function that reads arguments only for their findings and refusals.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
-/// The budget for one report: the text is read this many times, …
+/// Number of times that the sent text may be read for one report.
 const READS: usize = 40;
-/// … and this many bytes more.
+/// Number of bytes that may be read in addition to `READS` times the sent text.
 const MORE_BYTES: usize = 200_000;
-/// Maximum number of values below a refused one that are tried by themselves.
+/// Maximum number of values in a refused container that are tested one by one.
 const MAX_LEAVES: usize = 64;
-/// Maximum number of texts of the call that are tried in the place of another.
+/// Maximum number of texts of the call, and of items of the same list, that are tried as replacements.
 const MAX_NEAR: usize = 12;
 
-/// Adds what types and checks refuse to the issues of the walk, in the order of the plan. Returns the place after which nothing
-/// was checked, if the end was not reached.
+/// Adds the issues of types and checks to those of the walk, in the order of the plan. If the search ended early, returns the
+/// path after which nothing was checked.
 #[cold]
 pub(super) fn add_refusals(
     graph: &Graph,
@@ -53,7 +54,7 @@ pub(super) fn add_refusals(
     again: Reread<'_>,
     issues: &mut Vec<Issue>,
 ) -> Option<String> {
-    // Arguments that are not an object have that one issue.
+    // The walk has found the only issue of arguments that are not an object.
     if !matches!(sent.shape, Shape::Object(_)) {
         return None;
     }
@@ -82,10 +83,11 @@ pub(super) fn add_refusals(
     unchecked
 }
 
-/// Maximum number of values whose format is looked at.
+/// Maximum number of values in a call whose formats are checked. In a larger call, none is checked.
 const MAX_FORMATS: usize = 1_000;
 
-/// Adds the texts of a refused call that probably do not have the format of a foreign schema, which alone refuses nothing.
+/// Adds an issue for each text of a refused call that probably does not have the format in a foreign schema. Such a format
+/// alone refuses nothing.
 #[cold]
 pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) {
     let shared = WalkState::new(graph, root.raw, Some(root), false);
@@ -115,7 +117,7 @@ pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue
     }
 }
 
-/// The end of one reading: the findings of checks, and the refusal that ended it.
+/// The result of one reading: the findings of checks, and the refusal that ended it, if any.
 struct Reading {
     placed: Vec<LocatedFinding>,
     refusal: Option<TypeRefusal>,
@@ -131,24 +133,25 @@ struct Search<'s, 't> {
     graph: &'s Graph,
     again: Reread<'s>,
     sent: &'s Doc<'t>,
-    /// The arguments so far, in which refused values were replaced.
+    /// The arguments, in which values that were refused so far are replaced.
     text: String,
-    /// Pointers to the values that differ from those that the model sent.
+    /// The paths of values that differ from the sent ones.
     touched: Vec<String>,
-    /// Pointers to renamed entries of maps, and to what they were called.
+    /// The path of each renamed entry of a map, with the path at which it was sent.
     renamed: Vec<(String, String)>,
     found: Vec<Issue>,
     unchecked: Option<String>,
-    /// The number of further bytes that may be read.
+    /// Number of bytes that may still be read.
     bytes: usize,
-    /// Texts of the call, which may show what a type takes.
+    /// Texts of the call, which may be accepted at other paths as well.
     near: Vec<String>,
 }
 
 impl Search<'_, '_> {
     fn run(&mut self, issues: &[Issue]) -> Vec<LocatedFinding> {
         if !issues.is_empty() && !self.fit() {
-            // Findings of checks before the first refusal are reported nevertheless.
+            // The text cannot be made to fit the plan. The findings of checks in the sent text, before its first refusal, are
+            // still reported.
             return self.read(self.sent.raw).map(|reading| reading.placed).unwrap_or_default();
         }
         loop {
@@ -165,7 +168,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Replaces what the plan refuses.
+    /// Replaces the values that the plan refuses in `text`. Returns `false` if this is not possible.
     fn fit(&mut self) -> bool {
         let shared = WalkState::new(self.graph, self.sent.raw, Some(self.sent), false);
         let mut fit = fit::TextFitter {
@@ -185,7 +188,8 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Reads a text, with the findings of checks set aside; `None` if the budget is spent.
+    /// Reads a text, and sets the findings of its checks aside. Returns `None` if the budget is spent, or if a check or type
+    /// panics at replaced values.
     fn read(&mut self, text: &str) -> Option<Reading> {
         let Some(left) = self.bytes.checked_sub(text.len().max(64)) else {
             self.unchecked.get_or_insert_default();
@@ -207,7 +211,7 @@ impl Search<'_, '_> {
         let end = if text == self.sent.raw {
             read()
         } else {
-            // A check need not expect values that were not sent.
+            // A check or type may panic at a value that was not sent. The search ends with such a panic.
             let Ok(end) = catch_unwind(AssertUnwindSafe(read)) else {
                 self.unchecked.get_or_insert_default();
                 return None;
@@ -219,7 +223,7 @@ impl Search<'_, '_> {
         Some(Reading { placed, refusal })
     }
 
-    /// Whether a text is no longer refused at this place, or only because of a value around it.
+    /// Returns whether reading a text succeeds, or is refused at another path. A key and its value count as different paths.
     fn passes(&mut self, text: &str, at: &str, is_key: bool) -> bool {
         match self.read(text) {
             None => false,
@@ -228,7 +232,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Notes a refusal and replaces what was refused, so that the reading passes it.
+    /// Notes a refusal, and replaces the refused value, so that the next reading passes it. Returns `false` if this is not
+    /// possible.
     fn pass(&mut self, refusal: &TypeRefusal, issues: &[Issue]) -> bool {
         let text = self.text.clone();
         let Ok(document) = Document::parse(&text) else { return false };
@@ -236,7 +241,7 @@ impl Search<'_, '_> {
         let chosen = |node: NodeId, doc: &Doc<'_>| shared.fitting(node, doc);
         let graph = self.graph;
         let Some(place) = place_at(graph, &document.root, &refusal.at, &chosen) else {
-            // Not a place of the plan: only the words are left.
+            // The plan has no node for this path, so the message of the refusal is all that can be reported.
             self.note(refusal, None, None, issues);
             return false;
         };
@@ -277,7 +282,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns the text with the value at a place replaced by one that is accepted, or without the entry if it is optional.
+    /// Returns the text with another value at `at` that the type accepts. If no value is accepted, returns the text without the
+    /// entry, provided that the entry is optional.
     fn replacement(
         &mut self,
         root: &Doc<'_>,
@@ -286,7 +292,7 @@ impl Search<'_, '_> {
     ) -> Option<(String, Option<Sample>)> {
         self.look_around();
         let mut made = samples(self.graph, place.node, place.prop, &self.near);
-        // Another item of the list may be of the same kind.
+        // The earlier items of the same list were accepted, so they may be accepted at this index, too.
         if let Some(parent) = &place.parent
             && let Shape::Array(items) = &parent.doc.shape
         {
@@ -309,7 +315,8 @@ impl Search<'_, '_> {
         self.passes(&text, at, false).then_some((text, None))
     }
 
-    /// A value was refused as a whole, perhaps because of a value in it: serde buffers what is flattened, tagged or untagged.
+    /// Handles a refused object or list. The mistake may be in a single value below it, because serde buffers flattened, tagged
+    /// and untagged values. So each value below it is tested alone.
     fn pass_container(
         &mut self,
         refusal: &TypeRefusal,
@@ -351,7 +358,8 @@ impl Search<'_, '_> {
         changed
     }
 
-    /// Returns a text in which the values at a place were replaced until it was accepted, and the replaced values.
+    /// Replaces the values below `at` until the text is accepted. Returns this text, with the paths and sent texts of the
+    /// replaced values.
     fn accepted_base(
         &mut self,
         root: &Doc<'_>,
@@ -363,7 +371,8 @@ impl Search<'_, '_> {
         let mut own: Vec<(String, String, Vec<Sample>)> = Vec::new();
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
-            // A word of a closed set was checked, and may be the tag by which the rest is read.
+            // Values of these types are kept: the plan checks them completely, and a word may be the tag that selects a
+            // variant.
             if !matches!(
                 self.graph.kind(leaf.node),
                 NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any
@@ -385,7 +394,9 @@ impl Search<'_, '_> {
                 let end = self.read(&text)?;
                 match end.refusal {
                     Some(refusal) if refusal.at == at => break,
-                    // It is not buffered, so what was there had been accepted.
+                    // A refusal below `at` shows that the value there is not buffered. So its sent text was accepted before,
+                    // and is kept.
+                    // not replaced.
                     Some(refusal) if is_within(&refusal.at, at) => {
                         base.remove(refusal.at.as_str())?;
                     }
@@ -400,7 +411,8 @@ impl Search<'_, '_> {
         None
     }
 
-    /// A map's key was refused: it gets another name, so that its value is checked, too.
+    /// Handles a refused key of a map. The key is renamed, so that its value is checked, too. If no name is accepted, the entry
+    /// is removed.
     fn pass_key(
         &mut self,
         refusal: &TypeRefusal,
@@ -449,7 +461,7 @@ impl Search<'_, '_> {
         else {
             return false;
         };
-        // Its value cannot be read without a key.
+        // The value cannot be read without a key, so it stays unchecked.
         let told = self.as_sent(&refusal.at);
         self.unchecked.get_or_insert(told);
         self.touched.push(refusal.at.clone());
@@ -457,7 +469,8 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Adds the issue of a refusal, unless the walk has named the place, or it is not as it was sent.
+    /// Adds the issue of a refusal. Does nothing if the value already has an issue, or if the refused value is not the sent
+    /// one.
     fn note(
         &mut self,
         refusal: &TypeRefusal,
@@ -516,7 +529,7 @@ impl Search<'_, '_> {
         self.found.push(issue);
     }
 
-    /// Collects texts of the call that another place may take.
+    /// Collects texts of the call, which may be accepted at other paths.
     fn look_around(&mut self) {
         fn walk(doc: &Doc<'_>, out: &mut Vec<String>) {
             if out.len() >= MAX_NEAR {
@@ -536,7 +549,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns where a place of the text is in what was sent.
+    /// Returns the path at which a value of `text` was sent, by undoing the renaming of keys.
     fn as_sent(&self, at: &str) -> String {
         let mut at = at.to_owned();
         for (new, old) in self.renamed.iter().rev() {
@@ -550,7 +563,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Whether an issue is about the key of its place, so that the value is another matter.
+/// Returns whether an issue is about the key at its path, rather than the value.
 fn is_of_key(issue: &Issue) -> bool {
     issue.problem.starts_with("as a key: ")
 }

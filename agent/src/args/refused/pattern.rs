@@ -1,18 +1,19 @@
-//! Makes text that matches a regular expression.
+//! Makes texts that match a regular expression.
 
 use crate::args::plan::Pattern;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 const MAX_LENGTH: usize = 200;
-/// Maximum nesting of an expression that is followed.
+/// Maximum depth of an expression for which a text is made.
 const MAX_DEPTH: usize = 64;
 
-/// Returns a short text that matches, if one is found without search. `more`: parts that may be left out are there once.
+/// Returns a short text that matches, or `None` if the first attempt does not. With `more`, an optional part occurs once
+/// instead of not at all.
 pub(super) fn matching(pattern: &Pattern, more: bool) -> Option<String> {
     let hir = regex_syntax::Parser::new().parse(pattern.translated()).ok()?;
     let mut out = String::new();
     push(&hir, more, &mut out, 0)?;
-    // Assertions were ignored.
+    // Assertions were ignored, so the text may not match.
     pattern.is_match(&out).then_some(out)
 }
 
@@ -41,7 +42,7 @@ fn push(hir: &Hir, more: bool, out: &mut String, depth: usize) -> Option<()> {
     Some(())
 }
 
-/// Returns a readable member.
+/// Returns a character of a class, a readable one if possible.
 fn member(class: &Class) -> Option<char> {
     let ranges: Vec<(u32, u32)> = match class {
         Class::Unicode(class) => class.iter().map(|r| (u32::from(r.start()), u32::from(r.end()))).collect(),

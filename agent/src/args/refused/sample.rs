@@ -1,4 +1,4 @@
-//! Values that a place probably accepts. The plan accepts all of them; a type may be stricter.
+//! Sample values for a node. The plan accepts each sample, but a type may be stricter.
 
 use super::pattern::matching;
 use crate::args::exact::value_fits;
@@ -11,28 +11,28 @@ use crate::args::text::json_of;
 use serde_json::Value;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// Maximum nesting of a sample.
+/// Maximum depth of a sample.
 const MAX_DEPTH: usize = 24;
-/// Maximum number of samples for one place.
+/// Maximum number of samples for one value.
 const MAX_SAMPLES: usize = 48;
-/// Maximum number of alternatives with secrets that are made.
+/// Maximum number of samples with secrets, each with another alternative.
 #[cfg(feature = "macros")]
 const MAX_ALTERNATIVES: usize = 12;
-/// Required parts beyond this many are not made up.
+/// Maximum number of items or entries that a sample has because they are required.
 const MAX_MADE: u64 = 64;
 
-/// A value that a place may accept, as JSON text.
+/// A value that a type may accept, as JSON text.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub(super) text: String,
-    /// Whether it shows a form that is known beyond this program, such as an address.
+    /// Whether the text shows the form of an expected value, because it is an example or in a well-known form.
     pub(super) is_form: bool,
 }
 
-/// Texts that many types accept. A type that accepts one of them has no form of its own.
+/// Texts that many types accept. A type that accepts one of them expects no special form.
 const PLAIN: [&str; 10] = ["a", "abc", "A", "ABC", "1", "a1", "A1", "Abc", "", "1.5"];
 
-/// Texts in forms that many programs know.
+/// Texts in well-known forms, which many programs use.
 const FORMS: [&str; 22] = [
     "192.0.2.1:8080",
     "[2001:db8::1]:8080",
@@ -58,12 +58,13 @@ const FORMS: [&str; 22] = [
     "aGVsbG8=",
 ];
 
-/// Returns at most [`MAX_SAMPLES`] values that the node may accept, the likeliest first. `near` are texts of the same call.
+/// Returns at most [`MAX_SAMPLES`] values that the plan accepts at the node, the most likely ones first. `near` are texts
+/// of the same call.
 pub(super) fn samples(graph: &Graph, node: NodeId, prop: Option<&Prop>, near: &[String]) -> Vec<Sample> {
     at_most(MAX_SAMPLES, graph, node, prop, near)
 }
 
-/// Returns the likeliest value that a place accepts.
+/// Returns the most likely value that the plan accepts at the node.
 pub(super) fn first_sample(graph: &Graph, node: NodeId, prop: Option<&Prop>) -> Option<Sample> {
     at_most(1, graph, node, prop, &[]).pop()
 }
@@ -77,13 +78,13 @@ fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: 
         }
         if out.len() < most { Continue(()) } else { Break(()) }
     };
-    // The end of the list or of the samples.
+    // The result does not matter: the candidates are exhausted, or there are enough samples.
     let _ = noted(graph, node, prop, &mut add).is_continue()
         && kinds(graph, node, near, 0, &mut add).is_continue();
     out
 }
 
-/// Offers the examples and the default of a place.
+/// Offers the examples and the default of the parameter and of its node.
 fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> ControlFlow<()> {
     for notes in prop.map(|prop| &prop.notes).into_iter().chain([graph.notes(node)]) {
         for example in notes.get("examples").and_then(Value::as_array).into_iter().flatten() {
@@ -96,7 +97,7 @@ fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> Cont
     Continue(())
 }
 
-/// Takes a text, and whether it shows a form; breaks if no more are needed.
+/// A function that adds a JSON text as a sample, and whether it shows a form. It breaks if no more samples are needed.
 type Add<'a> = &'a mut dyn FnMut(String, bool) -> ControlFlow<()>;
 
 fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_>) -> ControlFlow<()> {
@@ -153,7 +154,7 @@ fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
     for text in near {
         offer(text, false)?;
     }
-    // A format says the form already, and so does a pattern.
+    // A format or pattern already shows the form.
     if spec.format.is_none() && spec.pattern.is_none() {
         for text in FORMS {
             offer(text, true)?;
@@ -162,7 +163,7 @@ fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
     Continue(())
 }
 
-/// Returns texts of a format.
+/// Returns example texts of a format.
 fn forms_of(format: &str) -> &'static [&'static str] {
     match format {
         "date" => &["2026-11-21"],
@@ -207,16 +208,16 @@ fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> + '_ {
     all.filter(|float| spec.takes(Num::Float(*float))).map(|float| Value::from(float).to_string())
 }
 
-/// Makes values of containers.
+/// A maker of objects, arrays and alternatives.
 struct Maker<'g> {
     graph: &'g Graph,
-    /// Whether optional parts are made, too.
+    /// Whether optional parameters and items are made, too.
     full: bool,
-    /// Set if alternatives with secrets are preferred: which of them.
+    /// If set, an alternative with a secret is preferred, and this number selects one of these alternatives.
     secret: Option<usize>,
 }
 
-/// Returns objects that have all secrets of a plan, with another alternative in each, as JSON texts.
+/// Returns arguments with all secrets of a plan, as JSON texts, with another alternative in each.
 #[cfg(feature = "macros")]
 pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
     let made = (0..MAX_ALTERNATIVES).filter_map(|at| {
@@ -229,7 +230,7 @@ pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
 }
 
 impl Maker<'_> {
-    /// Returns one of several alternatives that has a secret, if such are preferred.
+    /// Returns the index of an alternative with a secret, if `secret` is set and an alternative has one.
     fn secret<T>(&self, all: &[T], node: impl Fn(&T) -> NodeId) -> Option<usize> {
         let holds = |at: &usize| all.get(*at).is_some_and(|one| self.graph.node(node(one)).holds_secret);
         let found: Vec<usize> = (0..all.len()).filter(holds).collect();
@@ -299,7 +300,7 @@ impl Maker<'_> {
                 out.push(text);
                 Continue(())
             };
-            // It never breaks.
+            // `add` never breaks.
             let _ = kinds(self.graph, node, &[], 0, &mut add);
         } else {
             out.extend(self.value(node, depth + 1));
@@ -349,7 +350,7 @@ impl Maker<'_> {
     }
 }
 
-/// Keys that the type of a map's keys may accept, which the object does not have yet.
+/// Returns keys that the key type of a map may accept, and that the object does not have yet.
 pub(super) fn key_samples<'k>(
     known: &'k [String],
     has: &'k dyn Fn(&str) -> bool,

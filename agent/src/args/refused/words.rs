@@ -1,13 +1,14 @@
-//! The words for a refusal by a type.
+//! The messages of refusals by types.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::plan::{Graph, NodeId, NodeKind};
 use crate::args::text::cut;
 
-/// Maximum length of a type's own words.
+/// Maximum length of a type's own message, in characters.
 const MAX_WORDS: usize = 250;
 
-/// Returns the words of an error without its position, which says less than the path.
+/// Returns the message of an error without its position in the text, because the path is more
+/// precise.
 pub(super) fn plain(error: &serde_json::Error) -> String {
     let words = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
@@ -18,7 +19,8 @@ pub(super) fn plain(error: &serde_json::Error) -> String {
     cut(words, MAX_WORDS)
 }
 
-/// Returns what is wrong with a text of a known format, in words that say how to write it.
+/// Returns how a text fails to have the format of its node, and how to write it. Returns `None` for
+/// a mistake that is not a frequent one.
 pub(super) fn of_format(graph: &Graph, node: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
     let Shape::Text(text) = &doc.shape else { return None };
     match graph.kind(graph.non_null(node)) {

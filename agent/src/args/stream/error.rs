@@ -1,16 +1,16 @@
-//! The error for argument text that cannot be JSON.
+//! The error of argument text that cannot become JSON.
 
 use crate::parse_error::ParseError;
 
 /// Maximum length of a number token, in bytes.
 pub(super) const MAX_NUMBER: usize = 400;
 
-/// The error for text that is not one complete JSON value. It does not quote the text.
+/// The error of a text that is not one complete JSON value. It does not quote the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not valid JSON: {fault} at byte {offset}")]
 pub(super) struct FaultAt {
     pub(super) fault: Fault,
-    /// The number of bytes before the first invalid one.
+    /// Number of bytes before the first invalid byte.
     pub(super) offset: usize,
 }
 

@@ -5,7 +5,7 @@ use crate::args::text::{push_index, push_segment};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A change in the arguments that follows from the latest text.
+/// A change of the arguments, caused by the latest text.
 ///
 /// Events borrow from the stream, so nothing is copied for them. Their `Debug` shows paths but no values.
 ///
@@ -31,26 +31,26 @@ pub enum ArgumentEvent<'a> {
         /// The kind of the value.
         kind: ArgumentKind,
     },
-    /// A string continues. The joined fragments are the whole string; one delta may cause several fragments.
+    /// A string continues. The joined fragments are the whole string. One delta may cause several fragments.
     Appended {
         /// The path of the string.
         path: ArgumentPath<'a>,
-        /// The text that was added, unescaped; never empty.
+        /// The added text, unescaped; never empty.
         fragment: &'a str,
     },
-    /// A value is complete. Every value has this event; a container has it after its content.
+    /// A value is complete. Every value has this event; that of a container follows those of its content.
     Finished {
         /// The path of the value.
         path: ArgumentPath<'a>,
-        /// The JSON text of the value as it was sent. Parsing it takes time linear in its size, so it is left to the listener.
+        /// The JSON text of the value as it was sent. It is not parsed, because this would take time linear in its size.
         json: &'a str,
     },
-    /// The plan refuses a top-level parameter: after its [`Finished`](Self::Finished), or as soon as its key is complete if the
-    /// key is unknown or repeated.
+    /// The plan refuses a top-level parameter. The event follows [`Finished`](Self::Finished) of the value. For an unknown or repeated
+    /// key, it follows the key.
     Refused {
-        /// The top-level parameter.
+        /// The path of the top-level parameter.
         path: ArgumentPath<'a>,
-        /// Everything that is wrong with it, as [`Plan::parse`](crate::args::Plan::parse) will report it.
+        /// All issues of the parameter, as [`Plan::parse`](crate::args::Plan::parse) reports them.
         issues: &'a [Issue],
     },
 }
@@ -134,34 +134,34 @@ pub enum ArgumentKind {
 #[derive(Clone, Copy)]
 pub struct ArgumentPath<'a> {
     pub(super) frames: &'a [Frame],
-    /// The keys of the open objects, concatenated.
+    /// The keys on the path, concatenated.
     pub(super) keys: &'a str,
     pub(super) secret: bool,
 }
 
-/// An open object or array.
+/// An object or array that is not complete yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// The position where its text starts.
+    /// The position at which the text of the container starts.
     pub(super) start: usize,
-    /// The current item of an array; `None` for an object.
+    /// The index of the current item of an array; `None` for an object.
     pub(super) index: Option<usize>,
-    /// The start of an object's current key in the machine's keys.
+    /// The start of an object's current key within the concatenated keys.
     pub(super) key_start: usize,
     pub(super) key_end: usize,
 }
 
-/// One step of a path.
+/// One segment of a path.
 #[derive(Clone, Copy)]
 enum ArgumentStep<'a> {
-    /// The key of an object.
+    /// A key of an object.
     Key(&'a str),
-    /// The index in an array.
+    /// An index of an array.
     Index(usize),
 }
 
 impl<'a> ArgumentPath<'a> {
-    /// Returns the steps of the path, outermost first.
+    /// Returns the segments of the path, the outermost first.
     fn steps(self) -> impl Iterator<Item = ArgumentStep<'a>> {
         self.frames.iter().map(move |frame| match frame.index {
             Some(index) => ArgumentStep::Index(index),
@@ -174,7 +174,7 @@ impl<'a> ArgumentPath<'a> {
         self.frames.len()
     }
 
-    /// Returns the top-level parameter that the value is, or is within; `None` for the arguments as a whole.
+    /// Returns the top-level parameter that is or contains the value; `None` for the arguments as a whole.
     pub fn parameter(self) -> Option<&'a str> {
         match self.steps().next() {
             Some(ArgumentStep::Key(key)) => Some(key),
@@ -182,9 +182,9 @@ impl<'a> ArgumentPath<'a> {
         }
     }
 
-    /// Whether the value may be a secret, which should not be shown. It is `true` in every parameter that is or contains a
-    /// secret, and at an unknown key if the plan has secrets at all, because the key may be misspelled. Without a plan it is
-    /// `false`.
+    /// Returns whether the value may be a secret, which should not be shown. This holds for every value in a parameter that is or contains
+    /// a secret. If the plan has any secrets, it also holds for an unknown key, which may be a misspelled secret. Without a plan, it never
+    /// holds.
     ///
     /// ```
     /// use agent::args::{ArgumentEvent, ArgumentStream, Plan, PlanOptions};

@@ -1,4 +1,4 @@
-//! Reads JSON byte by byte. The whole state of the parser is kept between deltas.
+//! Reads JSON byte by byte, and keeps the whole state of the parser between deltas.
 
 use super::error::{Fault, MAX_NUMBER};
 use super::event::{ArgumentEvent, ArgumentKind, ArgumentPath, Frame};
@@ -10,23 +10,23 @@ const MAX_DEPTH: usize = 127;
 
 #[derive(Clone, Copy, Debug)]
 enum ParserState {
-    /// A value must follow; after `[` the array may also end.
+    /// A value must follow. If `first` is set, the array may also end.
     Value {
         first: bool,
     },
-    /// A key must follow; after `{` the object may also end.
+    /// A key must follow. If `first` is set, the object may also end.
     Key {
         first: bool,
     },
     Colon,
-    /// A value is complete, but its container is not.
+    /// A value is complete, but the container around it is not.
     After,
-    /// In a string: a key or a value.
+    /// Within a string, which is a key or a value.
     String {
         key: bool,
     },
     Number,
-    /// In a literal; this part of it must follow.
+    /// Within a literal, of which these bytes must follow.
     Literal(&'static [u8]),
     /// The outermost value is complete.
     End,
@@ -44,13 +44,13 @@ pub(super) struct Machine {
     /// The keys of the open objects, unescaped and concatenated.
     pub(super) keys: String,
     pub(super) string: OpenString,
-    /// How far the text was read.
+    /// The position up to which the text was read.
     at: usize,
-    /// The start of the open scalar.
+    /// The position at which the open scalar starts.
     token: usize,
-    /// The position after the latest value that was completed or container that was opened.
+    /// The position after the value that was completed last, or after the bracket of the container that was opened last.
     closed: usize,
-    /// Whether the arguments as a whole, and the value of the latest top-level key, may contain a secret.
+    /// Whether the arguments as a whole may contain a secret. `key_secret` is the same for the value of the latest top-level key.
     secret: bool,
     key_secret: bool,
 }
@@ -70,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// Returns how far the text was read.
+    /// Returns the position up to which the text was read.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -80,7 +80,7 @@ impl Machine {
         ArgumentPath { frames: &self.frames, keys: &self.keys, secret }
     }
 
-    /// Continues to the end of `text`, which is all text so far.
+    /// Reads to the end of `text`, which is the whole text so far.
     pub(super) fn run(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, ParserState::String { key: false }) && self.emit_plain(text, to) {
             return Ok(());
@@ -94,7 +94,7 @@ impl Machine {
                     }
                 }
                 ParserState::Number => {
-                    // Reads one byte beyond the limit, so that the same byte is reported however the text was split.
+                    // Reads at most one byte beyond the limit, so that the reported position does not depend on how the text was split.
                     let end = bytes.len().min(self.token + MAX_NUMBER + 1);
                     let rest = bytes.get(self.at..end).unwrap_or_default();
                     self.at += rest.iter().take_while(|byte| is_of_number(**byte)).count();
@@ -134,7 +134,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Handles the end of the text.
+    /// Handles the end of the text. Fails with `Fault::Incomplete` if the outermost value is not complete.
     pub(super) fn end(&mut self, text: &str, to: &mut StreamListeners<'_>) -> Result<(), Fault> {
         if matches!(self.state, ParserState::Number) && self.frames.is_empty() {
             self.close_number(text, true, to)?;
@@ -145,8 +145,8 @@ impl Machine {
         }
     }
 
-    /// Returns the text so far as valid JSON: open containers are closed, an open string ends where the text ends, and other incomplete
-    /// values are left out. `None` if nothing is complete.
+    /// Returns the text so far as valid JSON. Open containers are closed, an open string ends where the text ends, and other incomplete
+    /// values are left out. Returns `None` if the text has at most blanks and an incomplete number or literal.
     pub(super) fn closed_text(&self, text: &str) -> Option<String> {
         let string = matches!(self.state, ParserState::String { key: false });
         let end = if string { self.string.whole_until(self.at) } else { self.closed };
@@ -253,7 +253,7 @@ impl Machine {
                 self.close_value(text, self.token, to);
                 Ok(())
             }
-            // The number may continue in the next delta.
+            // The text ends within the number, which is incomplete rather than wrong.
             Err(error) if last && error.is_eof() => Err(Fault::Incomplete),
             Err(_) => {
                 self.at = self.token;

@@ -1,4 +1,4 @@
-//! Reads arguments while they arrive: emits events in linear time, and reports early what the plan refuses.
+//! Reads arguments while they arrive. Emits events in linear time, and reports values that the plan refuses as early as possible.
 
 mod error;
 mod event;
@@ -18,21 +18,23 @@ use serde_json::Value;
 use std::fmt;
 use value::Plain;
 
-/// Parses JSON text as it was sent, without coercion; the last of repeated keys wins.
+/// Parses JSON text without coercion. The last of repeated keys counts, and each key is taken literally.
 pub(crate) fn read_literally(json: &str) -> Value {
     Plain::read(json)
 }
 
 /// Reads the arguments of a call while a model writes them.
 ///
-/// Text is passed in as it arrives, cut anywhere, and the stream emits [`ArgumentEvent`]s. The total work is linear in the text, whatever
-/// the size of the deltas, and the text is stored once. With a plan, each top-level parameter is checked as soon as it is complete, by the
-/// rules of [`Plan::parse`] and its coercion policy, and each unknown or repeated key as soon as it is read. The caller can then stop the
-/// model or show the mistake. A parameter that the stream refuses is also refused by [`Plan::parse`], which alone checks the arguments as a
-/// whole: missing parameters, arguments that are not an object, and everything if the root of the plan is an enum.
+/// Text is passed in as it arrives, in pieces of any size, and the stream emits [`ArgumentEvent`]s. The text is stored once, and the total
+/// work is linear in its length, however it is split. With a plan, each top-level parameter is checked as soon as it is complete, by the
+/// rules of [`Plan::parse`] and its coercion policy. An unknown or repeated key is reported as soon as it is read. The caller can then stop
+/// the model or show the mistake.
 ///
-/// The events are for display. The call itself is made from the complete text, by [`Plan::parse`]; text that was cut short is
-/// never completed into a call.
+/// A parameter that the stream refuses is also refused by [`Plan::parse`]. Only [`Plan::parse`] checks the arguments as a whole: it finds
+/// missing parameters, and arguments that are not an object. If the root of the plan is an enum, only [`Plan::parse`] checks any of them.
+///
+/// The events are for display. The call itself is made from the complete text, by [`Plan::parse`]. Text that was cut short never becomes a
+/// call.
 ///
 /// ```
 /// use agent::args::{ArgumentEvent, ArgumentStream, Plan, PlanOptions};
@@ -66,8 +68,8 @@ pub(crate) fn read_literally(json: &str) -> Value {
 ///
 /// # Accepted JSON
 ///
-/// The stream accepts the same text as `serde_json`, whole or in any pieces, with one exception: a number of more than 400 bytes
-/// is refused. Blank text is not JSON, though [`Plan::parse`] reads it as no arguments.
+/// The stream accepts the same text as `serde_json`, however it is split, with one exception: a number of more than 400 bytes is refused.
+/// Blank text is not JSON, although [`Plan::parse`] reads it as empty arguments.
 pub struct ArgumentStream {
     text: String,
     machine: Machine,
@@ -76,12 +78,12 @@ pub struct ArgumentStream {
 }
 
 impl ArgumentStream {
-    /// Creates a reader for the arguments of a tool.
+    /// Creates a stream for the arguments of a tool.
     pub fn new(plan: &Plan) -> ArgumentStream {
         ArgumentStream::with(Some(EarlyCheck::new(plan)))
     }
 
-    /// Creates a reader for arguments without a plan, which only checks that they are JSON.
+    /// Creates a stream for arguments without a plan, which only checks that the text is JSON.
     pub fn untyped() -> ArgumentStream {
         ArgumentStream::with(None)
     }
@@ -94,8 +96,8 @@ impl ArgumentStream {
     /// Reads the next piece of the text and calls `on` for each event in it.
     ///
     /// # Errors
-    /// Fails as soon as the text can no longer become JSON, and again for every later piece. The error has the position, and does not quote
-    /// the text. The text is still kept for the report of [`Plan::parse`].
+    /// Returns an error as soon as the text can no longer become JSON, and for every later piece. The error has the position, and does not
+    /// quote the text. The text is still kept for the report of [`Plan::parse`].
     ///
     /// ```
     /// use agent::args::ArgumentStream;
@@ -111,12 +113,12 @@ impl ArgumentStream {
         Ok(self.read(on, Machine::run)?)
     }
 
-    /// Handles the end of the text, and returns all of it; [`text`](Self::text) also returns it after an error.
+    /// Handles the end of the text, and returns the whole text. After an error, [`text`](Self::text) returns it.
     ///
-    /// A number that is the whole text is complete only now, and has no [`Finished`](ArgumentEvent::Finished) event.
+    /// If the whole text is a number, the number is complete only at the end. It has no [`Finished`](ArgumentEvent::Finished) event.
     ///
     /// # Errors
-    /// Fails if the text is not one complete JSON value: it [cannot become valid JSON](Self::is_broken), or is cut short.
+    /// Returns an error if the text is cut short, or if it [cannot become valid JSON](Self::is_broken).
     pub fn finish(&mut self) -> Result<&str, ParseError> {
         self.read(&mut |_| {}, Machine::end)?;
         Ok(&self.text)
@@ -140,7 +142,7 @@ impl ArgumentStream {
         })
     }
 
-    /// Whether the text so far can no longer become JSON. Otherwise it is complete, or only cut short.
+    /// Returns whether the text so far can no longer become JSON. If it still can, it is complete or cut short.
     pub fn is_broken(&self) -> bool {
         self.failed.is_some()
     }
@@ -167,13 +169,13 @@ impl ArgumentStream {
         self.text
     }
 
-    /// Returns the issues found so far, in the order in which they were found; at most the first 10,000.
+    /// Returns the first 10,000 issues so far, in the order in which they were found.
     pub fn issues(&self) -> &[Issue] {
         self.early.as_ref().map_or(&[], EarlyCheck::issues)
     }
 
-    /// Returns the arguments so far: all complete values, and the available part of an open string. `None` before anything is
-    /// available. Takes time linear in the text, so call it occasionally and not for every delta.
+    /// Returns the arguments so far: all complete values, and the available part of an open string. Returns `None` before anything is
+    /// available. Takes time linear in the text, so call it occasionally rather than for every delta.
     ///
     /// ```
     /// use agent::args::ArgumentStream;
@@ -188,7 +190,7 @@ impl ArgumentStream {
 }
 
 impl fmt::Debug for ArgumentStream {
-    /// Leaves out the arguments.
+    /// Writes the number of bytes instead of the arguments.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ArgumentStream")
             .field("bytes", &self.text.len())

@@ -1,19 +1,20 @@
-//! Strings: escapes and surrogate pairs, cut anywhere.
+//! Reads strings. Escapes and surrogate pairs may be split between deltas.
 
 use super::error::Fault;
 use super::event::ArgumentEvent;
 use super::machine::{Machine, StreamListeners};
 
-/// Unescaped text above this many bytes is emitted at once.
+/// Length of an unescaped fragment, in bytes, above which it is emitted before the end of the
+/// delta.
 const ENOUGH: usize = 4_096;
 
 /// An open string.
 #[derive(Debug, Default)]
 pub(super) struct OpenString {
     place: StringState,
-    /// The start of the open escape.
+    /// The position of the open escape, or of the first escape of an open surrogate pair.
     escape: usize,
-    /// Unescaped, but not emitted yet.
+    /// Unescaped text that was not emitted yet.
     fragment: String,
 }
 
@@ -23,23 +24,26 @@ enum StringState {
     Plain,
     /// After `\`.
     Escape,
-    /// After `\u` and some digits; `high` is the first half of a pair.
+    /// After `\u` and up to three digits. `high` is the first half of a surrogate pair, if this is
+    /// the second half.
     Digits { high: Option<u32>, unit: u32, left: u8 },
-    /// After the first half of a pair: `\` must follow,
+    /// After the first half of a surrogate pair; `\` must follow.
     High(u32),
-    /// and then `u`.
+    /// After the first half of a surrogate pair and `\`; `u` must follow.
     HighEscape(u32),
 }
 
 impl OpenString {
-    /// How far the open string has only complete characters; it was read up to `at`.
+    /// Returns the position up to which the open string has only complete characters. `at` is the
+    /// position up to which it was read.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, StringState::Plain) { at } else { self.escape }
     }
 }
 
 impl Machine {
-    /// A fast path: most deltas of a long string are only a part of it, which is emitted directly.
+    /// Emits the whole delta if it is plain text of an open string, and returns whether it is. This
+    /// is a fast path for long strings.
     #[inline]
     pub(super) fn emit_plain(&mut self, text: &str, to: &mut StreamListeners<'_>) -> bool {
         let delta = text.get(self.at()..).unwrap_or_default();
@@ -51,7 +55,7 @@ impl Machine {
         plain
     }
 
-    /// Continues in a string; returns `true` if it ended.
+    /// Continues to read a string or a key. Returns `true` if it ended.
     pub(super) fn in_string(
         &mut self,
         text: &str,
@@ -60,7 +64,7 @@ impl Machine {
     ) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
         let mut at = self.at();
-        // Plain text from here on is not emitted yet.
+        // The start of plain text that was not emitted yet.
         let mut run = at;
         let outcome = loop {
             if matches!(self.string.place, StringState::Plain) {
@@ -109,7 +113,8 @@ impl Machine {
         outcome
     }
 
-    /// Keeps plain text before an escape.
+    /// Appends plain text to the key or the fragment. Emits the fragment if it is longer than
+    /// `ENOUGH`.
     fn keep(&mut self, plain: &str, key: bool, to: &mut StreamListeners<'_>) {
         if key {
             return self.keys.push_str(plain);
@@ -133,7 +138,7 @@ impl Machine {
 }
 
 impl StringState {
-    /// Returns the next place, and the character that this byte completes.
+    /// Returns the next state, and the character that this byte completes, if any.
     fn next(self, byte: u8) -> Result<(StringState, Option<char>), Fault> {
         match self {
             StringState::Plain => Ok((StringState::Plain, None)),
@@ -174,12 +179,12 @@ impl StringState {
     }
 }
 
-/// Whether the byte represents itself in a string.
+/// Returns whether the byte stands for itself in a string.
 fn is_plain(byte: u8) -> bool {
     byte != b'"' && byte != b'\\' && byte > 0x1f
 }
 
-/// A code point is a character, unless it is half of a pair.
+/// Returns the character of a code point. Half of a surrogate pair is an error.
 fn whole(code: u32) -> Result<(StringState, Option<char>), Fault> {
     let decoded = char::from_u32(code).ok_or(Fault::LoneSurrogate)?;
     Ok((StringState::Plain, Some(decoded)))

@@ -1,16 +1,16 @@
-//! Parses a `Value` from text that is known to be JSON.
+//! Parses a `Value` with literal keys.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A `Value` that is read with every key taken literally. `Value` itself treats an object with the private key of `RawValue` in a special
-/// way, and refuses some of these objects.
+/// A `Value` whose keys are all taken literally. `Value` itself treats an object with the private key of `RawValue` in a special way, and
+/// refuses some of these objects.
 pub(super) struct Plain(Value);
 
 impl Plain {
     pub(super) fn read(text: &str) -> Value {
-        // Does not fail: the text is known to be JSON within serde_json's limits.
+        // This cannot fail, because the caller has checked that the text is JSON within the limits of `serde_json`.
         serde_json::from_str::<Plain>(text).map(|plain| plain.0).unwrap_or_default()
     }
 }

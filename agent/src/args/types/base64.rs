@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
-/// Bytes that a model sends, and reads, as base64: the alphabet with `+` and `/`, padded with `=` ([RFC 4648, section
+/// Bytes as base64 text, as a model sends and reads them: the alphabet with `+` and `/`, padded with `=` ([RFC 4648, section
 /// 4](https://www.rfc-editor.org/rfc/rfc4648#section-4)). Other forms are refused, so that a truncated text is detected.
 ///
-/// A `Vec<u8>` would be a list of small numbers. `#[arg(length(…))]` counts the characters of the text, four for every three bytes.
+/// As a `Vec<u8>`, the bytes would be a list of numbers. `#[arg(length(…))]` counts the characters of the text: four for every
+/// three bytes.
 ///
 /// ```
 /// use agent::{ToolArgs, args::{Base64, Plan, PlanOptions}};
@@ -101,7 +102,7 @@ impl ParsedText for Base64 {
     }
 }
 
-/// Describes the mistake, and what to send instead.
+/// Describes the mistake, and says what to send instead.
 fn what_is_wrong(text: &str, error: &base64::DecodeError) -> String {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
     if text.starts_with("data:") {
@@ -114,7 +115,7 @@ fn what_is_wrong(text: &str, error: &base64::DecodeError) -> String {
         InvalidByte(_, byte) if byte.is_ascii_whitespace() => {
             "is not base64: remove spaces and line breaks".into()
         }
-        // A sign of the alphabet at a wrong place is behind the padding.
+        // A character of the alphabet is refused only if it follows padding, and `=` only if it is in a wrong position.
         InvalidByte(at, byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=') => {
             format!("is not base64: wrong padding (`=`) at character {}", at + 1)
         }

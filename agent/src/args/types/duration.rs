@@ -10,12 +10,12 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A duration that a model sends, and reads, as text: `"90s"`, `"1h 30m"`, `"2d"`, `"250ms"`, `"1.5 hours"`, or in ISO 8601: `"PT1H30M"`.
+/// A duration as text, as a model sends and reads it: `"90s"`, `"1h 30m"`, `"2d"`, `"250ms"`, `"1.5 hours"`, or in ISO 8601: `"PT1H30M"`.
 ///
-/// (serde represents a [`Duration`] itself as `{"secs", "nanos"}`.) The units are `w`, `d`, `h`, `m` (or `min`), `s`, `ms`, `us`
-/// and `ns`, or their names. Larger units come before smaller ones, each occurs once, and only the last number may have a
-/// fraction. A day has 24 hours. Years and months are refused because their length varies, and numbers without a unit because
-/// their meaning is unclear.
+/// (serde represents a [`Duration`] itself as `{"secs", "nanos"}`.) The units are `w`, `d`, `h`, `m` (or `min`), `s`, `ms`, `us` and
+/// `ns`, or their names. Larger units come before smaller ones, each unit occurs at most once, and only the last number may have a
+/// fraction. A day has 24 hours. Years and months are refused because their length varies. A number without a unit is refused because its
+/// meaning is unclear.
 ///
 /// ```
 /// use agent::{ToolArgs, args::{HumanDuration, Plan, PlanOptions}};
@@ -42,7 +42,7 @@ use std::time::Duration;
 pub struct HumanDuration(Duration);
 
 impl HumanDuration {
-    /// Returns the duration as the standard library's type.
+    /// Returns the duration as the type of the standard library.
     pub const fn get(self) -> Duration {
         self.0
     }
@@ -70,7 +70,7 @@ impl From<HumanDuration> for Duration {
 
 const SECOND: u128 = 1_000_000_000;
 
-/// Names, and lengths in nanoseconds; the largest first.
+/// The names of each unit, and its length in nanoseconds, the largest unit first.
 const UNITS: [(&[&str], u128); 8] = [
     (&["w", "wk", "week", "weeks"], 604_800 * SECOND),
     (&["d", "day", "days"], 86_400 * SECOND),
@@ -82,10 +82,10 @@ const UNITS: [(&[&str], u128); 8] = [
     (&["ns", "nanos", "nanosecond", "nanoseconds"], 1),
 ];
 
-/// Maximum length of a text.
+/// Maximum length of a text, in bytes.
 const MAX_TEXT: usize = 200;
 
-/// Writes `1h 30m`, in whole units; parsing the text gives the same duration.
+/// Writes whole numbers with units, for example `1h 30m`. Parsing the text gives the same duration.
 impl fmt::Display for HumanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0.as_nanos();
@@ -93,7 +93,7 @@ impl fmt::Display for HumanDuration {
             return f.write_str("0s");
         }
         let mut space = "";
-        // Weeks are taken, but days are easier to read.
+        // Weeks are parsed, but not written, because days are easier to read.
         for (names, length) in UNITS.iter().skip(1) {
             if let Some(name) = names.first().filter(|_| rest >= *length) {
                 write!(f, "{space}{}{name}", rest / length)?;
@@ -124,7 +124,7 @@ impl FromStr for HumanDuration {
     }
 }
 
-/// Parses numbers with units, largest first.
+/// Parses numbers with units. Larger units come first.
 fn from_words(text: &str) -> Result<HumanDuration, ParseError> {
     let mut sum = Sum::default();
     let mut rest = text;
@@ -150,7 +150,7 @@ fn from_words(text: &str) -> Result<HumanDuration, ParseError> {
     sum.end()
 }
 
-/// Parses what follows the `P`: `1W`, `2DT3H4M5.6S`.
+/// Parses the part of an ISO 8601 duration after the `P`, for example `1W` or `2DT3H4M5.6S`.
 fn from_iso(text: &str) -> Result<HumanDuration, ParseError> {
     let wrong = || ParseError::new("is not an ISO 8601 duration: write for example `PT1H30M`, or `1h 30m`");
     let (mut sum, mut rest, mut time) = (Sum::default(), text, false);
@@ -191,7 +191,7 @@ fn unknown_unit(name: &str) -> ParseError {
     ParseError::new(words)
 }
 
-/// Splits into digits, optionally with a fraction, and the rest.
+/// Splits a text into the number at its beginning, which may have a fraction, and the other characters.
 fn number_in_front(text: &str) -> (&str, &str) {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);
@@ -205,7 +205,7 @@ fn number_in_front(text: &str) -> (&str, &str) {
 #[derive(Default)]
 struct Sum {
     nanos: u128,
-    /// The unit before.
+    /// The unit of the previous number, as an index of `UNITS`.
     last: Option<usize>,
     fraction: bool,
 }

@@ -14,24 +14,25 @@ use serde::de::{Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 
-/// A type that is parsed from text.
+/// A type that is parsed from a text.
 trait ParsedText: Sized {
-    /// The expected text, for serde's own errors.
+    /// The expected text, as errors of serde name it.
     const WANTED: &'static str;
     type Error: Display;
 
     fn from_text(text: &str) -> Result<Self, Self::Error>;
-    /// The value with which the engine continues when it only collects mistakes.
+    /// The value with which the argument engine continues after a refusal, while it collects mistakes.
     fn nothing() -> Self;
 }
 
-/// Parses the value. A mistake in the text is reported together with all others.
+/// Parses a value from a text. The argument engine reports a mistake in the text together with all
+/// other mistakes.
 fn read<'de, T: ParsedText, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_newtype_struct(CHECKED, TextVisitor { certain: false, type_: PhantomData })
 }
 
 struct TextVisitor<T> {
-    /// Whether the engine itself asks.
+    /// Whether the argument engine itself reads the value, rather than serde from a buffer.
     certain: bool,
     type_: PhantomData<T>,
 }
@@ -60,7 +61,8 @@ impl<'de, T: ParsedText> Visitor<'de> for TextVisitor<T> {
     }
 }
 
-/// The schema of a text with this format, which the type checks itself.
+/// Returns the schema of a text whose format the type checks itself. `keyword` is the keyword that
+/// names the format.
 fn text_of(format: &str, keyword: &str) -> Schema {
     let mut schema = json_schema!({"type": "string", "x-checked": true});
     schema.insert(keyword.to_owned(), format.into());

@@ -11,7 +11,7 @@ const NO_FORMAT: &str = "\u{1}";
 /// A schema with its validators of the crate `jsonschema`.
 pub(super) struct Schema {
     strict: Validator,
-    /// The validator that ignores formats.
+    /// A validator of the same schema, which ignores formats.
     without_formats: Validator,
 }
 
@@ -40,8 +40,8 @@ impl Schema {
         self.strict.is_valid(value)
     }
 
-    /// Returns whether the schema refuses the value only because of formats, and the type parses the value, because it accepts more
-    /// spellings. A type that accepts any text in place of a format does not know the format, and does not count.
+    /// Returns whether the schema refuses the value only because of formats that the type knows, and the type parses the value.
+    /// Such a type accepts more spellings than the format has. A type that accepts any text does not know the format.
     pub(super) fn is_own_spelling(&self, value: &Value, reads: impl Fn(&Value) -> bool) -> bool {
         let mut paths = Vec::new();
         for error in self.strict.iter_errors(value) {
@@ -61,7 +61,7 @@ impl Schema {
     }
 }
 
-/// Adds the paths of texts that do not have their format.
+/// Adds the paths of texts without their required format.
 fn collect_misformatted(error: &ValidationError<'_>, paths: &mut Vec<String>) {
     match error.kind() {
         ValidationErrorKind::Format { .. } => paths.push(error.instance_path().as_str().to_owned()),

@@ -3,7 +3,7 @@
 use super::super::law::LawViolation;
 use std::fmt;
 
-/// The result of a proof. `Display` shows it in full.
+/// The result of a proof. `Display` writes its numbers and violations.
 #[derive(Clone, Debug)]
 pub(super) struct AgreementReport {
     /// The name of the type or the tool.
@@ -14,13 +14,13 @@ pub(super) struct AgreementReport {
     pub(super) faulty: usize,
     /// The number of texts that the exact, the strict and the lenient policy accepted.
     pub(super) accepted: [usize; 3],
-    /// The number of fitting values that the type itself refuses, because of a `TryFrom`, a format or a check. serde alone refuses them,
-    /// too.
+    /// The number of fitting values that the type itself refuses, because of a `TryFrom`, a format or a check. Without the engine, serde
+    /// refuses these values, too.
     pub(super) refused_by_type: usize,
-    /// The number of verdicts that were not compared, because validators of JSON Schema differ on numbers beyond 2^53, or because an enum
-    /// has a variant for every other word (`#[serde(other)]`), which the schema does not show.
+    /// The number of verdicts that were not compared. One reason is a number beyond 2^53, on which validators of JSON Schema differ. The
+    /// other is an enum with a variant for every other word (`#[serde(other)]`), which the schema does not show.
     pub(super) not_compared: usize,
-    /// The calls for which a law does not hold: the shortest call for each law.
+    /// The calls for which a law does not hold, with the shortest call for each law.
     pub(super) violations: Vec<LawViolation>,
     pub(super) count: usize,
 }

@@ -6,12 +6,13 @@ use std::fmt::Write as _;
 
 /// The maximum number of differences that are shown.
 const SHOWN: usize = 12;
-/// The number of characters that are shown before the first difference of two texts. Twice as many are shown after this position.
+/// The number of characters that are shown before the first difference of two texts. Twice as many characters are shown from the
+/// difference on.
 const AROUND: usize = 40;
 /// The maximum number of differences that are counted when requests are compared.
 const COUNTED: usize = 400;
 
-/// A path at which two requests differ, with both values.
+/// A path at which two requests differ, with the value of each.
 struct Difference<'v> {
     path: String,
     recorded: Option<&'v Value>,
@@ -62,7 +63,7 @@ fn text_matches(recorded: &str, asked: &str) -> bool {
     })
 }
 
-/// Returns the request with the smallest difference, and its number counted from 1.
+/// Returns the recorded request with the smallest differences, and its number, counted from 1.
 pub(super) fn nearest<'v>(
     recorded: impl Iterator<Item = &'v Value>,
     asked: &Value,
@@ -124,7 +125,7 @@ fn collect<'v>(path: &str, recorded: &'v Value, asked: &'v Value, found: &mut Ve
     }
 }
 
-/// Returns both values as text. Long texts are cut around the first difference.
+/// Returns both values as text. A long text is cut around the first difference.
 fn shown(recorded: Option<&Value>, asked: Option<&Value>) -> (String, String) {
     let text = |value: Option<&Value>| match value {
         None => None,

@@ -6,7 +6,8 @@ use crate::model::{ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A request and its reply or error. The request has all messages and tools, which the file contains only once.
+/// A request, and its reply or error. The request contains all its messages and tools, although the file writes
+/// shared ones once.
 pub(super) struct RecordedExchange {
     pub(super) request: Value,
     pub(super) reply: Option<Value>,
@@ -25,7 +26,7 @@ impl RecordedExchange {
             .for_each(|value| scrubber.clean_reply(value));
     }
 
-    /// Returns the reply of the model, or its error.
+    /// Returns the reply of the model, or the error of the request.
     pub(super) fn reply(&self) -> Result<AssistantMessage, ModelError> {
         if let Some(error) = &self.error {
             let text = |key: &str| error.get(key).and_then(Value::as_str);

@@ -7,7 +7,7 @@
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
 //! ```
 //!
-//! `continues` is the number of an earlier exchange, counted from 1. The messages of that exchange come before the messages of this one.
+//! `continues` is the number of an earlier exchange, counted from 1. The messages of the earlier exchange precede those of this one.
 
 use super::exchange::RecordedExchange;
 use super::secrets::SecretValues;
@@ -22,11 +22,11 @@ use std::path::Path;
 
 const VERSION: u64 = 1;
 
-/// The keys of the model's limits, in tokens.
+/// The key of the model's context window, in tokens; `MAX_OUTPUT` is the key of its output limit.
 pub(super) const WINDOW: &str = "context_window";
 pub(super) const MAX_OUTPUT: &str = "max_output";
 
-/// The content of the file.
+/// The contents of the file.
 pub(super) struct Tape {
     model: Value,
     pub(super) exchanges: Vec<RecordedExchange>,
@@ -53,7 +53,7 @@ impl Tape {
         Self { model, exchanges: Vec::new() }
     }
 
-    /// Returns the limit of the model under this key, if it was known.
+    /// Returns the limit of the model under this key, or `None` if the recorded model had no such limit.
     pub(super) fn tokens(&self, key: &str) -> Option<u64> {
         self.model.get(key)?.as_u64()
     }
@@ -101,7 +101,7 @@ impl Tape {
         Ok(tape)
     }
 
-    /// Expands the messages and tools that the file contains only once.
+    /// Expands the messages and tools that several exchanges share in the file.
     fn expand(&self, request: &mut Value, tools: &Map<String, Value>) -> Result<(), String> {
         let Some(request) = request.as_object_mut() else {
             return Err("`request` is not an object".to_owned());
@@ -191,7 +191,7 @@ fn fingerprint(value: &Value) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Returns the settings and messages of a request that could change the reply of a provider.
+/// Returns the settings and messages of a request that may influence the reply.
 pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Value {
     let mut out = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
@@ -236,7 +236,7 @@ pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Va
     Value::Object(out)
 }
 
-/// Returns the settings of the prompt cache, in the form that cassettes contain.
+/// Returns the settings of the prompt cache as they are written to cassettes.
 fn cache_text(request: &ModelRequest) -> Option<String> {
     let ModelRequest {
         cached_system: system,
@@ -255,7 +255,7 @@ fn cache_text(request: &ModelRequest) -> Option<String> {
 
 fn message_json(message: &Message) -> Value {
     let mut value = serde_json::to_value(message).unwrap_or_default();
-    // These fields are created by the application, are not sent, and differ in each run.
+    // These fields are created by the application, differ in each run, and are not sent to providers.
     if let Some(message) = value.as_object_mut() {
         for key in ["id", "metadata"] {
             message.shift_remove(key);
@@ -268,7 +268,7 @@ fn tool_json(tool: &ToolDefinition) -> Value {
     json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()})
 }
 
-/// Returns a tool that the provider runs, in the form that cassettes contain.
+/// Returns a tool that the provider runs, as it is written to cassettes.
 fn managed_json(tool: &ManagedTool) -> Value {
     let limited = |name: &str, uses: &Option<u32>, allowed: &[String], blocked: &[String]| {
         format!(

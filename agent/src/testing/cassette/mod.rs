@@ -23,10 +23,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// The environment variable that makes [`Cassette::open`] record.
+/// The name of the environment variable that makes [`Cassette::open`] record.
 const VARIABLE: &str = "AGENT_CASSETTES";
 
-/// A model that replays or records a file with replies of another model. A reply that was played by one clone is not played by another.
+/// A model that replays a file with recorded replies of another model, or records such a file. Clones share the replies: each is played
+/// only once.
 ///
 /// The JSON file is independent of the provider, readable, and meant to be committed to a repository. Record a conversation with a real
 /// model once, and the test replays it offline, with the same result every time. Each recorded reply is played once, for the request it was
@@ -68,25 +69,25 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 /// ```
 ///
 /// # Contents
-/// For each request, the system prompt, messages, tools and settings that are set. For each reply, the complete message with its usage, or
-/// the error. Messages that an exchange shares with an earlier exchange are written once. Replies are replayed whole: the pieces in which
-/// they arrived are not recorded.
+/// For each request, the file contains the system prompt, the messages, the tools and the settings that are set. For each reply, it
+/// contains the complete message with its usage, or the error. Messages that an exchange shares with an earlier one are written once.
+/// Replies are replayed whole, because the pieces in which they arrived are not recorded.
 ///
 /// # Secrets
 /// The file contains the conversation: the texts of people, models and tools, except for the secrets described here. Review a recording
 /// before you commit it.
 ///
-/// Arguments that a tool marks with `#[arg(secret)]` are not in the file, and neither are other texts of four or more characters that
-/// repeat a secret: `[secret]` is written instead, and matches any text when requests are compared. On replay, the tool receives a
-/// substitute for the secret: `"[secret]"`, or another value that the parameter accepts, for example a number for a number. A call that was
-/// refused is refused again, and the report about it is not compared. If any tool has secret arguments, all arguments of calls to unknown
+/// Arguments that a tool marks with `#[arg(secret)]` are not in the file. Neither are other texts of four or more characters that repeat a
+/// secret. The file has `[secret]` instead, which matches any text when requests are compared. On replay, the tool receives a substitute
+/// for the secret: `"[secret]"`, or another value that the parameter accepts, for example a number for a number. A call that was refused is
+/// refused again, and the report about the refusal is not compared. If any tool has secret arguments, all arguments of calls to unknown
 /// tools are left out. A value that a tool computes from a secret, for example its length, differs on replay, and a check of the tool may
 /// refuse the substitute. In both cases the run fails, and shows the difference.
 ///
-/// A cassette never receives keys in headers. The following is replaced by `[scrubbed]` before anything is written or compared: text that
-/// looks like a key (`sk-…`, `Bearer …`, a JWT and the like), values of fields with names such as `api_key` or `password`, and the values
-/// of environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. Add your own with [`secret`](Self::secret) and
-/// [`scrub`](Self::scrub). On replay, a tool that was called with such a value receives the replacement.
+/// A cassette never receives keys in headers. Before anything is written or compared, `[scrubbed]` replaces text that looks like a key
+/// (`sk-…`, `Bearer …`, a JWT and the like), and values of fields with names such as `api_key` or `password`. It also replaces the values
+/// of environment variables whose names end in `_KEY`, `_TOKEN`, `_SECRET` or `_PASSWORD`. Add your own secrets with
+/// [`secret`](Self::secret) and [`scrub`](Self::scrub). On replay, a tool that was called with such a value receives `[scrubbed]`.
 #[derive(Clone)]
 pub struct Cassette {
     settings: Arc<CassetteSettings>,
@@ -103,14 +104,14 @@ struct CassetteSettings {
 struct CassetteState {
     tape: Tape,
     played: Vec<bool>,
-    /// The model that is asked while recording.
+    /// The model that is recorded; `None` on replay.
     source: Option<Arc<dyn Model>>,
     /// The secrets of calls, which the file does not contain.
     secrets: SecretValues,
 }
 
 impl Cassette {
-    /// Replays the file. If the environment variable `AGENT_CASSETTES` is `record`, records the file again with the model that `make`
+    /// Replays the file. If the environment variable `AGENT_CASSETTES` is `record`, records the file anew with the model that `make`
     /// creates.
     ///
     /// # Errors
@@ -160,8 +161,8 @@ impl Cassette {
         Ok(Self::with_state(path, info, state))
     }
 
-    /// Sends requests to `model`, and writes each exchange to the file when its reply ends, completely or with an error. The previous
-    /// contents of the file are lost.
+    /// Sends requests to `model`, and writes each exchange to the file when its reply ends, completely or with an error. The first exchange
+    /// replaces the previous contents of the file.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -217,9 +218,9 @@ impl Cassette {
         self
     }
 
-    /// Changes every text of a request before it is written or compared: for example dates, paths and host names, which differ between
-    /// runs. Set it before the first request. Applying the change twice must give the same result as applying it once. Replies stay
-    /// unchanged.
+    /// Changes every text of a request before it is written or compared. Use it for texts that differ between runs, for example dates,
+    /// paths and host names. Set it before the first request. Applying the change twice must give the same result as applying it once.
+    /// Replies are not changed.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -248,7 +249,7 @@ impl Cassette {
         self
     }
 
-    /// Returns the number of exchanges in the cassette, played or not.
+    /// Returns the number of exchanges in the cassette, including those that were played.
     pub fn len(&self) -> usize {
         self.lock().tape.exchanges.len()
     }
@@ -284,7 +285,7 @@ impl Cassette {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the recorded reply.
+    /// Returns the recorded reply of the first matching exchange that was not played. Returns an error if there is none.
     fn replay(&self, request: &Value) -> Result<AssistantMessage, ModelError> {
         let mut state = self.lock();
         let CassetteState { tape, played, .. } = &mut *state;
@@ -337,7 +338,7 @@ impl Model for Cassette {
                 ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
             }
             Some(source) => {
-                // The recorded stream below emits the argument events, so the source must not emit them, too.
+                // The stream below emits the argument events, so the source must not emit them as well.
                 let plain = ModelRequest { argument_events: false, ..request.clone() };
                 let events = source.stream(cx, &plain);
                 ModelStream::new(
@@ -372,7 +373,7 @@ impl fmt::Debug for Cassette {
     }
 }
 
-/// A reply that is recorded when it ends, completely or with an error.
+/// A reply that is recorded at its end, whether the reply is complete or fails.
 struct Recording {
     events: ModelStream,
     /// The request; `None` once the exchange is recorded.
@@ -401,7 +402,7 @@ impl Recording {
         };
         let CassetteState { tape, secrets, .. } = &mut *state;
         tape.exchanges.push(exchange);
-        // A secret of this call may also be in an earlier exchange, for example in the prompt.
+        // A secret of this call may also occur in an earlier exchange, for example in the prompt.
         for exchange in &mut tape.exchanges {
             secrets.clean(exchange);
         }

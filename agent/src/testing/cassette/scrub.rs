@@ -36,7 +36,7 @@ pub(super) struct Scrubber {
 }
 
 impl Scrubber {
-    /// Creates a scrubber that knows the keys in the environment.
+    /// Creates a scrubber with the secrets of the environment.
     pub(super) fn new() -> Self {
         let is_key =
             |name: &str| ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));

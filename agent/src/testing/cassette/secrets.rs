@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) const WITHHELD: &str = "[secret]";
 /// The number of argument objects from which substitutes for secrets are taken.
 const SAMPLES: usize = 24;
-/// The keys whose texts have to stay unchanged, because a reply could not be replayed without these texts.
+/// The keys whose texts stay unchanged, because a reply cannot be replayed without these texts.
 const STRUCTURE: [&str; 12] = [
     "role",
     "type",
@@ -50,12 +50,12 @@ impl SecretValues {
         self.add_texts(texts);
     }
 
-    /// Records the secrets of a reply, and returns the reply with substitutes for them. Tools accept or refuse the substitutes as they do
-    /// the secrets.
+    /// Records the secrets of a reply, and returns the reply with substitutes for the secrets. If possible, a tool accepts the substitutes
+    /// exactly if it accepts the secrets.
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
-        // A JSON text that is withheld as a whole, because it contains secrets, is removed from other texts as a whole.
+        // A JSON text that contains secrets is withheld as a whole. So the whole text is removed from other texts.
         let whole = reply.tool_calls().flat_map(|call| {
             let shown = self.arguments.arguments(&call.name, &call.args).and_then(|shown| shown.value());
             let (shown, value) = (shown.unwrap_or_default(), call.args.value().unwrap_or_default());
@@ -80,7 +80,7 @@ impl SecretValues {
         reply
     }
 
-    /// Restores substitutes that the scrubber replaced, for example because of the parameter's name.
+    /// Restores substitutes that the scrubber replaced, for example because of the name of their parameter.
     pub(super) fn restore(&self, exchange: &mut RecordedExchange, reply: &AssistantMessage) {
         for (at, call) in
             reply.content.iter().enumerate().filter_map(|(at, part)| Some((at, part.as_tool_call()?)))
@@ -90,7 +90,8 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // An empty path means that the arguments are a text, which has no keys for which the scrubber could replace a value.
+            // An empty path means that the arguments are a single text. The scrubber replaces values by their keys, and a single text has
+            // no keys.
             for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
                 if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();
@@ -105,8 +106,8 @@ impl SecretValues {
         self.texts.dedup();
     }
 
-    /// Returns the messages of a request without secret arguments. Reports about arguments that may have secrets are left out, too, because
-    /// reports about substitutes differ.
+    /// Returns the messages of a request without secret arguments. A report about arguments that may contain secrets is left out as well,
+    /// because a report about substitutes differs.
     pub(super) fn messages<'a>(
         &'a self,
         messages: &'a [Arc<Message>],
@@ -163,8 +164,8 @@ impl SecretValues {
         }
     }
 
-    /// Returns the arguments with substitutes in place of the secrets, or `None` if there are no secrets. The new arguments are accepted if
-    /// the original ones were, and refused otherwise. Apart from this, substitutes do not depend on the secrets.
+    /// Returns the arguments with substitutes instead of the secrets, or `None` if there are no secrets. If possible, the substitutes are
+    /// accepted or refused as the secrets are. Apart from this, they do not depend on the secrets.
     fn substitute(&self, tool: &str, sent: &ToolArguments) -> Option<ToolArguments> {
         let shown = self.arguments.arguments(tool, sent)?;
         let (Some(sent_value), Some(shown_value)) = (sent.value(), shown.value()) else {
@@ -209,7 +210,7 @@ impl SecretValues {
             }
             out
         };
-        // First looks for a substitute for each secret alone, with the other secrets as they were sent.
+        // The first attempt looks for a substitute for each secret alone, while the other secrets stay as they were sent.
         let mut made = shown_value.clone();
         for path in &paths {
             if let Some(value) = values.iter().find(|value| fits(&with(&sent_value, path, value))) {

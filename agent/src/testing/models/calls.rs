@@ -8,7 +8,7 @@ use crate::tool::definition::ToolDefinition;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// The number of calls of each kind per tool.
+/// The maximum number of calls of each kind for one tool.
 #[derive(Clone, Copy)]
 pub(super) struct Counts {
     pub(super) valid: usize,
@@ -16,7 +16,7 @@ pub(super) struct Counts {
     pub(super) slips: usize,
 }
 
-/// The maximum length of texts, and the maximum number of items, that are generated at or beyond a limit.
+/// Maximum length of a generated text at or beyond a limit of the schema; `MAX_ITEMS` is the same for arrays.
 const MAX_LENGTH: u64 = 10_000;
 const MAX_ITEMS: u64 = 500;
 
@@ -58,7 +58,7 @@ pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKin
         }
         left -= usize::from(add(kind, edge.to_string()));
     }
-    // One call with each kind of mistake is added before a second call with any of them.
+    // One call with each kind of mistake is added before a second call with the same kind.
     let mut slips: Vec<(&'static str, Vec<String>)> = SLIPS
         .iter()
         .map(|slip| (slip.name, slip.of(first, schema).into_iter().map(|slipped| slipped.text).collect()))

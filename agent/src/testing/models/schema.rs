@@ -1,4 +1,4 @@
-//! A model that tries every tool it is shown.
+//! A model that tries every tool of its requests.
 
 use super::calls::{Counts, calls};
 use crate::message::{Message, OutcomeKind};
@@ -9,23 +9,23 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The maximum number of reasons for refusals by checks that a report shows for each tool.
+/// Maximum number of reasons that a report shows for each tool, if its checks refused arguments.
 const MAX_REASONS: usize = 8;
-/// The maximum number of calls in one reply.
+/// Maximum number of calls in one reply.
 const AT_ONCE: usize = 8;
 
-/// A model that calls every tool it is shown with arguments generated from the schemas: valid arguments, values at the limits of the schema
-/// and just beyond them, and the mistakes of careless models. Then it finishes.
+/// A model that calls every tool of its requests. The arguments are generated from the schemas: valid arguments, values at the limits of
+/// the schema and just beyond them, and the mistakes of careless models. After all calls, the model replies with a text.
 ///
 /// Use it to test all tools of an application: no tool may panic, and no valid call may be refused. The tools are **run**, so give them
-/// state that is safe to change. The calls are the same every time. `Display` shows their results as a table.
+/// state that is safe to change. The calls are the same every time. `Display` writes the results of the calls as a table.
 ///
 #[doc = include_str!("../../docs/schema_model.md")]
 #[derive(Clone)]
 pub struct SchemaModel {
     info: ModelInfo,
     counts: Counts,
-    /// The tools to try, or all if empty.
+    /// The names of the tools to try; empty for all tools.
     only: Vec<String>,
     text: String,
     state: Arc<Mutex<SchemaModelState>>,
@@ -57,7 +57,7 @@ impl SchemaModel {
         }
     }
 
-    /// Sets the maximum number of valid calls of each tool; 4 by default.
+    /// Sets the maximum number of valid calls for each tool; 4 by default.
     ///
     /// ```
     /// use agent::testing::SchemaModel;
@@ -92,13 +92,13 @@ impl SchemaModel {
         self
     }
 
-    /// Sets the maximum number of calls at and just beyond the limits of each tool's schema; 12 by default.
+    /// Sets the maximum number of calls at the limits of each tool's schema and just beyond them; 12 by default.
     pub fn with_boundaries(mut self, calls: usize) -> Self {
         self.counts.boundary = calls;
         self
     }
 
-    /// Sets the maximum number of careless calls of each tool; 12 by default.
+    /// Sets the maximum number of careless calls for each tool; 12 by default.
     pub fn with_slips(mut self, calls: usize) -> Self {
         self.counts.slips = calls;
         self
@@ -116,16 +116,16 @@ impl SchemaModel {
         self
     }
 
-    /// Returns the calls in order, with their results as far as the model has received them.
+    /// Returns the calls in order, with the results that the model has received so far.
     pub fn calls(&self) -> Vec<SchemaCall> {
         self.state().made.clone()
     }
 
     /// Asserts that no tool panicked, timed out, refused arguments that fit its schema, or accepted arguments beyond the schema. A tool
-    /// with checks (`validate`) may refuse arguments that fit its schema; the table lists the reasons.
+    /// with checks (`validate`) may refuse arguments that fit its schema; the table then lists the reasons.
     ///
     /// # Panics
-    /// Panics with the table and the calls if this does not hold, and if no tool was called.
+    /// Panics with the table and the calls if this does not hold. Panics if no tool was called.
     #[track_caller]
     pub fn assert_safe(&self) {
         let calls = self.calls();
@@ -171,7 +171,7 @@ impl SchemaModel {
     }
 }
 
-/// Returns whether a schema has checks of the tool's author. Texts that are parsed into types have the same mark, and do not count.
+/// Returns whether a schema has checks of the tool's author. The types of this crate that parse texts have the same mark, but do not count.
 fn has_checks(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => {
@@ -188,7 +188,7 @@ fn id(number: usize) -> String {
 }
 
 impl SchemaModelState {
-    /// Reads the results of the calls so far.
+    /// Stores the results of the latest calls, which are among the last messages of the request.
     fn read_results(&mut self, request: &ModelRequest) {
         for message in request.messages.iter().rev().take(AT_ONCE * 2) {
             let Message::ToolResult(result) = &**message else { continue };
@@ -327,7 +327,7 @@ impl SchemaCall {
         })
     }
 
-    /// Returns why the result is a fault of the tool, if it is one.
+    /// Returns why the result is a fault of the tool, or `None` if it is not.
     fn fault(&self) -> Option<&'static str> {
         match (self.kind, self.code.as_deref()) {
             (_, Some("panic")) => Some("the tool panicked"),
@@ -357,12 +357,12 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Writes results that are not faults, but that the author of the tool should know.
+    /// Writes results that are not faults, but that may be important to the author of the tool.
     fn notes(&self, tool: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of_tool = || self.calls.iter().filter(|call| call.tool == tool);
         let mut by_reason: Vec<(&str, usize)> = Vec::new();
         for reason in of_tool().filter(|call| call.is_refused_by_check()).flat_map(SchemaCall::reasons) {
-            // The value is removed, because it differs from call to call.
+            // The sent value is removed, because it differs from call to call.
             let reason = reason.rsplit_once("; got ").map_or(reason, |(reason, _)| reason);
             match by_reason.iter_mut().find(|(known, _)| *known == reason) {
                 Some((_, count)) => *count += 1,

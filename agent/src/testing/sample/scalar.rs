@@ -1,4 +1,4 @@
-//! Numbers and texts: common values, and values at the limits of a schema.
+//! Generates numbers and texts: common ones, and those at the limits of a schema.
 
 use super::super::pattern;
 use super::{MAX_MADE, SAFE, Sampler};
@@ -54,7 +54,7 @@ impl Sampler<'_> {
             .filter(inside)
             .filter_map(|v| Number::from_f64(v).map(Value::Number))
             .collect();
-        // Integers are also numbers.
+        // Numbers without a fraction may also be written as integers.
         ways.extend(
             [2_i64, -3, 0]
                 .into_iter()
