@@ -48,7 +48,7 @@ use crate::serve::HostPolicy;
 use crate::tool::cancel::CancelToken;
 use shared::StudioShared;
 
-/// The shortest token that an application may choose.
+/// Minimum length of a token that the application chooses, in characters.
 const MIN_TOKEN: usize = 16;
 
 /// A page to try the tools of an assistant and to follow its runs.
@@ -89,8 +89,8 @@ impl Studio {
         Self { assistant, remote: None, stop: CancelToken::new() }
     }
 
-    /// Allows access from other machines: under these hosts, such as `studio.example:4000`, with this token of at least 16 letters, digits,
-    /// `-` or `_`. Every client with the token can run the tools, so use it behind TLS only.
+    /// Allows access from other machines under these hosts, such as `studio.example:4000`. Requests need this token, which has at least 16
+    /// letters, digits, `-` or `_`. Every client with the token can run the tools, so serve the studio only behind TLS.
     ///
     /// ```
     /// use agent::studio::Studio;
@@ -114,8 +114,8 @@ impl Studio {
         self
     }
 
-    /// Serves until the token is cancelled. At the end, calls from the form have a second to finish, and runs are cancelled. By default the
-    /// studio serves until the process ends.
+    /// Ends the studio when the token is cancelled. Calls from the form then have one second to finish, and afterwards all runs are
+    /// cancelled. By default, the studio serves until the process ends.
     pub fn until(mut self, stop: CancelToken) -> Self {
         self.stop = stop;
         self
