@@ -143,7 +143,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends the text of a delta, the most frequent event, to its open part. Returns `false` and changes nothing for all other events.
+    /// Appends the text of a delta to its open part. Deltas are the most frequent events. Returns `false` and changes nothing if
+    /// [`push`](Self::push) has to process the event.
     pub(super) fn append_to_open(&mut self, event: &ModelEvent) -> bool {
         let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return false };
         if self.stopped || delta.is_empty() || self.open.get(index) != Some(&true) {
@@ -316,7 +317,7 @@ impl Accumulator {
             self.end_part(index, out);
         }
         self.stopped = true;
-        // Some providers report `stop` even when they request tools.
+        // Some providers report `stop` even when they request tools, so the reason is corrected.
         let asks = self.message.tool_calls().next().is_some();
         let reason = if reason == StopReason::Stop && asks { StopReason::ToolUse } else { reason };
         self.message.stop_reason = reason.clone();

@@ -133,8 +133,8 @@ impl CallArguments {
         Self { tools, streams: BTreeMap::new() }
     }
 
-    /// Processes an event of the reply, and returns the argument events that it causes, as events of the reply. Text that is not valid JSON
-    /// causes no events: the argument engine reports it when the call is complete.
+    /// Processes an event of the reply, and returns the argument events that it causes, as events of the reply. After a fault in the JSON
+    /// text, no further events follow: the argument engine reports the fault when the call is complete.
     pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
         let mut updates = Vec::new();
         match event {

@@ -228,7 +228,7 @@ impl ContextRules {
         self.window
     }
 
-    /// Changes the [view](Conversation::view) of the conversation until the request fits into the window together with the view. Old
+    /// Changes the [view](Conversation::view) of the conversation until the request fits into the window with the messages of the view. Old
     /// results are cleared, and a result of the newest reply is shortened if it exceeds the window alone. Returns `None` once the request
     /// fits. If these changes are not enough, returns the index before which messages have to be [compacted](Conversation::compact).
     ///

@@ -128,7 +128,7 @@ pub enum ModelEvent {
     Part {
         /// The index of the part.
         content_index: usize,
-        /// The part. Boxed, because most events are small deltas, which are moved often.
+        /// The part. It is boxed, because most events are small deltas, and events are moved often.
         part: Box<Part>,
     },
     /// Provider state of a part that has started. It replaces the earlier state of this part.

@@ -394,8 +394,8 @@ impl ModelInfo {
         self
     }
 
-    /// Returns whether the provider can run this tool for the model, by the capabilities of the model. The provider of a tool with a type
-    /// of its own must be the provider of the model.
+    /// Returns whether the provider can run this tool for the model, by the capabilities of the model. A tool that only one provider has
+    /// needs a model of this provider.
     ///
     /// ```
     /// use agent::model::{ManagedTool, ModelInfo};

@@ -46,7 +46,7 @@ pub struct ScriptedModel {
     fallback: Arc<Mutex<Option<FallbackReplies>>>,
 }
 
-/// The function that creates replies after the list is used up.
+/// The function that creates replies after the end of the script.
 enum FallbackReplies {
     Ready(Box<dyn FnMut(&ModelRequest) -> ScriptedReply + Send>),
     Future(Box<dyn FnMut(ModelRequest) -> BoxFuture<'static, ScriptedReply> + Send>),

@@ -239,7 +239,7 @@ enum LimitedPhase {
 }
 
 impl LimitedEvents {
-    /// Replaces the reserved tokens by the used ones, and ends the request.
+    /// Replaces the reserved tokens by the used ones, unless these are unknown, and ends the request.
     fn settle(&mut self, error: Option<&ModelError>) {
         let LimitedPhase::Read(mut read) = std::mem::replace(&mut self.phase, LimitedPhase::Over) else {
             return;

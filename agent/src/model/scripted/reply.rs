@@ -1,4 +1,4 @@
-//! One reply of a script, and the events that it is played as.
+//! One reply of a script, and its events.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -254,8 +254,8 @@ impl ScriptedReply {
     }
 
     pub(super) fn play(self, chunks: Chunks) -> ReplyEvents {
-        // The capacity is for short parts, which have at most four events: a start, two deltas and the whole part. Usage and the end
-        // follow.
+        // The capacity is enough for short parts, which have at most four events: a start, two deltas and the whole part. Two more events
+        // are the usage and the end.
         let mut events = VecDeque::with_capacity(4 * self.parts.len() + 2);
         for (content_index, part) in self.parts.into_iter().enumerate() {
             play_part(content_index, part, chunks, &mut events);

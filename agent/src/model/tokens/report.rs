@@ -99,7 +99,7 @@ pub enum ContextSource {
     ToolResults(String),
     /// Messages of the user and of the application.
     User,
-    /// Replies of the model, with its calls.
+    /// Replies of the model, with their calls.
     Replies,
     /// Thinking of the model.
     Thinking,
@@ -161,7 +161,7 @@ impl<'a> SourceSums<'a> {
         *all += items;
     }
 
-    /// Returns the sources that have items, in their order.
+    /// Returns the sources that have items, in the order of [`ContextSource`].
     fn into_sources(mut self) -> BTreeMap<NamedSource<'a>, (u64, usize)> {
         let unnamed = SourceKind::ALL.into_iter().map(|kind| (kind, "")).zip(self.unnamed);
         self.named.extend(unnamed);

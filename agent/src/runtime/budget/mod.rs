@@ -1,7 +1,6 @@
 //! Budgets: amounts of tokens or money that runs share, also across processes.
 //!
-//! Before a request is sent, its maximum cost is [reserved](gate). At the end of its reply, this hold is settled: the real cost replaces
-//! it.
+//! Before a request is sent, a hold [reserves](gate) its maximum cost. When the reply ends, the hold is settled: the real cost replaces it.
 
 mod gate;
 mod owed;
@@ -30,7 +29,7 @@ use crate::provider::{KnownPrices, Prices};
 use crate::store::{BudgetHold, BudgetUse, StoreError};
 use crate::tool::{BoxFuture, context::ToolContext};
 
-/// Billionths per dollar. Amounts in dollars are stored in billionths.
+/// The number of stored units in a dollar. Amounts of money are stored in billionths of a dollar.
 const NANOS: f64 = 1e9;
 /// Minimum length to which a reply is limited so that its request fits, in tokens. A budget for thinking is added to it.
 const MIN_REPLY: u64 = 1_024;
@@ -144,7 +143,7 @@ impl Budget {
         self.within(BudgetWindow::Month)
     }
 
-    /// Applies the amount to all time, so that it is never available again.
+    /// Applies the amount to all time, so that a spent part is never available again.
     ///
     /// ```
     /// use agent::run::Budget;

@@ -45,7 +45,8 @@ impl Performer {
     /// so they are the same on every replay.
     ///
     /// # Errors
-    /// The inner error: the conversation does not fit. The outer error: the run reached a limit, was stopped, or a step failed.
+    /// The inner error means that the conversation does not fit. The outer error means that the run reached a limit or was stopped, or that
+    /// a step failed.
     pub(in crate::runtime) async fn fit_context<S: TurnSteps>(
         &self,
         state: &mut ContextState,

@@ -23,7 +23,7 @@ use crate::tool::definition::ToolDefinition;
 /// A model with the name by which the application chooses it.
 pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);
 
-/// The rules of the window for one model.
+/// The rules for the context window of one model.
 #[derive(Clone)]
 pub(super) struct ContextLimits {
     pub(super) rules: Arc<ContextRules>,

@@ -389,7 +389,7 @@ static PLAN: LazyLock<Result<Plan, String>> = LazyLock::new(|| {
     Plan::for_type::<Summary>("summary", PlanOptions::default()).map_err(|error| error.to_string())
 });
 
-/// Returns the request for a summary of a transcript. The request contains only text: without tools and calls, every model can answer it.
+/// Returns the request for a summary of a transcript. The request has no tools and contains no calls, so every model can answer it.
 fn request(writer: &SummaryWriter, transcript: &str) -> ModelRequest {
     let info = writer.model.info();
     let form =

@@ -8,7 +8,7 @@ use crate::message::{Content, Message, Part};
 use crate::tool::secrets::SecretArguments;
 
 /// The levels of detail of a transcript, in the order in which they are tried. A level is the maximum length of results and arguments, and
-/// that of all other texts, in characters.
+/// the maximum length of all other texts, in characters.
 const DETAILS: [(usize, usize); 4] = [(2_000, usize::MAX), (500, usize::MAX), (120, usize::MAX), (120, 200)];
 
 /// Writes the messages without secret arguments, in the first level of detail whose text `fits` accepts. Returns `None` if it accepts none.
@@ -78,7 +78,7 @@ pub(super) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     format!("{start}… [{} more characters]", rest.chars().count()).into()
 }
 
-/// Changes the tags of a transcript and of a summary in a text, so that the text cannot end its element.
+/// Changes the tags of a transcript and of a summary in a text, so that the text cannot close the element that contains it.
 fn neutral(text: &str) -> Cow<'_, str> {
     if !text.contains('<') {
         return text.into();

@@ -47,7 +47,7 @@ struct Inner {
     owed: Vec<UnrecordedEnd>,
 }
 
-/// What happens to a call after its begin was recorded: its body runs, or the call ends without it.
+/// The result of recording the begin of a call: its body runs, or the call ends without it.
 enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
@@ -105,7 +105,7 @@ impl RunRecords {
         self.lock().known.retain(|key| key.turn >= turn);
     }
 
-    /// Returns the rules by which secret arguments are withheld, or `None` if the application stores them.
+    /// Returns the rules by which secret arguments are withheld, or `None` if the application stores secrets.
     pub(super) fn secrets(&self, config: &Config) -> Option<Arc<SecretArguments>> {
         (!self.keeper.options.keeps_secrets).then(|| config.secrets())
     }

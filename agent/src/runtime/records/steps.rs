@@ -281,8 +281,8 @@ impl RecordingSteps {
     }
 
     /// Adopts entries that an earlier prompt of this assistant appended unnoticed, because the prompt was dropped or the store responded
-    /// too late. The next write stores the whole conversation again after these entries. Returns `false` if there is no session, or if it
-    /// has no further entries or entries of another writer.
+    /// too late. The next write stores the whole conversation again after these entries. Returns `false` if there is no session, if there
+    /// are no such entries, or if another writer added entries.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
         let found = self.inner.assistant.state().session.as_deref().map(position);
