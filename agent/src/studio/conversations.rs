@@ -71,7 +71,7 @@ impl Conversations {
     }
 
     /// Adds a run, and removes the oldest finished run if there are too many. Fails if another run of the conversation is unfinished, or if
-    /// [`MAX_RUNS`] runs are.
+    /// [`MAX_RUNS`] runs are unfinished.
     pub(super) fn add_run(&self, run: Arc<StudioRun>) -> Result<(), Rejection> {
         let mut runs = self.runs();
         let is_busy =

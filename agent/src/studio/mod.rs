@@ -138,9 +138,9 @@ impl Studio {
     /// ```
     ///
     /// # Errors
-    /// Fails with the kind of the system's error if the address cannot be used, and with
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it can be reached from other machines without
-    /// [`allow_remote`](Self::allow_remote), or if a host or the token of `allow_remote` is invalid.
+    /// Fails with the kind of the system's error if the address cannot be used, and with [`InvalidInput`](io::ErrorKind::InvalidInput) if
+    /// the address can be reached from other machines without [`allow_remote`](Self::allow_remote), or if a host or the token of
+    /// `allow_remote` is invalid.
     pub async fn bind(
         self,
         address: impl Into<SocketAddr>,

@@ -335,7 +335,7 @@ struct RequestPlan {
     least: u64,
 }
 
-/// The amounts that are reserved for a request. If this value is dropped before they are settled, a task settles them as the amounts of a
+/// The amounts that are reserved for a request. If this value is dropped before the amounts are settled, a task settles them as for a
 /// cancelled request.
 pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
