@@ -235,8 +235,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// If the arguments of an open call would read as `{}`, replaces them by the start of an object, so that the call is not mistaken for a
-    /// complete call without arguments.
+    /// Replaces the arguments of an open call by the start of an object if they would read as `{}`. Without this change, the call would
+    /// look like a complete call without arguments.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)

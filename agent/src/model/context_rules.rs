@@ -259,8 +259,8 @@ impl ContextRules {
     /// these rules, and the token counter of an assistant, are not used.
     ///
     /// # Errors
-    /// Fails if the window is unknown or too small, if the shares contradict each other, or if nothing can be replaced and the request is
-    /// probably too long.
+    /// Fails if the window is unknown or too small, or if the shares contradict each other. Also fails if the request is probably too long
+    /// and nothing can be replaced.
     pub fn fit(
         &self,
         conversation: &mut Conversation,

@@ -9,7 +9,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 
 /// An event of a growing reply.
 ///
-/// `content_index` counts the parts in the order of their first event. A part consists of a start, deltas and an end; parts may overlap. An
+/// `content_index` counts the parts in the order of their first event. A part consists of a start, deltas and an end. Parts may overlap. An
 /// adapter may leave out events that follow from other events: see [`ModelStream::new`](super::ModelStream::new). In the serde form the
 /// field `update` names the variant.
 ///

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::message::{Media, ResourceLink};
 
-/// A tool that the provider runs. Its calls and results are [`ProviderTool`](crate::message::ProviderTool) parts of the reply;
+/// A tool that the provider runs. Its calls and results are [`ProviderTool`](crate::message::ProviderTool) parts of the reply.
 /// [`ManagedResult`]s describe the results in a neutral form.
 ///
 /// | | Anthropic | OpenAI Responses | Gemini | Chat Completions |

@@ -103,8 +103,8 @@ mod tests;
 /// ```
 ///
 /// # Contract
-/// The stream must not borrow from `cx` or `request`: clone the data that it needs. It must not block. [`ModelStream`] handles cancellation
-/// by dropping the stream that it wraps.
+/// The stream must not borrow from `cx` or `request`, so `stream` clones the data that the reply needs. The stream must not block the
+/// thread. [`ModelStream`] handles cancellation by dropping the stream that it wraps.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a model",
     label = "not a model",
@@ -314,7 +314,7 @@ pub struct ModelInfo {
 }
 
 /// The capabilities of a model. The default values are for a model whose capabilities are unknown. A value is `true` if a wrong guess
-/// causes a clear error, as for images, and `false` if a wrong guess would go unnoticed, as for schemas of replies.
+/// causes a clear error, as for images. A value is `false` if a wrong guess would go unnoticed, as for schemas of replies.
 ///
 /// ```
 /// use agent::model::{Capabilities, ModelInfo};

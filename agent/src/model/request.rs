@@ -70,7 +70,8 @@ pub struct ModelRequest {
     /// The key of the prompt cache. Requests with the same key share a cache, at providers that route requests by the key.
     pub cache_key: Option<String>,
     /// The number of input tokens from which the provider replaces earlier messages by a summary of its own, which becomes a part of the
-    /// reply. Only Anthropic and the Responses API support it; other providers ignore it. See `ContextRules::compact_by_provider`.
+    /// reply. Only Anthropic and the Responses API support this setting. Other providers ignore it. See
+    /// `ContextRules::compact_by_provider`.
     pub compact_at: Option<u64>,
     /// Data about the request for the provider's own reports: `user_id`, and tags of the application. Data without a
     /// field at the provider is refused before the request is sent, with the code `unsupported_metadata`.

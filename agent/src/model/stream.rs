@@ -63,9 +63,8 @@ type OnStreamEnd = Box<dyn FnOnce(&AssistantMessage, Option<&ModelError>) + Send
 impl ModelStream {
     /// Creates a reply from the events of an adapter. The stream does the work that is common to all adapters:
     ///
-    /// * It adds missing starts before the first delta of a text or of thinking, and missing ends when the reply stops. A
-    ///   complete [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end; empty deltas are
-    ///   left out.
+    /// * It adds missing starts before the first delta of a text or of thinking, and missing ends when the reply stops. A complete
+    ///   [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end. Empty deltas are left out.
     /// * It gives an id to a call without one, and changes an id that another call of the reply has.
     /// * It changes the stop reason `stop` to `tool_use` if the reply contains calls.
     /// * It ends with an error if the events end without [`Stop`](ModelEvent::Stop) or contradict each other.
@@ -210,7 +209,7 @@ impl ModelStream {
     }
 
     /// Returns the reply as far as it was received, to continue the conversation with an incomplete reply. Unfinished parts keep their
-    /// text; a call with incomplete arguments is left out.
+    /// text. A call with incomplete arguments is left out.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};

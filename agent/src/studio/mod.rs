@@ -1,8 +1,8 @@
 //! A page for the author of tools: their schemas, checks of arguments, and runs.
 //!
-//! The page lists the tools of an [`Assistant`] with their findings and tokens, shows their schemas in each dialect, and
-//! checks arguments as a run does: with the coercions, or with each issue at its position. The page runs prompts, shows calls while their
-//! arguments grow, and answers approvals and questions of tools.
+//! The page lists the tools of an [`Assistant`] with their findings and tokens, and shows their schemas in each dialect. The page checks
+//! arguments as a run does, and shows the coercions, or each issue at its position. It also runs prompts, shows calls while their arguments
+//! grow, and lets a person decide on calls and answer the questions of tools.
 //!
 //! ```no_run
 //! use agent::studio::Studio;
@@ -138,7 +138,7 @@ impl Studio {
     /// ```
     ///
     /// # Errors
-    /// Fails with the kind of the system's error if the address cannot be used, and with [`InvalidInput`](io::ErrorKind::InvalidInput) if
+    /// Fails with the kind of the system's error if the address cannot be used. Fails with [`InvalidInput`](io::ErrorKind::InvalidInput) if
     /// the address can be reached from other machines without [`allow_remote`](Self::allow_remote), or if a host or the token of
     /// `allow_remote` is invalid.
     pub async fn bind(

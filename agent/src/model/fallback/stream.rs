@@ -53,7 +53,7 @@ struct OpenReply {
     admission: Admission,
     started: Duration,
     sent: MessageList,
-    /// Whether the model is not asked once more after a rate limit, because it makes its own retries or this was already done.
+    /// Whether a rate limit ends this attempt at once, because the model makes its own retries or is already asked for the second time.
     is_final: bool,
 }
 

@@ -31,8 +31,8 @@ const MAX_REPLY: u64 = 4_096;
 /// Limits of the requests to a model, for [`Model::limited`]. Every limit that is set must admit a request.
 ///
 /// Requests are sent in the order in which they were made. A cancelled request leaves the queue. A failed request without usage counts its
-/// estimated input. A request that the provider rejected with a rate limit counts no tokens, and no other request is sent for the time that
-/// the provider asks to wait. Limits apply to one process. A request counts once, also if a provider's client retries it.
+/// estimated input. A request that the provider rejected with a rate limit counts no tokens. No other request is then sent for the time
+/// that the provider asks to wait. Limits apply to one process. A request counts once, also if a provider's client retries it.
 ///
 /// A provider may report how much of its own limits remains, in headers of a response such as `x-ratelimit-remaining-requests` or
 /// `anthropic-ratelimit-tokens-remaining`. If less remains than these limits admit, the provider's limit applies until it is full again. In

@@ -5,9 +5,9 @@ use super::TokenCounter;
 /// The default counter: estimates tokens from bytes, without a vocabulary.
 ///
 /// A token is 4 bytes of ASCII text, 3 bytes of other text, 2 bytes of encoded data, or 5 bytes of JSON. A Chinese, Japanese or Korean
-/// character counts 1.1 tokens. On recorded requests, most of which are short, the median error of a whole request is between 24 and 80 %,
-/// depending on the protocol, because providers add text of their own. In six recorded conversations with a reply that corrects the
-/// estimate, the error was at most 9 %.
+/// character counts 1.1 tokens. Providers add text of their own, so the estimate of a whole request is inexact. On recorded requests, most
+/// of which are short, the median error is between 24 and 80 %, depending on the protocol. For the six recorded requests that follow a
+/// reply with usage, the error is at most 9 %.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TokenEstimator;
 

@@ -149,9 +149,9 @@ impl SizeCounter<'_> {
 impl ModelRequest {
     /// Estimates the number of input tokens that the request will have at this model.
     ///
-    /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated, with a factor
-    /// that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless it records their
-    /// size. Tools that the provider runs are not counted. The result depends only on the arguments.
+    /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated. The estimate
+    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless it
+    /// records their size. Tools that the provider runs are not counted. The result depends only on the arguments.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
         anchor::estimate(&self.messages, info, size, || size.frame(self, &self.tools))

@@ -59,7 +59,8 @@ pub(in crate::runtime) fn check(
     let (can_ask, can_answer) = (config.approver.is_some(), config.answerer.is_some());
     let input = TreeInput { requests, made, arrived, inputs, can_ask, can_answer };
     let resumption = input.of_run(core, &RunPath::default())?;
-    // With no new decision, result or input, a run that waits for children or for answers to questions would only be suspended again.
+    // With no new decision, result or input, a run that waits for children or for answers to questions would only be suspended again, so
+    // this is an error.
     if resumption.is_empty() && (depth > 0 || !questions.is_empty()) {
         let first = input.requests.first().map(|request| &request.request_id);
         if let Some(first) = first.or_else(|| questions.first().map(|question| &question.request_id)) {

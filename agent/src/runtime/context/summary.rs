@@ -80,7 +80,7 @@ pub(crate) struct SummaryOutcome {
     pub(crate) usage: Usage,
     /// The model that was asked.
     pub(crate) model: String,
-    /// The notices of the requests, such as one of a budget that is nearly spent.
+    /// The notices of the requests, such as the notice of a nearly spent budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<RequestNotice>,
     /// The text of the answer if it was refused, so that a second request can correct it.

@@ -221,8 +221,8 @@ impl RunRecords {
         attempt: u32,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
-        // A sub-agent can continue after its last step if its steps are stored: in the session, in the journal of an engine, or in the
-        // suspended run that contains the sub-agent. Its call may then run again.
+        // The call of a sub-agent may run again if the steps of the sub-agent are stored, so that its run continues after the last one.
+        // They are stored in the session, in the journal of an engine, or in the suspended run that contains the sub-agent.
         let is_known =
             self.session.is_some() || self.is_on_engine || found.handle.as_deref() == Some(CHILD_HANDLE);
         let is_child = tool.is_some_and(Tool::is_of_assistant) && is_known;

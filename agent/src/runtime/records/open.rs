@@ -91,8 +91,8 @@ impl AssistantBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails if the assistant cannot be [built](Self::build), if it has no store, if the session cannot be read, or if its name has the
-    /// form of sub-agents' names, `RUN/TURN/tool/POSITION`.
+    /// Fails if the assistant cannot be [built](Self::build) or has no store, or if the session cannot be read. Also fails if the name of
+    /// the session has the form of sub-agents' names, `RUN/TURN/tool/POSITION`.
     pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, BuildError> {
         let id = id.into();
         refuse_reserved_name(&id).map_err(|message| BuildError::ReservedName { message })?;
