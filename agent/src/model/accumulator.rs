@@ -12,7 +12,7 @@ pub(super) struct Accumulator {
     message: Box<AssistantMessage>,
     /// For each part, whether its end has not arrived yet.
     open: Vec<bool>,
-    /// The ids of the calls so far. The set is not filled while the only call has an id.
+    /// The ids of the calls so far. The set stays empty while the reply has a single call with an id.
     call_ids: HashSet<String>,
     /// For each repeated id, the next number that is appended to make it unique. With this number, n equal ids take n steps, not n².
     next_numbers: HashMap<String, usize>,
@@ -308,7 +308,7 @@ impl Accumulator {
         raw: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
-        // A reply that was withheld or failed may be incomplete: the arguments of an open call may not have been sent yet.
+        // In a reply that was withheld or failed, an open call may have no arguments yet. `leave_open` keeps it from looking complete.
         let is_broken = matches!(reason, StopReason::ContentFilter | StopReason::Error);
         for index in 0..self.open.len() {
             if is_broken {

@@ -236,7 +236,7 @@ impl ModelError {
         self.edit(|inner| inner.status = Some(status))
     }
 
-    /// Sets the provider's own code.
+    /// Sets the code of the error, which is usually the provider's own.
     pub fn with_code(self, code: impl Into<String>) -> Self {
         self.edit(|inner| inner.code = Some(code.into()))
     }
@@ -277,7 +277,7 @@ impl ModelError {
                 if text.contains(secret.as_str()) {
                     *text = text.replace(secret.as_str(), REDACTED);
                 }
-                // If a body was cut within a secret, the part before the cut is removed, too.
+                // If a body was cut within a secret, the beginning of the secret before the cut is removed, too.
                 let Some(cut) = text.rfind(CUT) else { continue };
                 let (head, tail) = text.split_at(cut);
                 let begun = secret.char_indices().skip(1).map(|(at, _)| &secret[..at]);
@@ -335,7 +335,7 @@ impl ModelError {
         self.inner.status
     }
 
-    /// Returns the provider's own code.
+    /// Returns the code of the error, which is usually the provider's own.
     pub fn code(&self) -> Option<&str> {
         self.inner.code.as_deref()
     }

@@ -124,7 +124,7 @@ pub enum ModelEvent {
         /// The index of the part.
         content_index: usize,
     },
-    /// A complete part. If the part started before, this is its final version and ends it.
+    /// A complete part. If the part has started before, this event contains the final version and ends the part.
     Part {
         /// The index of the part.
         content_index: usize,

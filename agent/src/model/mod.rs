@@ -494,7 +494,7 @@ pub struct StepCx {
     pub key: Option<StepKey>,
     /// The number of the attempt, counted from 1. All attempts have the same key.
     pub attempt: u32,
-    /// Cancels the reply, which ends with an error of kind [`Aborted`](ModelErrorKind::Aborted).
+    /// The token that cancels the reply. A cancelled reply ends with an error of kind [`Aborted`](ModelErrorKind::Aborted).
     pub cancel: CancelToken,
     /// Whether the caller retries failed requests. If so, the client makes only one attempt, because the numbers of attempts would
     /// multiply.

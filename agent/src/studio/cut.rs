@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Maximum length of a text in a list or an event, in bytes. The page fetches the whole text on demand.
+/// Maximum length of a text in a list or an event, in bytes. The page fetches whole results on demand.
 pub(super) const MAX_TEXT: usize = 256 << 10;
 
 /// Returns the longest beginning of a text that has at most this many bytes.

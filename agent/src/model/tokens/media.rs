@@ -57,7 +57,8 @@ fn openai_image(mut width: u64, mut height: u64) -> u64 {
     85 + 170 * width.div_ceil(512) * height.div_ceil(512)
 }
 
-/// Reads width and height from the header of a PNG, GIF, JPEG or WebP file. Returns `None` for other files.
+/// Reads width and height from the header of a PNG, GIF, JPEG or WebP file. Returns `None` for other files, and if the header is
+/// incomplete.
 fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     let big = |at: usize| Some(u64::from(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?])));
     let little = |at: usize| Some(u64::from(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?])));

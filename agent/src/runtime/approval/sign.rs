@@ -123,8 +123,8 @@ fn bound_call(call: &SignedCall) -> String {
     }))
 }
 
-/// Returns the text that the signature of a run's state covers. Its fields differ from the fields of a call's text, so a signature of a
-/// call is never valid for a state, nor the reverse.
+/// Returns the text that the signature of a run's state covers. The fields of this text differ from the fields of a call's text, so a
+/// signature of a call is never valid for a state, nor the reverse.
 #[cfg(feature = "approvals-signed")]
 fn bound_state(state: &Value) -> String {
     canonical(&serde_json::json!({ "version": 2, "state": state }))

@@ -132,13 +132,13 @@ pub(in crate::runtime) struct SummaryTask {
 }
 
 impl SummaryDraft<'_> {
-    /// Returns whether the messages before this index fit into one request.
+    /// Returns whether the messages before index `at` fit into one request.
     pub(super) fn fits(&self, at: usize) -> bool {
         self.question(at).is_some()
     }
 
-    /// Returns the text for the model: the record so far, then the transcript of the later messages before index `at`. Returns `None` if
-    /// these messages are too long for one request.
+    /// Returns the text for the model: the record so far, the focus of the user, and the transcript of the later messages before index
+    /// `at`. Returns `None` if these messages are too long for one request.
     fn question(&self, at: usize) -> Option<String> {
         let Self { view, writer, counter, secrets, focus, .. } = self;
         let from = view.summarized();
@@ -275,8 +275,8 @@ impl SummaryTask {
         reply
     }
 
-    /// Makes a request within the budgets of the run. Each piece of the reply updates `usage`, so that it is correct even if this future is
-    /// dropped.
+    /// Makes a request within the budgets of the run. Each piece of the reply updates `usage`, so that the usage is correct even if this
+    /// future is dropped.
     async fn call(
         &self,
         step: StepCx,

@@ -148,8 +148,8 @@ impl StoreAccess {
         }
     }
 
-    /// Performs an operation, and retries it after transient errors. The operation has to be idempotent, because a failed attempt may have
-    /// had an effect.
+    /// Performs an operation, and retries it after transient errors other than timeouts. The operation has to be idempotent, because a
+    /// failed attempt may have had an effect.
     async fn retry<T, F: Future<Output = Result<T, StoreError>>>(
         &self,
         operation: impl Fn() -> F,

@@ -225,7 +225,7 @@ struct StoredSession {
     changes: Vec<ViewChange>,
     /// The last run with a stored end.
     ended: Option<EndedRun>,
-    /// The run without a stored end, with the position of its first message.
+    /// The id of the last run if it has no stored end, with the position of the run's first message.
     run: Option<(Arc<str>, usize)>,
     /// The messages of `run`.
     run_messages: Vec<StoredMessage>,

@@ -22,7 +22,7 @@ pub(in crate::runtime) struct SessionState {
     pub(super) is_rewritten: bool,
     /// The last run with a stored end.
     pub(super) ended: Option<EndedRun>,
-    /// The last run with stored entries but without a stored end.
+    /// The id of the last run with stored entries but without a stored end.
     pub(super) run: Option<Arc<str>>,
     /// Whether the entry for the begin of the current run, or for its resumption, is stored.
     pub(super) is_begin_stored: bool,

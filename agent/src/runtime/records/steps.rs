@@ -1,4 +1,4 @@
-//! The messages of a run, written to the store of its assistant as they become final.
+//! Writes the messages of a run to the store of its assistant when they become final.
 
 use std::fmt;
 use std::sync::Arc;
@@ -439,8 +439,8 @@ impl RecordingSteps {
     }
 }
 
-/// Returns the calls that the provider ran, each with its position, input and outcome. Position 0 is the request itself, so the parts of
-/// the reply are counted from 1.
+/// Returns the calls that the provider ran and whose output the reply contains, each with its position, input and outcome. Position 0 is
+/// the request itself, so the parts of the reply are counted from 1.
 fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolOutcome)> {
     let tools = || {
         (1..).zip(&reply.content).filter_map(|(ord, part)| match &part.content {
