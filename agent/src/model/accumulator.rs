@@ -8,13 +8,13 @@ use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
 /// The reply so far. Text grows in place, so a reply of n deltas takes time linear in its length.
 #[derive(Debug)]
 pub(super) struct Accumulator {
-    /// Boxed, because it is large and is moved when the reply ends.
+    /// The message so far. It is boxed, because it is large and is moved when the reply ends.
     message: Box<AssistantMessage>,
     /// For each part, whether its end has not arrived yet.
     open: Vec<bool>,
-    /// The ids of the calls so far; not filled for a single call with an id.
+    /// The ids of the calls so far. The set stays empty while the reply has a single call with an id.
     call_ids: HashSet<String>,
-    /// For each repeated id, the next number to make it unique with, so that n equal ids take n steps, not n².
+    /// For each repeated id, the next number that is appended to make it unique. With this number, n equal ids take n steps, not n².
     next_numbers: HashMap<String, usize>,
     stopped: bool,
 }
@@ -56,7 +56,7 @@ impl Accumulator {
         self.message
     }
 
-    /// Returns the message without calls whose arguments are incomplete.
+    /// Returns the message without the calls that are not complete.
     pub(super) fn into_partial(mut self) -> Box<AssistantMessage> {
         let mut open = self.open.into_iter();
         self.message.content.retain(|part| !(open.next() == Some(true) && part.as_tool_call().is_some()));
@@ -68,11 +68,11 @@ impl Accumulator {
         self.stopped
     }
 
-    /// Adds an event to the message. Adds the events for the listener to `out`: the event, and the starts and ends that the adapter left
-    /// out.
+    /// Adds an event to the message. Adds the events for the reader to `out`: the event itself, and the starts and ends that the adapter
+    /// left out.
     ///
     /// # Errors
-    /// Fails when the event does not fit the earlier events.
+    /// The event does not fit the earlier events.
     pub(super) fn push(
         &mut self,
         event: ModelEvent,
@@ -88,7 +88,7 @@ impl Accumulator {
                 if let Some(id) = response_id.as_ref().filter(|id| !id.is_empty()) {
                     self.message.response_id = Some(id.clone());
                 }
-                // The requested name stays in `model`, because it decides which provider state is sent back.
+                // The requested name stays in `model`, because it decides to which models the provider state is sent back.
                 if let Some(model) = model.as_ref().filter(|model| !model.is_empty()) {
                     if self.message.model.is_empty() {
                         self.message.model.clone_from(model);
@@ -116,7 +116,8 @@ impl Accumulator {
                 self.append(event, out)?;
             }
             E::ToolCallDelta { .. } => self.append(event, out)?,
-            // These events are derived from the text of the arguments: see `ModelStream::with_argument_events`.
+            // Argument events of an adapter are dropped, because `ModelStream::with_argument_events` derives them from the text of the
+            // arguments.
             E::ToolCallArgument { .. } => {}
             E::TextEnd { content_index }
             | E::ThinkingEnd { content_index }
@@ -142,7 +143,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends the text of a delta, the most frequent event, to its open part. Returns `false` and changes nothing for all other events.
+    /// Appends the text of a delta to its open part. Deltas are the most frequent events. Returns `false` and changes nothing if
+    /// [`push`](Self::push) has to process the event.
     pub(super) fn append_to_open(&mut self, event: &ModelEvent) -> bool {
         let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return false };
         if self.stopped || delta.is_empty() || self.open.get(index) != Some(&true) {
@@ -180,7 +182,7 @@ impl Accumulator {
             call.id = self.unique_id(std::mem::take(&mut call.id));
         }
         out.extend(start_event(index, &part.content));
-        // Reserves room for one part, because most replies have one part, and parts are large.
+        // Room is reserved for exactly one part, because most replies have one part and parts are large.
         if index == 0 {
             self.message.content.reserve_exact(1);
         }
@@ -233,8 +235,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// If the arguments of an open call would read as `{}`, replaces them by the start of an object, so that the call is not mistaken for a
-    /// complete call without arguments.
+    /// Replaces the arguments of an open call by the start of an object if they would read as `{}`. Without this change, the call would
+    /// look like a complete call without arguments.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)
@@ -270,7 +272,7 @@ impl Accumulator {
             let id = old.as_tool_call().map(|call| call.id.clone());
             let is_told = end_event(index, &part.content).is_some() || *old == part;
             *old = part;
-            // The id stays, because listeners already received it.
+            // The call keeps the id of its start event, because listeners have already received that id.
             if let (Some(id), Content::ToolCall(call)) = (id, &mut old.content) {
                 call.id = id;
             }
@@ -306,7 +308,7 @@ impl Accumulator {
         raw: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
-        // A reply that was withheld or failed may be incomplete: the arguments of an open call may not have been sent yet.
+        // In a reply that was withheld or failed, an open call may have no arguments yet. `leave_open` keeps it from looking complete.
         let is_broken = matches!(reason, StopReason::ContentFilter | StopReason::Error);
         for index in 0..self.open.len() {
             if is_broken {
@@ -315,7 +317,7 @@ impl Accumulator {
             self.end_part(index, out);
         }
         self.stopped = true;
-        // Some providers report `stop` even when they request tools.
+        // Some providers report `stop` even when they request tools, so the reason is corrected.
         let asks = self.message.tool_calls().next().is_some();
         let reason = if reason == StopReason::Stop && asks { StopReason::ToolUse } else { reason };
         self.message.stop_reason = reason.clone();

@@ -1,4 +1,4 @@
-//! The arguments of calls while a model writes them.
+//! Events for the arguments of calls while a model writes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::ModelEvent;
 use crate::args::{ArgumentEvent, ArgumentKind, ArgumentStream, read_literally};
 use crate::tool::definition::ToolDefinition;
 
-/// A change of a value in the arguments of a call that are still arriving: an owned [`ArgumentEvent`].
+/// A change of a value in the arguments of a call while these arguments arrive: an owned [`ArgumentEvent`].
 ///
 /// ```
 /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, StepCx, reply};
@@ -45,7 +45,7 @@ pub enum ArgumentChange {
     },
     /// The value is complete.
     Finished {
-        /// The value as it was sent; `None` for objects and arrays, whose values were emitted one by one.
+        /// The value as it was sent, or `None` for an object or array, whose members were emitted one by one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
     },
@@ -61,7 +61,7 @@ impl ArgumentChange {
         match event {
             ArgumentEvent::Started { kind, .. } => Self::Started { kind: *kind },
             ArgumentEvent::Appended { fragment, .. } => Self::Appended { fragment: (*fragment).to_owned() },
-            // The value of a container is left out: it contains its members, so each member would be emitted once for each level.
+            // The value of an object or array is left out. It contains its members, so each member would be emitted once for each level.
             ArgumentEvent::Finished { json, .. } => {
                 Self::Finished { value: (!json.starts_with(['{', '['])).then(|| read_literally(json)) }
             }
@@ -107,7 +107,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     Ok((content_index, argument.path, argument.secret, argument.change))
 }
 
-/// Leaves out values: they may be secrets, and this text is logged.
+/// Leaves out values, because they may be secrets and this text may be logged.
 impl fmt::Debug for ArgumentChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -119,7 +119,7 @@ impl fmt::Debug for ArgumentChange {
     }
 }
 
-/// Reads the arguments of a reply's calls while they arrive, with one [`ArgumentStream`] and its tool's plan for each call.
+/// A reader of the arguments of a reply's calls while they arrive. Each call has an [`ArgumentStream`] with the plan of its tool.
 ///
 /// The total work is linear in the length of the text.
 pub(super) struct CallArguments {
@@ -133,8 +133,8 @@ impl CallArguments {
         Self { tools, streams: BTreeMap::new() }
     }
 
-    /// Processes an event of the reply, and returns the argument events as events of the reply. Text that is no longer valid JSON causes no
-    /// events: the argument engine reports it when the call is complete.
+    /// Processes an event of the reply, and returns the argument events that it causes, as events of the reply. After a fault in the JSON
+    /// text, no further events follow: the argument engine reports the fault when the call is complete.
     pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
         let mut updates = Vec::new();
         match event {

@@ -1,4 +1,4 @@
-//! Traces of the requests that a fallback makes, which the run around it writes.
+//! Traces of the requests of a fallback. The run that uses the fallback writes them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ pub(crate) trait AttemptTrace: Send {
     /// Records that an event of the reply arrived.
     fn record_event(&mut self, event: &ModelEvent);
 
-    /// Records the end of the reply, or its kind of error.
+    /// Records the end of the reply, or the kind of its error.
     fn end(self: Box<Self>, reply: &AssistantMessage, error: Option<ModelErrorKind>);
 }
 
 type BeginTrace = dyn Fn(&ModelInfo, &ModelRequest) -> Box<dyn AttemptTrace> + Send + Sync;
 
-/// Begins the trace of a request.
+/// The function that begins the trace of a request.
 #[derive(Clone)]
 pub(crate) struct AttemptTracer(pub(crate) Arc<BeginTrace>);
 

@@ -1,4 +1,4 @@
-//! When results are cleared and messages compacted, so that a conversation fits into the window of its model.
+//! The rules by which results are cleared and messages are compacted, so that a conversation fits into the window of its model.
 
 use crate::message::{ClearedResult, Conversation, ConversationView, Message, OutcomeKind, ViewError};
 use crate::tool::policy::Effect;
@@ -10,23 +10,24 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// The minimum that a clear has to save, in tokens and in thousandths of the usable window: many small clears would invalidate the
-/// provider's cache often.
+/// The minimum that a clear has to save: both this number of tokens, and this share of the usable window in thousandths. Many small clears
+/// would invalidate the provider's cache often.
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
-/// Results with fewer tokens are never cleared.
+/// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// The minimum by which a change has to lower the estimate, in thousandths of the usable window.
+/// The minimum by which a compaction, or a clear in its stead, has to lower the estimate, in thousandths of the usable window.
 const MIN_EFFECT: u64 = 100;
-/// The tokens of newest messages that a compaction keeps, in thousandths of the usable window.
+/// Maximum length of the newest messages that a compaction keeps, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
-/// The tokens to which a result that is longer than the window is shortened, in thousandths of the usable window.
+/// The length to which a result is shortened if it exceeds the usable window alone, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
 /// The maximum number of tokens that are reserved for a reply, if the request does not limit the reply.
 const MAX_RESERVE: u64 = 32_000;
 
-/// Rules for the [view](Conversation::view) of a conversation: when it is changed, and which content stays. For an assistant:
-/// [`manage_context`](crate::AssistantBuilder::manage_context); in other loops: [`fit`](Self::fit).
+/// Rules for the [view](Conversation::view) of a conversation: when it is changed, and which content stays.
+/// [`manage_context`](crate::AssistantBuilder::manage_context) applies them to an assistant, and [`fit`](Self::fit) applies them in other
+/// loops.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, model::ContextRules};
@@ -67,21 +68,21 @@ pub(crate) enum SummaryAuthor {
     Off,
 }
 
-/// The change of the view that is needed before a request, if any.
+/// A decision about the view before a request: the next change, or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ViewDecision {
-    /// The request can be sent.
+    /// The request can be sent, and the view is not changed.
     Fits,
     /// These results are [cleared](ConversationView::clear).
     Clear {
         /// The results, oldest first.
         results: Vec<ClearedResult>,
     },
-    /// A result of the newest reply alone exceeds the window: this result is [shortened](ConversationView::shorten).
+    /// A single result of the newest reply exceeds the window. It is [shortened](ConversationView::shorten).
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
-        /// The bytes of text that are kept.
+        /// The number of bytes of its text that are kept.
         bytes: usize,
     },
     /// The messages before this index are summarized, and [replaced](ConversationView::compact) by the summary.
@@ -91,16 +92,16 @@ pub(crate) enum ViewDecision {
     },
     /// Nothing can be replaced, and the request is probably too long.
     Full {
-        /// The tokens that the request probably needs.
+        /// The number of tokens that the request probably needs.
         needed: u64,
-        /// The tokens that a request may use.
+        /// The number of tokens that a request may use.
         usable: u64,
     },
 }
 
 impl ContextRules {
-    /// Creates the default rules: results are cleared at 60 % of the usable window, messages compacted at 80 %, to about 40 %; the
-    /// results of the newest 3 replies with calls stay.
+    /// Creates the default rules. Old results are cleared from 60 % of the usable window. From 80 %, results are cleared to about 40 %, and
+    /// messages are compacted if clearing is not enough. The results of the newest 3 replies with calls stay.
     pub fn new() -> Self {
         Self {
             clear_at: 0.6,
@@ -125,7 +126,7 @@ impl ContextRules {
         self
     }
 
-    /// Sets the share of the usable window that clearing aims at when messages would have to be compacted. Default: 0.4.
+    /// Sets the share of the usable window to which results are cleared, if this avoids that messages are compacted. Default: 0.4.
     pub fn target(mut self, share: f64) -> Self {
         self.target = share;
         self
@@ -143,13 +144,14 @@ impl ContextRules {
         self
     }
 
-    /// Sets the context window in tokens, instead of that in the catalogue.
+    /// Sets the size of the context window, in tokens. By default, the window of the model applies.
     pub fn window(mut self, tokens: u64) -> Self {
         self.window = Some(tokens);
         self
     }
 
-    /// Sets the model that writes summaries: one that was added with `AssistantBuilder::named_model`, instead of the model of the run.
+    /// Sets the model that writes summaries, by the name that it has in `AssistantBuilder::named_model`. By default, the model of the run
+    /// writes them.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::ContextRules};
@@ -165,11 +167,12 @@ impl ContextRules {
         self
     }
 
-    /// Lets the provider write summaries, within its replies. Anthropic's API and the Responses API write one when a request reaches the
-    /// share of [`compact_at`](Self::compact_at), at Anthropic at least 50,000 tokens. The summary is a part of the reply, encrypted at
-    /// `OpenAI`, and requests to the same model begin with it; another model gets the whole conversation. Results are still cleared by
-    /// these rules, and pinned messages are sent again behind the summary. With other protocols, and if a request is still too long, the
-    /// model of the run writes the summary.
+    /// Lets the provider write summaries within its replies. Anthropic's API and the Responses API write a summary when a request reaches
+    /// the share of [`compact_at`](Self::compact_at). Anthropic writes none below 50,000 tokens. The summary is a part of the reply, which
+    /// `OpenAI` encrypts. Later requests to the same model begin with the summary, and another model gets the whole conversation.
+    ///
+    /// Results are still cleared by these rules, and pinned messages are sent again after the summary. With other protocols, and if a
+    /// request is still too long, the model of the run writes the summary.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::{ContextRules, ModelInfo}};
@@ -213,21 +216,21 @@ impl ContextRules {
         self
     }
 
-    /// Returns who writes summaries.
+    /// Returns the author of summaries.
     #[cfg(feature = "runtime")]
     pub(crate) fn author(&self) -> &SummaryAuthor {
         &self.author
     }
 
-    /// Returns the window that was set.
+    /// Returns the window that was set with [`window`](Self::window), in tokens.
     #[cfg(feature = "runtime")]
     pub(crate) fn own_window(&self) -> Option<u64> {
         self.window
     }
 
-    /// Changes the [view](Conversation::view) of the conversation until this request fits with its messages: old results are cleared, and a
-    /// result of the newest reply is shortened if it is longer than the window. If these changes are not enough, returns the index before
-    /// which messages have to be [compacted](Conversation::compact); `None` once the request fits.
+    /// Changes the [view](Conversation::view) of the conversation until the request fits into the window with the messages of the view. Old
+    /// results are cleared, and a result of the newest reply is shortened if it exceeds the window alone. Returns `None` once the request
+    /// fits. If these changes are not enough, returns the index before which messages have to be [compacted](Conversation::compact).
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -251,12 +254,13 @@ impl ContextRules {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// `request` is the next request to `model`. The effect and [`keep_result`](crate::tool::ToolPolicy::keep_result) of its tools count.
-    /// Its messages are ignored, because the view replaces them. The author of summaries, and a counter of the assistant, are not used.
+    /// `request` is the next request to `model`. Its messages are ignored, because the view replaces them. The effect and
+    /// [`keep_result`](crate::tool::ToolPolicy::keep_result) of its tools decide which results are cleared. The author of summaries in
+    /// these rules, and the token counter of an assistant, are not used.
     ///
     /// # Errors
-    /// Fails if the window is unknown or too small, if the shares contradict each other, or if nothing can be replaced and the request is
-    /// probably too long.
+    /// Fails if the window is unknown or too small, or if the shares contradict each other. Also fails if the request is probably too long
+    /// and nothing can be replaced.
     pub fn fit(
         &self,
         conversation: &mut Conversation,
@@ -282,14 +286,14 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // Cannot fail: each decision is a change that the view accepts.
+            // This cannot fail, because every decision is a change that the view accepts.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }
     }
 
-    /// Returns the tokens that a request may use: the window minus the tokens that are reserved for the reply. Reserved is `max_tokens`, or
-    /// else the model's maximum up to 32,000, but at most half of the window.
+    /// Returns the number of tokens that a request may use: the window minus the tokens that are reserved for the reply. The reserved
+    /// tokens are `max_tokens`, or else the model's longest reply up to 32,000, but at most half of the window.
     ///
     /// # Errors
     /// Fails if the window is unknown or too small, or if the shares contradict each other.
@@ -346,8 +350,8 @@ impl ContextRules {
             reclaimed = reclaimed.saturating_add(saved);
             results.push(cleared);
         }
-        // A clear is enough if the request ends below `clear_at`. It has a minimum size, because each clear invalidates the provider's
-        // cache.
+        // Clearing is enough if the request is then below `clear_at`. A clear has a minimum size, because each clear invalidates the
+        // provider's cache.
         if reclaimed >= minimum && used.saturating_sub(reclaimed) < share(self.clear_at) {
             return ViewDecision::Clear { results };
         }
@@ -366,8 +370,8 @@ impl ContextRules {
         ViewDecision::Clear { results }
     }
 
-    /// Returns the earliest cut that keeps at most `tail` tokens, or else the cut that keeps least; `None` if a summary could not save
-    /// `saved` tokens.
+    /// Returns the earliest possible cut after which at most `tail` tokens are kept, or else the cut after which the fewest are kept. A cut
+    /// is the index before which messages are summarized. Returns `None` if a summary could not save `saved` tokens.
     pub(crate) fn cut(
         view: &ConversationView,
         tail: u64,
@@ -375,7 +379,7 @@ impl ContextRules {
         size: SizeCounter<'_>,
     ) -> Option<usize> {
         let first = view.summarized();
-        // The tokens of the messages from each index to the end.
+        // For each index, the number of tokens of the messages from this index to the end.
         let mut sum = 0_u64;
         let mut behind = vec![0; view.conversation().len() + 1 - first];
         for index in (first..view.conversation().len()).rev() {
@@ -399,7 +403,8 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Returns the decision to shorten the first result of the newest reply that does not fit into the window alone, if there is one.
+    /// Returns the decision to shorten a result of the newest reply. This is the first result that exceeds the usable window alone. Returns
+    /// `None` if there is none.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);
@@ -409,12 +414,12 @@ impl ContextRules {
                 .is_some_and(|message| message.as_tool_result().is_some() && size.message(message) > usable)
         };
         let index = (newest..messages.len()).find(is_too_long)?;
-        // A token has about four bytes.
+        // A token has about four bytes, so this is the share in bytes.
         let bytes = part_of(usable, SHORTENED_SHARE).saturating_mul(4);
         Some(ViewDecision::Shorten { index, bytes: usize::try_from(bytes).unwrap_or(usize::MAX) })
     }
 
-    /// Returns the results that may be cleared, oldest first, with the tokens that each of them saves.
+    /// Returns the results that may be cleared, oldest first, each with the number of tokens that clearing it saves.
     fn clearable(
         &self,
         view: &ConversationView,
@@ -434,7 +439,7 @@ impl ContextRules {
             let message = view.sent_form(index).filter(|_| !view.is_replaced(index))?;
             let result = message.as_tool_result()?;
             let is_refused = result.code.as_deref() == Some("invalid_arguments") && index > turn;
-            // A call that was stopped may still get a result.
+            // The result of an interrupted call may still be replaced by the real one, so it is not cleared.
             let is_open = result.outcome == OutcomeKind::Interrupted;
             if self.kept_tools.contains(&result.tool) || is_refused || is_open {
                 return None;
@@ -454,7 +459,7 @@ impl Default for ContextRules {
     }
 }
 
-/// Returns the text that the model gets instead of a result.
+/// Returns the text that the model gets instead of a cleared result.
 fn replacement(tool: &str, call_id: &str, tokens: u64, effect: Effect) -> String {
     let again = match effect {
         Effect::Pure | Effect::Idempotent => "the call may be repeated",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The error of a request to a model.
 ///
-/// Clones share the error, including its source. It never contains a key or a request.
+/// Clones share the error, including its source. An error contains neither the key nor the request.
 ///
 /// ```
 /// use agent::model::{ModelError, ModelErrorKind};
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// assert_eq!(error.to_string(), text);
 /// ```
 ///
-/// Its methods return the details that the provider reported:
+/// The methods of an error return the details that the provider reported:
 ///
 /// ```
 /// use agent::model::{ModelError, ModelErrorKind};
@@ -53,7 +53,7 @@ struct ErrorDetails {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     body: Option<String>,
-    /// Whether the same request may succeed later; set if the default of the kind does not apply.
+    /// Whether the same request may succeed later, or `None` if the kind of the error decides.
     retryable: Option<bool>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
@@ -78,7 +78,7 @@ pub enum ModelErrorKind {
     Overloaded,
     /// The provider failed.
     Server,
-    /// The request is invalid: it would fail again.
+    /// The request is invalid, and would fail again.
     InvalidRequest,
     /// The conversation does not fit into the model's context.
     ContextTooLong,
@@ -86,18 +86,18 @@ pub enum ModelErrorKind {
     ContentFilter,
     /// The provider could not be reached, or the connection broke.
     Connection,
-    /// The provider did not answer in time.
+    /// The provider did not respond in time.
     Timeout,
     /// The response violates the protocol.
     Protocol,
-    /// The request was cancelled; the message is the reason.
+    /// The request was cancelled. The message of the error is the reason.
     Aborted,
     /// Any other error.
     Other,
 }
 
 impl ModelErrorKind {
-    /// Returns the words with which the text of an error begins.
+    /// Returns the words with which the text of an error of this kind begins.
     fn description(self) -> &'static str {
         match self {
             Self::Auth => "authentication",
@@ -156,7 +156,7 @@ impl ModelErrorKind {
     }
 }
 
-/// Returns the kind with this [identifier](ModelErrorKind::as_str); [`Other`](ModelErrorKind::Other) for unknown identifiers.
+/// Returns the kind with this [identifier](ModelErrorKind::as_str), or [`Other`](ModelErrorKind::Other) if the identifier is unknown.
 impl From<&str> for ModelErrorKind {
     fn from(word: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word).unwrap_or(Self::Other)
@@ -172,7 +172,7 @@ impl fmt::Display for ModelErrorKind {
 /// Maximum length of the kept part of a body, in bytes: enough to recognize the response.
 const MAX_BODY: usize = 2048;
 
-/// Marks where a body was cut.
+/// The mark at the position where a body was cut. The number of omitted bytes follows.
 const CUT: &str = "… (";
 
 #[cfg(feature = "http")]
@@ -226,7 +226,7 @@ impl ModelError {
         self
     }
 
-    /// Adds text to the message.
+    /// Appends a text to the message.
     pub(super) fn with_notes(self, notes: &str) -> Self {
         self.edit(|inner| inner.message.push_str(notes))
     }
@@ -236,7 +236,7 @@ impl ModelError {
         self.edit(|inner| inner.status = Some(status))
     }
 
-    /// Sets the provider's own code.
+    /// Sets the code of the error, which is usually the provider's own.
     pub fn with_code(self, code: impl Into<String>) -> Self {
         self.edit(|inner| inner.code = Some(code.into()))
     }
@@ -246,12 +246,12 @@ impl ModelError {
         self.edit(|inner| inner.request_id = Some(id.into()))
     }
 
-    /// Sets how long the provider asks to wait.
+    /// Sets the time that the provider asks to wait before a retry.
     pub fn with_retry_after(self, delay: Duration) -> Self {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
-    /// Adds the address and a hint to an error that usually means a wrong address.
+    /// Adds the address and a hint to the message, if the status or the body usually means that the address is wrong.
     #[cfg(feature = "http")]
     pub(crate) fn with_address(self, address: &str) -> Self {
         let is_page = self.body().is_some_and(|body| body.starts_with('<'));
@@ -264,7 +264,7 @@ impl ModelError {
         self.edit(|inner| inner.message = format!("{}, from {address}: {hint}", inner.message))
     }
 
-    /// Removes secrets from every text of the error: message, code, request id, body. In a body, the secrets may be escaped as in JSON.
+    /// Removes secrets from every text of the error: message, code, request id, body. Secrets that are escaped as in JSON are removed, too.
     #[cfg(feature = "http")]
     pub(crate) fn without_secrets(self, secrets: &[&str]) -> Self {
         let secrets: Vec<String> = secrets
@@ -277,7 +277,7 @@ impl ModelError {
                 if text.contains(secret.as_str()) {
                     *text = text.replace(secret.as_str(), REDACTED);
                 }
-                // The end of a cut body may be the start of a secret.
+                // If a body was cut within a secret, the beginning of the secret before the cut is removed, too.
                 let Some(cut) = text.rfind(CUT) else { continue };
                 let (head, tail) = text.split_at(cut);
                 let begun = secret.char_indices().skip(1).map(|(at, _)| &secret[..at]);
@@ -294,7 +294,7 @@ impl ModelError {
         })
     }
 
-    /// Sets the body of the response, cut to 2 KiB. The caller has to remove secrets before.
+    /// Sets the body of the response, cut to 2 KiB. The caller must have removed all secrets from it.
     pub fn with_body(self, body: &str) -> Self {
         let cut = (0..=MAX_BODY.min(body.len())).rev().find(|&at| body.is_char_boundary(at)).unwrap_or(0);
         let (head, rest) = body.split_at(cut);
@@ -303,7 +303,7 @@ impl ModelError {
         self.edit(|inner| inner.body = Some(format!("{head}{omitted}")))
     }
 
-    /// Sets whether the same request may succeed later, if that does not follow from the kind.
+    /// Sets whether the same request may succeed later. By default, the kind of the error decides.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -325,7 +325,7 @@ impl ModelError {
         self.inner.kind
     }
 
-    /// Returns the message, in the provider's words if it gave any.
+    /// Returns the message, which is the provider's text if the provider sent one.
     pub fn message(&self) -> &str {
         &self.inner.message
     }
@@ -335,7 +335,7 @@ impl ModelError {
         self.inner.status
     }
 
-    /// Returns the provider's own code.
+    /// Returns the code of the error, which is usually the provider's own.
     pub fn code(&self) -> Option<&str> {
         self.inner.code.as_deref()
     }
@@ -345,7 +345,7 @@ impl ModelError {
         self.inner.request_id.as_deref()
     }
 
-    /// Returns how long the provider asks to wait.
+    /// Returns the time that the provider asks to wait before a retry.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -399,7 +399,7 @@ impl ModelError {
         self.kind() == ModelErrorKind::Connection
     }
 
-    /// Returns whether the provider did not answer in time.
+    /// Returns whether the provider did not respond in time.
     pub fn is_timeout(&self) -> bool {
         self.kind() == ModelErrorKind::Timeout
     }
@@ -466,7 +466,7 @@ impl fmt::Display for ModelError {
     }
 }
 
-/// Writes the message and, on a separate line, the body of the response.
+/// Writes the text of the error and, on a separate line, the body of the response unless it equals the message.
 impl fmt::Debug for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::error_text::write(self, f)?;

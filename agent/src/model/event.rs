@@ -9,7 +9,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 
 /// An event of a growing reply.
 ///
-/// `content_index` counts the parts in the order of their first event. A part consists of a start, deltas and an end; parts may overlap. An
+/// `content_index` counts the parts in the order of their first event. A part consists of a start, deltas and an end. Parts may overlap. An
 /// adapter may leave out events that follow from other events: see [`ModelStream::new`](super::ModelStream::new). In the serde form the
 /// field `update` names the variant.
 ///
@@ -48,11 +48,11 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 #[serde(tag = "update", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelEvent {
-    /// The reply starts. The event has data about the whole reply and may occur again.
+    /// The reply starts. The event has data about the whole reply, and may occur more than once.
     ReplyStart {
         /// The provider's id of the reply.
         response_id: Option<String>,
-        /// The model that answers, if it is not the requested one.
+        /// The name of the model that gives the reply, if it is not the requested model.
         model: Option<String>,
     },
     /// A text part starts.
@@ -106,13 +106,13 @@ pub enum ModelEvent {
         delta: String,
     },
     /// A change in the arguments that follows from the latest text, if the request [asks for these
-    /// events](super::ModelRequest::argument_events). It contains nothing that has to be kept: calls are made from the complete
-    /// text. In the serde form, `path`, `secret` and the change are the members of an object `argument`.
+    /// events](super::ModelRequest::argument_events). The event need not be kept, because calls are made from the complete text. In the
+    /// serde form, `path`, `secret` and the change are the members of an object `argument`.
     #[serde(with = "arguments")]
     ToolCallArgument {
         /// The index of the part.
         content_index: usize,
-        /// The JSON pointer to the value; empty for the whole.
+        /// The JSON Pointer to the value, which is empty for the arguments as a whole.
         path: String,
         /// Whether the value may contain a secret, and should not be shown.
         secret: bool,
@@ -124,33 +124,33 @@ pub enum ModelEvent {
         /// The index of the part.
         content_index: usize,
     },
-    /// A complete part. If the part started before, this is its final version and ends it.
+    /// A complete part. If the part has started before, this event contains the final version and ends the part.
     Part {
         /// The index of the part.
         content_index: usize,
-        /// The part. Boxed, because most events are small deltas, which are moved often.
+        /// The part. It is boxed, because most events are small deltas, and events are moved often.
         part: Box<Part>,
     },
-    /// Provider state of a part that started; it replaces earlier state.
+    /// Provider state of a part that has started. It replaces the earlier state of this part.
     PartData {
         /// The index of the part.
         content_index: usize,
         /// The state.
         data: ProviderData,
     },
-    /// Provider state of the whole message; it replaces earlier state.
+    /// Provider state of the whole message. It replaces the earlier state of the message.
     MessageData {
         /// The state.
         data: ProviderData,
     },
-    /// The token usage of the reply so far; it replaces earlier counts.
+    /// The token usage of the reply so far. It replaces earlier counts.
     Usage {
         /// The counts.
         usage: Box<Usage>,
     },
     /// The reply is complete. Only usage and provider state may follow.
     Stop {
-        /// Why the reply ended.
+        /// The reason why the reply ended.
         reason: StopReason,
         /// Details for people, for example the explanation of a refusal.
         detail: Option<String>,
@@ -160,7 +160,7 @@ pub enum ModelEvent {
     },
 }
 
-/// Writes only the length of arguments: they may contain secrets, and this text is logged.
+/// Writes only the length of arguments, because they may contain secrets and this text may be logged.
 impl fmt::Debug for ModelEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {
@@ -220,7 +220,7 @@ impl fmt::Debug for ModelEvent {
 }
 
 impl ModelEvent {
-    /// Returns the index of the part that the event is about; `None` if it is about the whole reply.
+    /// Returns the index of the part that the event is about, or `None` if the event is about the whole reply.
     pub fn content_index(&self) -> Option<usize> {
         match self {
             Self::TextStart { content_index }
@@ -239,7 +239,7 @@ impl ModelEvent {
         }
     }
 
-    /// Returns the text that was added to a part: text, thinking or the arguments of a call.
+    /// Returns the text that was added to a text, to thinking or to the arguments of a call. Returns `None` for other events.
     pub fn delta(&self) -> Option<&str> {
         match self {
             Self::TextDelta { delta, .. }
@@ -249,7 +249,7 @@ impl ModelEvent {
         }
     }
 
-    /// Returns the text that was added to a text part, as a chat shows it.
+    /// Returns the text that was added to a text part, which a chat shows. Returns `None` for other events.
     pub fn text_delta(&self) -> Option<&str> {
         match self {
             Self::TextDelta { delta, .. } => Some(delta),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::message::{Media, ResourceLink};
 
-/// A tool that the provider runs. Its calls and results are [`ProviderTool`](crate::message::ProviderTool) parts of the reply;
+/// A tool that the provider runs. Its calls and results are [`ProviderTool`](crate::message::ProviderTool) parts of the reply.
 /// [`ManagedResult`]s describe the results in a neutral form.
 ///
 /// | | Anthropic | OpenAI Responses | Gemini | Chat Completions |
@@ -14,8 +14,8 @@ use crate::message::{Media, ResourceLink};
 /// | code execution | yes | yes | yes | |
 /// | image generation | | yes | models that draw | |
 ///
-/// A request with a tool that its provider does not have is refused before it is sent. An assistant can use a tool of yours as a
-/// replacement: [`managed_tool_or`](crate::AssistantBuilder::managed_tool_or).
+/// A request with a tool that its provider does not have is refused before it is sent. An assistant can use a tool of the application in
+/// place of a missing one ([`managed_tool_or`](crate::AssistantBuilder::managed_tool_or)).
 ///
 /// ```
 /// use agent::model::{ManagedTool, ModelRequest};
@@ -30,7 +30,7 @@ use crate::message::{Media, ResourceLink};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ManagedTool {
-    /// Searches the web. The provider decides about limits that are absent.
+    /// A web search. If a limit is absent, the default of the provider applies.
     WebSearch {
         /// Maximum number of searches per reply.
         max_uses: Option<u32>,
@@ -39,7 +39,7 @@ pub enum ManagedTool {
         /// These domains are never searched.
         blocked_domains: Vec<String>,
     },
-    /// Reads web pages. The provider decides about limits that are absent.
+    /// A web fetch, which reads web pages. If a limit is absent, the default of the provider applies.
     WebFetch {
         /// Maximum number of pages that are read per reply.
         max_uses: Option<u32>,
@@ -48,16 +48,16 @@ pub enum ManagedTool {
         /// Pages of these domains are never read.
         blocked_domains: Vec<String>,
     },
-    /// Runs code in a sandbox of the provider.
+    /// Code execution in a sandbox of the provider.
     CodeExecution,
-    /// Draws images.
+    /// Image generation.
     ImageGeneration,
     /// A tool that only one provider has, in that provider's format.
     #[non_exhaustive]
     Other {
         /// The provider.
         provider: String,
-        /// The tool's entry in the list of tools.
+        /// The entry of the tool in the provider's list of tools.
         definition: Value,
     },
     /// A tool whose results a user interface should not show. Created by [`without_rendering`](Self::without_rendering).
@@ -75,7 +75,8 @@ impl ManagedTool {
         Self::WebFetch { max_uses: None, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
     }
 
-    /// Limits the number of searches, or of pages that are read, per reply. Only a web search and a web fetch have limits.
+    /// Limits the number of searches, or of pages that are read, per reply. Other tools than a web search and a web fetch have no limits
+    /// and stay as they are.
     pub fn max_uses(self, uses: u32) -> Self {
         self.limited(|max_uses, _, _| *max_uses = Some(uses))
     }
@@ -117,7 +118,8 @@ impl ManagedTool {
         self
     }
 
-    /// Creates a tool that only one provider has, by its entry in that provider's list of tools. Other providers refuse the request.
+    /// Creates a tool that only one provider has, by its entry in that provider's list of tools. A request to another provider with this
+    /// tool is refused.
     pub fn other(provider: impl Into<String>, definition: impl Into<Value>) -> Self {
         Self::Other { provider: provider.into(), definition: definition.into() }
     }
@@ -151,7 +153,7 @@ impl ManagedTool {
         !matches!(self, Self::Unrendered(_))
     }
 
-    /// Returns the tool without settings for user interfaces, as it is requested from a provider. For protocols of your own.
+    /// Returns the tool without settings for user interfaces, as it is requested from a provider. A custom protocol needs this form.
     ///
     /// ```
     /// use agent::model::ManagedTool;
@@ -181,7 +183,7 @@ impl ManagedTool {
         }
     }
 
-    /// Returns the error of a provider that does not have the tool.
+    /// Returns the error of a request to a provider that does not have the tool.
     #[cfg(feature = "http")]
     #[allow(dead_code, reason = "only providers refuse")]
     pub(crate) fn refused_by(&self, provider: &str) -> super::ModelError {
@@ -227,7 +229,7 @@ pub enum ManagedResult {
     WebSearch {
         /// The search queries, if the provider reports them.
         queries: Vec<String>,
-        /// The pages that the search found, or that the reply cites: providers report one or the other. Gemini gives its own URLs, which
+        /// The pages that the search found or that the reply cites, depending on the provider. Gemini reports URLs of its own, which
         /// redirect to the pages.
         sources: Vec<ResourceLink>,
         /// The provider's error code, if the search failed.
@@ -237,7 +239,7 @@ pub enum ManagedResult {
     WebFetch {
         /// The URL of the page.
         url: Option<String>,
-        /// The title.
+        /// The title of the page.
         title: Option<String>,
         /// The text of the page, if the provider shows it.
         text: Option<String>,
@@ -248,7 +250,7 @@ pub enum ManagedResult {
     CodeExecution {
         /// The code, or the shell command.
         code: Option<String>,
-        /// The standard output. Some providers include the error output here.
+        /// The standard output. Some providers include the error output in it.
         stdout: String,
         /// The error output.
         stderr: String,

@@ -1,7 +1,7 @@
 //! A common interface to language models.
 //!
-//! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]: events while the reply grows, and in the end the complete
-//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`](crate::ScriptedModel) gives prepared replies in tests and examples.
+//! A [`Model`] turns a [`ModelRequest`] into a [`ModelStream`]. The stream returns events while the reply grows, and ends with the complete
+//! [`AssistantMessage`] or one [`ModelError`]. [`ScriptedModel`](crate::ScriptedModel) plays prepared replies in tests and examples.
 //! ```
 //! use agent::message::Message;
 //! use agent::ScriptedModel;
@@ -71,7 +71,7 @@ mod tests;
 
 /// A language model.
 ///
-/// [`stream`](Self::stream) is the only required method. A model that does not stream answers with [`ModelStream::from_reply`]:
+/// [`stream`](Self::stream) is the only required method. A model that does not stream returns [`ModelStream::from_reply`]:
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Message};
@@ -103,8 +103,8 @@ mod tests;
 /// ```
 ///
 /// # Contract
-/// The stream must not borrow from `cx` or `request`: clone the data that it needs. It must not block. [`ModelStream`] handles cancellation
-/// by dropping the stream that it wraps.
+/// The stream must not borrow from `cx` or `request`, so `stream` clones the data that the reply needs. The stream must not block the
+/// thread. [`ModelStream`] handles cancellation by dropping the stream that it wraps.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a model",
     label = "not a model",
@@ -116,7 +116,7 @@ pub trait Model: Send + Sync {
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream;
 
     /// Returns the identity of the model. Provider state in a conversation is sent back only to a model with the same identity, so a model
-    /// that keeps such state must have an identity. The default identity is empty.
+    /// that creates provider state must have an identity. The default identity is empty.
     fn info(&self) -> &ModelInfo {
         static NOBODY: LazyLock<ModelInfo> = LazyLock::new(ModelInfo::default);
         &NOBODY
@@ -136,8 +136,8 @@ pub trait Model: Send + Sync {
         vec![self.info().clone()]
     }
 
-    /// Returns the size of the context window in tokens. `None` if it is not known, which is the default. A model that passes requests on
-    /// to another model also passes on this method, [`max_output`](Self::max_output) and [`count_tokens`](Self::count_tokens).
+    /// Returns the size of the context window in tokens, or `None` if the size is unknown, which is the default. A model that passes
+    /// requests on to another model also forwards this method, [`max_output`](Self::max_output) and [`count_tokens`](Self::count_tokens).
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -152,7 +152,7 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Returns the maximum length of a reply in tokens. `None` if it is not known, which is the default;
+    /// Returns the maximum length of a reply in tokens, or `None` if the length is unknown, which is the default.
     /// [`context_window`](Self::context_window) has an example.
     fn max_output(&self) -> Option<u64> {
         None
@@ -172,7 +172,7 @@ pub trait Model: Send + Sync {
     /// ```
     ///
     /// # Errors
-    /// The future fails as [`call`](Self::call) does.
+    /// The future fails if the request to the provider fails or is cancelled.
     fn count_tokens(
         &self,
         cx: &StepCx,
@@ -182,8 +182,8 @@ pub trait Model: Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Returns the body of a request as the provider would get it, without address, headers and keys, for programs that show it. `None` if
-    /// the model has no such form, which is the default.
+    /// Returns the body that the provider would get for a request, for programs that show it. The body contains no address, headers or
+    /// keys. Returns `None` if the model sends no such body, which is the default.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -203,7 +203,8 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Limits the requests to this model: see [`RateLimits`]. Clones of the result share the limits, and so do the forks of an assistant.
+    /// Limits the requests to this model, as [`RateLimits`] describes. Clones of the returned model share the limits, also in the forks of
+    /// an assistant.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -225,7 +226,7 @@ pub trait Model: Send + Sync {
         limits::LimitedModel::new(self, limits)
     }
 
-    /// Returns the complete reply: reads [`stream`](Self::stream) to its end.
+    /// Reads [`stream`](Self::stream) to its end, and returns the complete reply.
     fn call(
         &self,
         cx: &StepCx,
@@ -300,20 +301,20 @@ pub struct ModelInfo {
     pub provider: String,
     /// The protocol, for example `anthropic-messages`.
     pub api: String,
-    /// The provider's name of the model.
+    /// The name of the model at the provider.
     pub model: String,
     /// The capabilities of the model.
     pub capabilities: Capabilities,
-    /// The host that requests are sent to, which traces contain: a name or an IP address, without scheme, user, port and path.
+    /// The host that requests are sent to, for traces. It is a name or an IP address, without scheme, user, port and path.
     pub server_address: Option<String>,
     /// The port of the host.
     pub server_port: Option<u16>,
-    /// Whether it is that of a [`Fallback`], whose attempts are traced one by one.
+    /// Whether this is the identity of a [`Fallback`], whose attempts are traced one by one.
     pub(crate) is_fallback: bool,
 }
 
-/// The capabilities of a model, as far as they are known. If it is unknown whether a model has a capability, the default is `true` where a
-/// wrong guess causes a clear error (images), and `false` where it would go unnoticed (following a schema).
+/// The capabilities of a model. The default values are for a model whose capabilities are unknown. A value is `true` if a wrong guess
+/// causes a clear error, as for images. A value is `false` if a wrong guess would go unnoticed, as for schemas of replies.
 ///
 /// ```
 /// use agent::model::{Capabilities, ModelInfo};
@@ -327,19 +328,19 @@ pub struct ModelInfo {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Capabilities {
-    /// Whether the model accepts images. If not, a text replaces them, as with documents and audio.
+    /// Whether the model accepts images. If not, a text replaces each image. Documents and audio are treated in the same way.
     pub images: bool,
     /// Whether the model accepts documents, such as PDF.
     pub documents: bool,
     /// Whether the model accepts audio.
     pub audio: bool,
-    /// Whether the model follows a [schema for its reply](ModelRequest::output). If not, a typed answer is requested by a tool.
+    /// Whether the model follows a [schema for its reply](ModelRequest::output). If not, a typed answer is requested with a tool.
     pub native_output: bool,
-    /// The dialect of the schemas for replies, if the provider refuses other schemas. An answer whose schema the dialect cannot express is
-    /// requested by a tool, too.
+    /// The dialect of the schemas for replies, or `None` if the provider accepts every schema. If the dialect cannot express the schema of
+    /// an answer, the answer is requested with a tool.
     pub output_dialect: Option<Dialect>,
-    /// Whether the provider can search the web for the model. This field and the next three are about requests that also have tools of
-    /// yours.
+    /// Whether the provider can search the web for the model. This field and the next three apply to requests that also have tools of the
+    /// application.
     pub web_search: bool,
     /// Whether the provider can read web pages for the model.
     pub web_fetch: bool,
@@ -380,7 +381,7 @@ impl ModelInfo {
         }
     }
 
-    /// Sets the host and port that requests are sent to. `HttpModel` sets those of its base URL.
+    /// Sets the host and port that requests are sent to. An `HttpModel` has the host and port of its base URL.
     pub fn with_server(mut self, address: impl Into<String>, port: u16) -> Self {
         self.server_address = Some(address.into());
         self.server_port = Some(port);
@@ -393,7 +394,8 @@ impl ModelInfo {
         self
     }
 
-    /// Whether the provider is known to run this tool for the model.
+    /// Returns whether the provider can run this tool for the model, by the capabilities of the model. A tool that only one provider has
+    /// needs a model of this provider.
     ///
     /// ```
     /// use agent::model::{ManagedTool, ModelInfo};
@@ -415,13 +417,13 @@ impl ModelInfo {
         }
     }
 
-    /// Returns the messages of a conversation as this model may get them. An assistant does this itself; a driver or a program of your own
-    /// does it before it makes a [`ModelRequest`].
+    /// Returns the messages of a conversation as this model may get them. An assistant calls this method itself. Any other driver calls it
+    /// before it creates a [`ModelRequest`].
     ///
     /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
-    /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that
-    ///   becomes empty by this is left out. The provider data of calls and of whole messages is sent back to its provider over the same
-    ///   protocol. Tools that a provider ran are described in words for other models.
+    /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that has
+    ///   no other content is left out. The provider data of calls and of whole messages is sent back to its provider over the same
+    ///   protocol. For other models, calls that the provider ran are described in a text.
     /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
     /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
     ///
@@ -490,20 +492,21 @@ impl ModelInfo {
 pub struct StepCx {
     /// The key of the step, which is sent as the idempotency key to providers that accept one.
     pub key: Option<StepKey>,
-    /// The number of the attempt, counted from 1. The key does not contain it.
+    /// The number of the attempt, counted from 1. All attempts have the same key.
     pub attempt: u32,
-    /// Cancels the reply, which ends with an error of kind [`Aborted`](ModelErrorKind::Aborted).
+    /// The token that cancels the reply. A cancelled reply ends with an error of kind [`Aborted`](ModelErrorKind::Aborted).
     pub cancel: CancelToken,
-    /// Whether the caller retries. If it does, the client does not, because attempts would multiply.
+    /// Whether the caller retries failed requests. If so, the client makes only one attempt, because the numbers of attempts would
+    /// multiply.
     pub is_retried: bool,
-    /// A listener of this library to the HTTP exchanges of the step.
+    /// The library's own listener to the HTTP exchanges of the step.
     #[cfg(feature = "http")]
     pub(crate) traffic: Option<crate::traffic::OnTraffic>,
-    /// The notices about the request, which are added before it is sent.
+    /// The notices about the request. They are added before the request is sent.
     pub(crate) notices: RequestNotices,
-    /// The listener for limits that the provider reports, which lowers the limits of this library.
+    /// The listener to the limits that the provider reports. It lowers the limits of a [limited](Model::limited) model.
     pub(crate) quota: Option<QuotaListener>,
-    /// Set if the requests of a fallback are traced.
+    /// The tracer of the requests of a fallback, if these requests are traced.
     pub(crate) tracer: Option<AttemptTracer>,
 }
 
@@ -546,7 +549,7 @@ impl StepCx {
         self
     }
 
-    /// Declares that the caller retries: a client makes only one attempt.
+    /// Declares that the caller retries failed requests, so that a client makes only one attempt.
     pub fn retried_by_caller(mut self) -> Self {
         self.is_retried = true;
         self

@@ -8,7 +8,7 @@ use super::{ManagedTool, Thinking};
 use crate::message::{CacheMark, Message, MessageList};
 use crate::tool::definition::ToolDefinition;
 
-/// A request to a model. The provider decides about settings that are absent.
+/// A request to a model. If a setting is absent, the default of the provider applies.
 ///
 /// Messages and tools are shared with the conversation and the registry, so a request is cheap to create, clone and keep.
 ///
@@ -47,7 +47,7 @@ pub struct ModelRequest {
     pub max_tokens: Option<u64>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// The sampling threshold.
+    /// The sampling threshold, described at [`with_top_p`](Self::with_top_p).
     pub top_p: Option<f64>,
     /// Stop sequences: texts that end the reply.
     pub stop: Vec<String>,
@@ -70,14 +70,15 @@ pub struct ModelRequest {
     /// The key of the prompt cache. Requests with the same key share a cache, at providers that route requests by the key.
     pub cache_key: Option<String>,
     /// The number of input tokens from which the provider replaces earlier messages by a summary of its own, which becomes a part of the
-    /// reply. Only Anthropic and the Responses API support it; other providers ignore it. See `ContextRules::compact_by_provider`.
+    /// reply. Only Anthropic and the Responses API support this setting. Other providers ignore it. See
+    /// `ContextRules::compact_by_provider`.
     pub compact_at: Option<u64>,
     /// Data about the request for the provider's own reports: `user_id`, and tags of the application. Data without a
     /// field at the provider is refused before the request is sent, with the code `unsupported_metadata`.
     pub metadata: Map<String, Value>,
-    /// Settings that only one provider knows, by provider. The adapter of the provider adds them to the request body: a key replaces the
-    /// value that the adapter wrote under this key. Null removes the key. If the adapter wrote nothing under the key, or if the list
-    /// `$null` contains the key, it is sent as null.
+    /// Settings that only one provider knows, by the name of the provider. The encoder of the provider adds them to the request body. If
+    /// the encoder has itself written a value under a key, the setting replaces this value, and null removes it. A null is sent only if the
+    /// encoder has written no value under the key, or if the list `$null` contains the key.
     pub provider_options: Map<String, Value>,
 }
 
@@ -327,8 +328,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets options that only this provider knows: an object whose keys are added to the body of its requests. Replaces earlier options for
-    /// the provider.
+    /// Sets options that only this provider knows: an object whose keys are added to the body of requests to this provider. Replaces
+    /// earlier options for the provider.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {

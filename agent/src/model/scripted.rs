@@ -14,10 +14,10 @@ use crate::tool::BoxFuture;
 use reply::{CHUNKS, Chunks};
 use stream::ScriptStream;
 
-/// A model that returns prepared replies as a real model does: streamed in pieces, with call ids, cancellable. Clones share the script and
-/// the record of requests.
+/// A model that plays prepared replies. Like the replies of a real model, they are streamed in pieces, have call ids and can be cancelled.
+/// Clones share the script and the record of requests.
 ///
-/// A request beyond the end of the script is an error that says so.
+/// Each request after the end of the script fails with an error that explains this.
 ///
 /// ```
 /// use agent::message::Message;
@@ -41,11 +41,12 @@ pub struct ScriptedModel {
     info: ModelInfo,
     chunks: Chunks,
     state: Arc<Mutex<ScriptState>>,
-    /// Has a lock of its own, so that the function may read [`requests`](ScriptedModel::requests).
+    /// The function that replies after the end of the script. It has a separate lock, so that it may read
+    /// [`requests`](ScriptedModel::requests).
     fallback: Arc<Mutex<Option<FallbackReplies>>>,
 }
 
-/// The function that creates replies after the list is used up.
+/// The function that creates replies after the end of the script.
 enum FallbackReplies {
     Ready(Box<dyn FnMut(&ModelRequest) -> ScriptedReply + Send>),
     Future(Box<dyn FnMut(ModelRequest) -> BoxFuture<'static, ScriptedReply> + Send>),
@@ -58,7 +59,7 @@ struct ScriptState {
     given: usize,
     requests: Vec<ModelRequest>,
     keeps_no_record: bool,
-    /// The number of calls so far, for their ids.
+    /// The number of calls so far, from which the ids of calls are made.
     calls: usize,
 }
 
@@ -94,9 +95,10 @@ impl ScriptedModel {
         Self::make(ScriptState::default(), Some(FallbackReplies::Ready(Box::new(answer))))
     }
 
-    /// Creates a model that answers each request with this asynchronous function. It returns a [`reply`], text, or a [`ModelError`].
+    /// Creates a model that answers each request with this asynchronous function. The function returns a [`reply`], a text, or a
+    /// [`ModelError`].
     ///
-    /// Use it if a reply depends on a file, another model or the time.
+    /// Use this constructor if a reply depends on a file, on another model or on time.
     ///
     /// ```
     /// use agent::model::{ModelRequest, reply};
@@ -177,7 +179,7 @@ impl ScriptedModel {
         self
     }
 
-    /// Emits the arguments of a call only when it is complete, without deltas, as some providers do.
+    /// Emits the arguments of a call at once when they are complete, as some providers do.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelEvent, ModelRequest, StepCx, reply};
@@ -198,7 +200,8 @@ impl ScriptedModel {
         self
     }
 
-    /// Keeps no record of requests. A record shares the messages of each request, so that a conversation that grows has to copy its list.
+    /// Keeps no record of requests. A record shares the list of messages with the conversation, so the conversation has to copy its list
+    /// when it grows.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelRequest, StepCx};
@@ -215,12 +218,12 @@ impl ScriptedModel {
         self
     }
 
-    /// Returns the requests so far, oldest first; empty [without a record](Self::without_record).
+    /// Returns the requests so far, oldest first. The list is empty [without a record](Self::without_record).
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state().requests.clone()
     }
 
-    /// Returns how many replies of the script are left.
+    /// Returns the number of replies that remain in the script.
     pub fn remaining(&self) -> usize {
         self.state().replies.len()
     }
@@ -229,7 +232,7 @@ impl ScriptedModel {
         lock(&self.state)
     }
 
-    /// Returns the reply to this request as a stream.
+    /// Returns the next reply as a stream, and records the request.
     fn take_reply(&self, request: &ModelRequest) -> ScriptStream {
         let scripted = {
             let mut state = self.state();
@@ -259,7 +262,7 @@ impl ScriptedModel {
     }
 }
 
-/// Locks a mutex. Only a panic in a function of the script can poison it, and that leaves the data intact.
+/// Locks a mutex. Only a panic in a function of the script can poison the mutex, and this panic leaves the data intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -39,18 +39,19 @@ type BoxedEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + S
 /// Dropping the stream ends the exchange with the provider.
 #[must_use = "a stream does nothing until it is read"]
 pub struct ModelStream {
-    /// `None` after the stream has ended, so that the connection is released.
+    /// The events of the adapter, or `None` once the stream has ended, so that the connection is released.
     events: Option<BoxedEvents>,
     cancel: CancelToken,
     cancelled: Cancelled,
     accumulator: Accumulator,
-    /// Events that the listener has not read yet.
+    /// The events that the reader of this stream has not received yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// If the events come from a model that chooses among models, the chosen model. The events set it when a reply begins or fails.
+    /// The chosen model, if the events come from a model that chooses among several. The inner stream sets the value when a reply begins or
+    /// fails.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
-    /// Called once, at the end.
+    /// The function that is called once, at the end of the reply.
     #[cfg(feature = "studio")]
     on_end: Option<OnStreamEnd>,
 }
@@ -62,11 +63,10 @@ type OnStreamEnd = Box<dyn FnOnce(&AssistantMessage, Option<&ModelError>) + Send
 impl ModelStream {
     /// Creates a reply from the events of an adapter. The stream does the work that is common to all adapters:
     ///
-    /// * It adds missing starts before the first delta of a text or of thinking, and missing ends when the reply stops. A
-    ///   complete [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end; empty deltas are
-    ///   left out.
-    /// * It gives an id to calls without one, and changes an id that was used twice.
-    /// * It reads `stop` with calls as `tool_use`.
+    /// * It adds missing starts before the first delta of a text or of thinking, and missing ends when the reply stops. A complete
+    ///   [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end. Empty deltas are left out.
+    /// * It gives an id to a call without one, and changes an id that another call of the reply has.
+    /// * It changes the stop reason `stop` to `tool_use` if the reply contains calls.
     /// * It ends with an error if the events end without [`Stop`](ModelEvent::Stop) or contradict each other.
     /// * When the token of `cx` is cancelled, it drops the events and ends the reply as aborted.
     pub fn new(
@@ -98,9 +98,10 @@ impl ModelStream {
         self
     }
 
-    /// Emits the arguments of calls while they arrive, if the request [asks for it](ModelRequest::argument_events).
+    /// Adds events for the arguments of calls while the arguments arrive, if the request [asks for these
+    /// events](ModelRequest::argument_events).
     ///
-    /// Models that do not get their events from an adapter of this library call this on the stream that they return.
+    /// A model that does not use an adapter of this library calls this method on the stream that it returns.
     ///
     /// ```
     /// use agent::message::StopReason;
@@ -127,14 +128,15 @@ impl ModelStream {
         self
     }
 
-    /// Sets the source of the names of the reply's model and of the additional fields of the message, which become known later.
+    /// Sets the source of the names of the reply's model and of the additional fields of the message. The source is filled while the events
+    /// are read.
     pub(super) fn with_author(mut self, author: Arc<OnceLock<AssistantMessage>>) -> Self {
         self.author = Some(author);
         self
     }
 
-    /// Creates a reply that arrives as a whole, from a model that does not stream. Its provider, api and model are those of
-    /// `info`; a different model that the reply names becomes its [`response_model`](AssistantMessage::response_model).
+    /// Creates a reply that arrives as a whole, from a model that does not stream. The provider, api and model of the reply are taken from
+    /// `info`. If the reply names a different model, this name becomes its [`response_model`](AssistantMessage::response_model).
     ///
     /// ```
     /// use agent::message::AssistantMessage;
@@ -155,7 +157,7 @@ impl ModelStream {
         Self::new(cx, info, WholeReply { reply: Some(Box::pin(reply)), events: VecDeque::new() })
     }
 
-    /// Creates a reply from known events, for example of a recording or in a test.
+    /// Creates a reply from events that are already available, for example in a recording or a test.
     ///
     /// ```
     /// use agent::message::StopReason;
@@ -178,7 +180,7 @@ impl ModelStream {
         Self::new(cx, info, ReadyEvents(events.into_iter()))
     }
 
-    /// Returns the next event; `None` when the reply is complete, and after an error.
+    /// Returns the next event, or `None` once the reply is complete or an error was returned.
     pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -188,7 +190,7 @@ impl ModelStream {
         self.accumulator.message()
     }
 
-    /// Returns the reply so far, without its parts.
+    /// Returns a copy of the reply so far, without its parts.
     #[cfg(feature = "runtime")]
     pub(crate) fn without_parts(&mut self) -> AssistantMessage {
         self.accumulator.without_parts()
@@ -197,7 +199,7 @@ impl ModelStream {
     /// Returns the complete reply, after reading the remaining events.
     ///
     /// # Errors
-    /// Returns the error that the stream ended with, even if it was returned as an event before.
+    /// Returns the error with which the stream ended, also if [`next`](Self::next) has already returned it.
     pub async fn reply(mut self) -> Result<AssistantMessage, ModelError> {
         while self.next().await.is_some() {}
         match self.error {
@@ -207,7 +209,7 @@ impl ModelStream {
     }
 
     /// Returns the reply as far as it was received, to continue the conversation with an incomplete reply. Unfinished parts keep their
-    /// text; a call with incomplete arguments is left out.
+    /// text. A call with incomplete arguments is left out.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelError, ModelErrorKind, ModelRequest, StepCx, reply};
@@ -238,7 +240,7 @@ impl ModelStream {
         self.accumulator.into_message()
     }
 
-    /// Ends the exchange. Then takes the author, which the events set at the latest when they are dropped.
+    /// Ends the exchange by dropping the events. Takes the author only then, because the events may set it when they are dropped.
     pub(super) fn drop_events(&mut self) {
         drop(DropsQuietly(self.events.take()));
         self.take_author();
@@ -252,7 +254,7 @@ impl ModelStream {
 
     fn fail(&mut self, error: ModelError) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         self.drop_events();
-        // Nothing follows an error.
+        // An error is the last item of the stream, so the remaining events are dropped.
         self.ready.clear();
         #[cfg(feature = "studio")]
         self.on_end.take().into_iter().for_each(|on_end| on_end(self.accumulator.message(), Some(&error)));
@@ -271,7 +273,7 @@ impl Stream for ModelStream {
                 return Poll::Ready(Some(Ok(event)));
             }
             let Some(events) = &mut this.events else { return Poll::Ready(None) };
-            // The token is polled only if the events are pending.
+            // The token is polled only if no event is ready. After a cancellation, no further events are read.
             let next = if this.cancel.is_cancelled() { Poll::Pending } else { events.as_mut().poll_next(cx) };
             let Poll::Ready(next) = next else {
                 ready!(Pin::new(&mut this.cancelled).poll(cx));
@@ -322,7 +324,7 @@ impl fmt::Debug for ModelStream {
     }
 }
 
-/// Events that are already known.
+/// A stream of events that are already available.
 struct ReadyEvents<I>(I);
 
 impl<I: Iterator<Item = Result<ModelEvent, ModelError>> + Unpin> Stream for ReadyEvents<I> {

@@ -1,4 +1,4 @@
-//! A reply of an inner model, for models that pass its events on.
+//! The reply of an inner model, for a model that passes on the events of this reply.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -57,7 +57,7 @@ impl WrappedReply {
         Self { stream, ready: VecDeque::new(), trace: None }
     }
 
-    /// Writes a trace of the reply.
+    /// Sets the trace of the reply. `None` if the reply is not traced.
     pub(super) fn with_trace(mut self, trace: Option<Box<dyn AttemptTrace>>) -> Self {
         self.trace = trace;
         self
@@ -68,7 +68,8 @@ impl WrappedReply {
         self.stream.partial()
     }
 
-    /// Returns a message with the names of the model that gives the reply, and with the record of attempts.
+    /// Returns a message with the names of the model that gives the reply, and with the additional fields of the reply, such as the record
+    /// of attempts.
     pub(super) fn author(&self) -> AssistantMessage {
         let AssistantMessage { provider, api, model, extra, .. } = self.stream.partial();
         let (provider, api, model, extra) = (provider.clone(), api.clone(), model.clone(), extra.clone());
@@ -91,7 +92,7 @@ impl WrappedReply {
         self.ready.pop_front()
     }
 
-    /// Reads the next event of the model.
+    /// Reads the next event of the inner model, and records it in the trace.
     pub(super) fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<NextEvent> {
         let Self { stream, trace: Some(trace), .. } = self else {
             return Pin::new(&mut self.stream).poll_next(cx);
@@ -112,8 +113,8 @@ impl WrappedReply {
         }
     }
 
-    /// Adds an event to those that are passed on. The emitted events do not contain all fields of a part, so the finished part is passed on
-    /// in place of its end, and again before the end of the reply.
+    /// Adds an event to the events that are passed on. Events do not contain all fields of a part. Therefore the finished part replaces the
+    /// event of its end, and all parts are repeated before the stop event.
     pub(super) fn push(&mut self, event: ModelEvent) {
         let content = &self.stream.partial().content;
         match &event {
@@ -136,7 +137,7 @@ impl WrappedReply {
     }
 }
 
-/// A reply that is not read to its end was cancelled.
+/// If a reply is not read to its end, its trace ends as cancelled.
 impl Drop for WrappedReply {
     fn drop(&mut self) {
         self.end_trace(Some(ModelErrorKind::Aborted));

@@ -14,7 +14,7 @@ use super::shared::StudioShared;
 use crate::message::Message;
 use crate::runtime::{Assistant, new_id};
 
-/// Maximum number of open conversations. To open another one, the oldest idle conversation is closed.
+/// Number of open conversations from which the oldest idle one is closed when another is opened. If none is idle, none is closed.
 const MAX_OPEN: usize = 64;
 /// Maximum number of runs whose events are kept.
 const MAX_RUNS: usize = 16;
@@ -31,7 +31,7 @@ pub(super) struct StudioConversation {
 }
 
 impl StudioConversation {
-    /// Returns the beginning of the user's first message at or after the position `from`.
+    /// Returns the beginning of the user's first message at or after the position `from`, or an empty text if there is none.
     fn title(&self, from: usize) -> String {
         let messages = self.assistant.messages();
         let said = messages.shared().iter().skip(from).find(|message| matches!(***message, Message::User(_)));
@@ -70,7 +70,8 @@ impl Conversations {
         self.runs().iter().rev().find(|run| &*run.conversation.id == conversation).cloned()
     }
 
-    /// Adds a run, unless another one of the conversation is active.
+    /// Adds a run, and removes the oldest finished run if there are too many. Fails if another run of the conversation is unfinished, or if
+    /// [`MAX_RUNS`] runs are unfinished.
     pub(super) fn add_run(&self, run: Arc<StudioRun>) -> Result<(), Rejection> {
         let mut runs = self.runs();
         let is_busy =
@@ -106,7 +107,8 @@ impl StudioShared {
         self.conversations.open().iter().find(|known| &*known.id == id).cloned()
     }
 
-    /// Returns a conversation: an open one, one of the store, or a new one.
+    /// Returns the conversation with this id: an open one, one that is opened from the store, or a new one. Without an id, a new
+    /// conversation gets a new id.
     pub(super) async fn conversation(&self, id: Option<&str>) -> Result<Arc<StudioConversation>, Rejection> {
         let id: Arc<str> = match id {
             Some(id) if id.is_empty() || id.len() > 200 => {
@@ -160,7 +162,7 @@ impl StudioShared {
         shown.collect()
     }
 
-    /// Returns messages of a conversation, from a position.
+    /// Returns at most [`PAGE`] messages of a conversation, from the position `after` on.
     pub(super) fn messages(&self, conversation: &StudioConversation, after: usize) -> Value {
         let messages = conversation.assistant.messages();
         let page = messages.shared().iter().skip(after).take(PAGE);

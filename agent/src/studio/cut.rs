@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Maximum length of a text in a list or an event, in bytes. The page fetches the whole text on demand.
+/// Maximum length of a text in a list or an event, in bytes. The page fetches whole results on demand.
 pub(super) const MAX_TEXT: usize = 256 << 10;
 
 /// Returns the longest beginning of a text that has at most this many bytes.
@@ -14,7 +14,7 @@ pub(super) fn beginning(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
-/// Cuts every text in a value to at most `max` bytes. Returns whether any text was cut.
+/// Cuts every text in a value to at most `max` bytes, and adds its length to a cut text. Returns whether any text was cut.
 pub(super) fn cut_texts(value: &mut Value, max: usize) -> bool {
     match value {
         Value::String(text) if text.len() > max => {

@@ -12,7 +12,7 @@ use crate::traffic::{OnTraffic, Traffic, TrafficKind};
 
 /// Maximum number of exchanges of a request that are kept. Further exchanges replace the last one.
 const KEPT: usize = 32;
-/// Maximum number of bytes of a response that are kept.
+/// Maximum length of the kept part of a response, in bytes.
 const MAX_BODY: usize = 64 << 10;
 
 /// An attempt of a transport to get a reply.
@@ -28,7 +28,7 @@ struct ObservedExchange {
     length: usize,
 }
 
-/// All attempts of a request, oldest first.
+/// The kept attempts of a request, oldest first.
 #[derive(Default)]
 pub(super) struct Exchanges(Arc<Mutex<Vec<ObservedExchange>>>);
 
@@ -57,8 +57,8 @@ impl Exchanges {
         shown.collect()
     }
 
-    /// Returns the last response. The body is shown only if `is_open`, with `secrets` masked, which the response may
-    /// quote.
+    /// Returns the last response, or null if there is none. The body is included only if `is_open` is true. The response may quote
+    /// `secrets`, so they are masked.
     pub(super) fn received(&self, is_open: bool, secrets: &[String]) -> Value {
         let exchanges = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(last) = exchanges.last() else { return Value::Null };
@@ -69,7 +69,7 @@ impl Exchanges {
 
 fn observe(exchanges: &mut Vec<ObservedExchange>, traffic: &Traffic<'_>) {
     if let TrafficKind::Request { .. } = traffic.kind {
-        // The bodies of earlier attempts are not kept.
+        // Only the body of the last attempt is kept.
         for earlier in exchanges.iter_mut() {
             earlier.body = String::new();
         }

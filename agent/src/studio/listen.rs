@@ -15,11 +15,11 @@ use super::shared::StudioShared;
 use crate::serve::{ShutdownPhase, StallLimit, accept, drive};
 use crate::tool::cancel::CancelToken;
 
-/// Maximum number of connections; a page uses one for each run that it follows.
+/// Maximum number of connections. A page uses one connection for each run that it follows.
 const CONNECTIONS: usize = 64;
-/// Time limit for the head of a request.
+/// Time limit for receiving the head of a request.
 const RECEIVE: Duration = Duration::from_secs(15);
-/// Time limit for a client that does not read.
+/// Time after which a connection ends if the client does not read.
 const SEND: Duration = Duration::from_secs(30);
 /// Maximum time to send the last responses when the studio ends.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);

@@ -1,8 +1,8 @@
 //! A page for the author of tools: their schemas, checks of arguments, and runs.
 //!
-//! The page lists the tools of an [`Assistant`] with their findings and tokens, shows their schemas in each dialect, and
-//! checks arguments as a run does: with the coercions, or with each issue at its position. The page runs prompts, shows calls while their
-//! arguments grow, and answers approvals and questions of tools.
+//! The page lists the tools of an [`Assistant`] with their findings and tokens, and shows their schemas in each dialect. The page checks
+//! arguments as a run does, and shows the coercions, or each issue at its position. It also runs prompts, shows calls while their arguments
+//! grow, and lets a person decide on calls and answer the questions of tools.
 //!
 //! ```no_run
 //! use agent::studio::Studio;
@@ -48,7 +48,7 @@ use crate::serve::HostPolicy;
 use crate::tool::cancel::CancelToken;
 use shared::StudioShared;
 
-/// The shortest token that an application may choose.
+/// Minimum length of a token that the application chooses, in characters.
 const MIN_TOKEN: usize = 16;
 
 /// A page to try the tools of an assistant and to follow its runs.
@@ -89,8 +89,8 @@ impl Studio {
         Self { assistant, remote: None, stop: CancelToken::new() }
     }
 
-    /// Allows access from other machines: under these hosts, such as `studio.example:4000`, with this token of at least 16 letters, digits,
-    /// `-` or `_`. Every client with the token can run the tools, so use it behind TLS only.
+    /// Allows access from other machines under these hosts, such as `studio.example:4000`. Requests need this token, which has at least 16
+    /// letters, digits, `-` or `_`. Every client with the token can run the tools, so serve the studio only behind TLS.
     ///
     /// ```
     /// use agent::studio::Studio;
@@ -114,8 +114,8 @@ impl Studio {
         self
     }
 
-    /// Serves until the token is cancelled. At the end, calls from the form have a second to finish, and runs are cancelled. By default the
-    /// studio serves until the process ends.
+    /// Ends the studio when the token is cancelled. Calls from the form then have one second to finish, and afterwards all runs are
+    /// cancelled. By default, the studio serves until the process ends.
     pub fn until(mut self, stop: CancelToken) -> Self {
         self.stop = stop;
         self
@@ -138,9 +138,9 @@ impl Studio {
     /// ```
     ///
     /// # Errors
-    /// Fails with the kind of the system's error if the address cannot be used, and with
-    /// [`InvalidInput`](io::ErrorKind::InvalidInput) if it can be reached from other machines without
-    /// [`allow_remote`](Self::allow_remote), or if a host or the token of `allow_remote` is invalid.
+    /// Fails with the kind of the system's error if the address cannot be used. Fails with [`InvalidInput`](io::ErrorKind::InvalidInput) if
+    /// the address can be reached from other machines without [`allow_remote`](Self::allow_remote), or if a host or the token of
+    /// `allow_remote` is invalid.
     pub async fn bind(
         self,
         address: impl Into<SocketAddr>,

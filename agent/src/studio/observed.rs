@@ -1,4 +1,4 @@
-//! Wraps the assistant's models, so that the studio logs their requests and the HTTP exchanges.
+//! Wraps the assistant's models, so that the studio logs their requests and HTTP exchanges.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ const MAX_ERROR: usize = 2 << 10;
 /// A request that the assistant passed to its model.
 #[derive(Clone)]
 pub(super) struct ObservedRequest {
-    /// The run that made the request: a run that a page began, or the run of a sub-agent within it.
+    /// The id of the run that made the request: a run that a page began, or the run of one of its sub-agents.
     run: Arc<str>,
     turn: u32,
     attempt: u32,
@@ -39,7 +39,7 @@ struct RequestProgress {
     exchanges: super::exchanges::Exchanges,
 }
 
-/// How the reply to a request ended.
+/// The end of the reply to a request.
 struct RequestEnd {
     at: Instant,
     error: Option<String>,
@@ -76,7 +76,7 @@ impl RequestLog {
         let oldest = if log.len() < KEPT { None } else { log.pop_front() };
         log.push_back(observed);
         drop(log);
-        // Dropped without the lock, because a request may own much memory.
+        // The oldest request is dropped after the lock is released, because a request may own much memory.
         drop(oldest);
     }
 
@@ -89,7 +89,7 @@ impl RequestLog {
 }
 
 impl ObservedRequest {
-    /// Returns the facts of a request, without its content. Times are milliseconds since `began`.
+    /// Returns a summary of the request, without its content. Times are in milliseconds since `began`.
     pub(super) fn summary(&self, began: Instant) -> Value {
         let since =
             |at: Instant| u64::try_from(at.saturating_duration_since(began).as_millis()).unwrap_or(u64::MAX);
@@ -111,11 +111,11 @@ impl ObservedRequest {
     }
 
     /// Returns the request without secret arguments, its body as the provider gets it, and the last response as it was received. `secrets`
-    /// knows the secret parameters of the assistant's own tools.
+    /// contains the secret parameters of the assistant's own tools.
     pub(super) fn shown(&self, secrets: &SecretArguments) -> Value {
         let mut secrets = secrets.clone();
         if self.run.contains('/') {
-            // Of a sub-agent's tools, only those of this request are known, so the arguments of all other calls are hidden.
+            // For a sub-agent, only the tools in this request are known, so the arguments of calls of other tools are hidden.
             secrets.add(self.request.tools.clone());
             secrets = secrets.hiding_unknown();
         }
@@ -142,8 +142,9 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. The response is withheld if a call in it may have secret arguments, because secrets
-    /// that arrive in pieces cannot be recognised.
+    /// Returns the last response as it was received. Secrets that arrive in pieces cannot be recognised. Therefore the body is withheld if
+    /// a call of a complete reply may have secret arguments. If the reply is incomplete, the body is withheld if any tool has secret
+    /// parameters.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {

@@ -152,7 +152,7 @@ async fn post(
 ) -> Result<StudioResponse, Rejection> {
     let media_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    // A form of another web page can send bodies of other types without the user's consent.
+    // Another website can send bodies of other types with a form, without the user's consent.
     if !essence.eq_ignore_ascii_case("application/json") {
         let message = "The content type must be `application/json`.";
         return Err(Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", message));
@@ -232,13 +232,13 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Rejection> {
         .map_err(|error| Rejection::invalid(format!("The body is not as expected: {error}")))
 }
 
-/// Returns a parameter of the query.
+/// Returns the decoded value of a query parameter, or `None` if the parameter is missing or badly encoded.
 fn query(head: &Parts, name: &str) -> Option<String> {
     let mut pairs = head.uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
     pairs.find(|(key, _)| *key == name).and_then(|(_, value)| decoded(value))
 }
 
-/// Decodes a percent-encoded part of a URL.
+/// Decodes a percent-encoded part of a URL. Returns `None` if an escape is incomplete, or if the result is not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -45,7 +45,7 @@ enum RunPhase {
 }
 
 impl StudioRun {
-    /// Creates a run, which is not driven yet.
+    /// Creates a run. [`drive`] has to drive it.
     pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
         let (began, from) = (Instant::now(), conversation.assistant.messages().len());
         let id = handle.run_id().to_owned();
@@ -146,7 +146,7 @@ impl StudioRun {
     }
 }
 
-/// A page that follows a run.
+/// The event stream of a page that follows a run.
 struct RunReader {
     run: Arc<StudioRun>,
     changed: watch::Receiver<u64>,

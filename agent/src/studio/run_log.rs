@@ -12,12 +12,12 @@ use crate::loop_core::Event;
 const MAX_BYTES: usize = 16 << 20;
 /// Maximum length of a text in a log above [`MAX_BYTES`], in bytes.
 const SHORT_TEXT: usize = 2 << 10;
-/// Maximum number of entries. The last one says that the log is full.
+/// Maximum number of entries. The last entry reports that the log is full.
 const MAX_ENTRIES: usize = 100_000;
 /// Maximum size of all entries, in bytes. Events with many short texts can exceed [`MAX_BYTES`], because short texts are not
 /// cut.
 const MAX_TOTAL: usize = 4 * MAX_BYTES;
-/// Number of bytes after which a batch for a reader ends.
+/// Length of a batch for a reader, in bytes, after which no further entry is added.
 const BATCH: usize = 128 << 10;
 
 /// The position of a reader: an entry, and the number of bytes of this entry that the reader has.
@@ -71,7 +71,7 @@ impl RunLog {
         let kind = json["type"].as_str().unwrap_or_default().to_owned();
         let run = || json["run_id"].as_str().unwrap_or_default().to_owned();
         match &*kind {
-            // The event `tool_execution_end` has the same content.
+            // The event `tool_execution_end` has the same content, so this event is left out.
             "message_start" if json["message"]["role"] == "tool_result" => return,
             "message_start" if json["message"]["role"] == "assistant" => {
                 self.reply_from.insert(run(), self.entries.len());
@@ -86,7 +86,7 @@ impl RunLog {
                     return;
                 }
             }
-            // All messages were in earlier events.
+            // Earlier events contain all messages, so they are not repeated.
             "agent_end" => json["messages"] = Value::Null,
             _ => {}
         }
@@ -108,8 +108,8 @@ impl RunLog {
         }
     }
 
-    /// Removes the deltas of a complete reply, because its message has everything. The entries stay, empty, so that positions
-    /// stay valid.
+    /// Removes the text from the deltas of a complete reply, because the message contains this text. The entries themselves stay, so that
+    /// positions stay valid.
     fn leave_out_deltas(&mut self, from: usize, run: &str) {
         for entry in self.entries.iter_mut().skip(from) {
             if let LogEntry::Delta { head, text } = entry
@@ -121,7 +121,8 @@ impl RunLog {
         }
     }
 
-    /// Returns the entries after a position as server-sent events, at most about [`BATCH`] bytes, and the position after them.
+    /// Returns the entries after a position as server-sent events, and the position after these entries. Further entries are left out after
+    /// [`BATCH`] bytes.
     pub(super) fn after(&self, from: LogPosition) -> (String, LogPosition) {
         let (mut out, mut at) = (String::new(), from);
         while let Some(entry) = self.entries.get(at.entry) {

@@ -20,7 +20,7 @@ pub(super) struct StudioShared {
     pub(super) hosts: HostPolicy,
     pub(super) token: String,
     pub(super) lifecycle: Lifecycle,
-    /// A random id of this process. A page that finds another id knows that the studio was restarted.
+    /// A random id of this process. A page that receives another id detects that the studio was restarted.
     pub(super) instance: Arc<str>,
 }
 
@@ -36,7 +36,7 @@ impl StudioShared {
         Self { template, secrets, requests, conversations, hosts, token, lifecycle, instance }
     }
 
-    /// Compares in constant time, so that a token cannot be found byte by byte.
+    /// Returns whether `given` is the token. The comparison takes constant time, so that the token cannot be guessed byte by byte.
     pub(super) fn has_token(&self, given: &str) -> bool {
         given.as_bytes().ct_eq(self.token.as_bytes()).into()
     }

@@ -14,14 +14,14 @@ use crate::store::{EntryKind, SessionSummary, StoreErrorKind};
 
 /// Number of sessions on one page.
 const PAGE: usize = 50;
-/// Maximum number of pages of the store that are read to fill one page without sessions of sub-agents.
+/// Maximum number of pages that are read from the store to fill one page, because sessions of sub-agents are left out.
 const PAGES: usize = 20;
-/// Number of entries at the start of a session that are searched for its first message.
+/// Number of entries at the start of a session that are searched for the user's first message.
 const FIRST_ENTRIES: usize = 3;
 
 impl StudioShared {
     /// Returns the sessions whose names contain a text, the latest first, after a [position](position_of). Sessions of sub-agents are left
-    /// out unless `with_children` is set. If the store cannot list sessions, `cannot_list` in the result says why.
+    /// out unless `with_children` is set. If the store cannot list sessions, the result contains the reason as `cannot_list`.
     pub(super) async fn stored_sessions(
         &self,
         text: &str,
@@ -37,7 +37,7 @@ impl StudioShared {
     }
 }
 
-/// Returns the position after a session, as text for the page.
+/// Returns the position after a session in the list, as a text for the page.
 fn position_of(last: &SessionSummary) -> String {
     format!("{}:{}", last.at, last.session)
 }
@@ -97,7 +97,8 @@ async fn page(
     Ok(json!({"sessions": sessions.collect::<Vec<_>>(), "next": next, "cannot_list": null}))
 }
 
-/// Returns the first message of a session. A session that cannot be read is listed without one.
+/// Returns the beginning of the user's first message in a session. Returns `None` if the first entries do not contain one or cannot be
+/// read.
 async fn title(assistant: &Assistant, session: &SessionSummary) -> Option<String> {
     let first = assistant.first_entries(&session.session, FIRST_ENTRIES).await;
     first.iter().find_map(|(_, entry)| match &entry.kind {

@@ -89,7 +89,7 @@ impl StudioShared {
         self.template.registry().validate(call)
     }
 
-    /// Checks arguments as a run does. The engine gets the text unchanged.
+    /// Checks arguments as a run does. The argument engine gets the text unchanged.
     pub(super) fn check(&self, name: &str, text: String) -> Result<Value, Rejection> {
         let tool = self.tool(name)?;
         let call = ToolCall::new("check", name, ToolArguments::from(text));
@@ -99,7 +99,8 @@ impl StudioShared {
         })
     }
 
-    /// Checks arguments and calls the tool. The call is cancelled when the page disconnects.
+    /// Checks arguments, and calls the tool. A call that needs a confirmation is rejected if `is_confirmed` is false. The call is cancelled
+    /// when the page disconnects.
     pub(super) async fn call(
         &self,
         name: &str,
@@ -137,7 +138,7 @@ impl StudioShared {
     }
 }
 
-/// A guard of a request: dropping it cancels the call.
+/// A guard that a request holds. If the request is dropped, the guard cancels the call.
 struct StopOnDrop(crate::tool::cancel::CancelToken);
 
 impl Drop for StopOnDrop {

@@ -10,7 +10,7 @@ use crate::runtime::{Decision, Decisions, SuspendedRun};
 use crate::tool::output::ToolOutput;
 use crate::tool::question::{AskError, Question, QuestionInput};
 
-/// An answer of the page to an approval request, a question or a call that waits.
+/// An answer of a page to an approval request, a question, or a call that waits for its result.
 #[derive(Deserialize)]
 pub(super) struct PageDecision {
     /// The id of the approval request, the question or the call, in the form of [`id_of`].
@@ -40,7 +40,7 @@ enum PageAnswer {
     Dismiss,
 }
 
-/// An answer that was checked.
+/// An answer that has the right kind for its request, question or call.
 enum CheckedAnswer {
     Decision(Decision),
     Input(QuestionInput),
@@ -66,7 +66,7 @@ impl WaitingRun {
         self.suspended
     }
 
-    /// Returns the event with which pages ask for the answers.
+    /// Returns the event that lists the waiting requests, questions and calls, so that pages show them.
     pub(super) fn to_event(&self) -> Value {
         let pending = self.suspended.pending().into_iter().map(|one| {
             let mut shown = json!(one);
@@ -94,7 +94,7 @@ impl WaitingRun {
         Ok(ids)
     }
 
-    /// Returns the decisions for the run, or `None` while answers are missing.
+    /// Returns the answers for the run, or `None` while a request or a question is not answered. Results of calls are optional.
     pub(super) fn decisions(&self) -> Option<Decisions> {
         let answer =
             |id: &str| self.answers.iter().find(|(answered, _)| answered == id).map(|(_, answer)| answer);
@@ -116,8 +116,8 @@ impl WaitingRun {
     }
 }
 
-/// Returns the id that an answer has to contain: the id of the request or the question; for a call whose
-/// result is delivered, the id of the call, after the id of its run if a sub-agent made the call.
+/// Returns the id that an answer has to contain. It is the id of the request or the question. For a deferred call, it is the id of the
+/// call, after the id of its run if a sub-agent made the call.
 fn id_of(pending: &PendingCall) -> String {
     match pending {
         PendingCall::Approval { request_id, .. } => request_id.clone(),

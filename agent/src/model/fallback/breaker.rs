@@ -1,18 +1,18 @@
-//! When a model that fails is not asked for a while. A state machine without a clock: the time is an argument.
+//! The breaker of a model, which pauses requests after repeated failures. It has no clock: the time is an argument of its methods.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::model::{ModelError, ModelErrorKind};
 
-/// Failures within [`WINDOW`] that open the breaker.
+/// Number of failures within [`WINDOW`] that open the breaker.
 const FAILURES: usize = 3;
 const WINDOW: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 const MAX_PAUSE: Duration = Duration::from_secs(600);
 const AUTH_PAUSE: Duration = Duration::from_secs(300);
 
-/// The breaker of one model: closed, open until a time, or open with one probe under way.
+/// The breaker of one model: closed, open until a point in time, or open while one probe is made.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
     /// The times of the newest failures, at most [`FAILURES`].
@@ -28,17 +28,18 @@ struct OpenBreaker {
 }
 
 impl Breaker {
-    /// Whether a request would be admitted now.
+    /// Returns whether a request is admitted at the time `now`.
     pub(super) fn is_admitting(&self, now: Duration) -> bool {
         self.open.is_none_or(|open| now >= open.until && !open.is_probing)
     }
 
-    /// Returns when the breaker admits a probe.
+    /// Returns the time from which the breaker admits a probe, or zero if the breaker is closed.
     pub(super) fn reopens_at(&self) -> Duration {
         self.open.map_or(Duration::ZERO, |open| open.until)
     }
 
-    /// Admits a request whatever the state is. Returns whether it is a probe, whose result decides about an open breaker.
+    /// Admits a request in any state. Returns whether the request is a probe of an open breaker. The result of a probe closes the breaker
+    /// or opens it again.
     pub(super) fn admit(&mut self) -> bool {
         if let Some(open) = &mut self.open {
             open.is_probing = true;
@@ -51,17 +52,18 @@ impl Breaker {
         *self = Self::default();
     }
 
-    /// Ends a probe that had no result.
+    /// Ends a probe that had no result, so that another probe may follow.
     pub(super) fn release_probe(&mut self) {
         if let Some(open) = &mut self.open {
             open.is_probing = false;
         }
     }
 
-    /// Counts a failure, and opens the breaker if there were too many.
+    /// Counts a failure. The breaker opens after [`FAILURES`] of them within [`WINDOW`], after an authentication error, and after a failed
+    /// probe.
     pub(super) fn record_failure(&mut self, now: Duration, error: &ModelError, is_probe: bool) {
         let pause = match self.open {
-            // The request had begun before the breaker opened.
+            // The request had begun before the breaker opened, so its failure does not count.
             Some(_) if !is_probe => return,
             Some(open) => open.pause.saturating_mul(2).min(MAX_PAUSE),
             None => FIRST_PAUSE,

@@ -1,4 +1,4 @@
-//! A model that asks another model where one fails.
+//! A model that consists of several models: if one of them fails, the next one is asked.
 
 mod breaker;
 mod record;
@@ -28,7 +28,7 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
     ModelErrorKind::Server,
 ];
 
-/// A model that asks its models in their order until one gives a reply.
+/// A model that asks several models in order until one of them gives a reply.
 ///
 /// ```
 /// use agent::message::Message;
@@ -44,18 +44,21 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
 /// ```
 ///
 /// * **Errors.** The next model is asked after [`Overloaded`](ModelErrorKind::Overloaded), [`RateLimit`](ModelErrorKind::RateLimit),
-///   [`Connection`](ModelErrorKind::Connection), [`Timeout`](ModelErrorKind::Timeout) and [`Server`](ModelErrorKind::Server), or after
-///   the kinds that [`on`](Self::on) names. Every other error is the error of the reply: a bad key or an invalid request would
-///   otherwise go unnoticed.
-/// * **In mid-stream.** A reply that failed before any of its content arrived counts as no reply. Content that was emitted cannot
-///   be taken back, so a later failure is the error of the reply. Thinking counts as content.
-/// * **Attempts.** Each model makes one attempt; only the last one keeps its own retries. If all fail, the error is that of the first
-///   model, and its text names the others.
-/// * **Breakers.** After three failures within a minute a model is not asked for 30 s, then 1 min, up to 10 min, or until its
-///   `retry_after`; then one request tries it. If no model is left, the one that is due first is asked. Clones share the breakers.
-/// * **The reply** has the names of the model that gave it, and a record of the [attempts before](ModelAttempt::before) and of what was lost
-///   where another model had given the reply before. Each model gets its own [hand-off](crate::model::ModelInfo::hand_off) of the messages.
-/// * **Identity.** [`info`](Model::info) is that of the first model, with the capabilities that all of them have.
+///   [`Connection`](ModelErrorKind::Connection), [`Timeout`](ModelErrorKind::Timeout) and [`Server`](ModelErrorKind::Server), or after the
+///   kinds that [`on`](Self::on) names. After any other error, the reply fails with this error, because a bad key or an invalid request
+///   would otherwise go unnoticed.
+/// * **In mid-stream.** If a reply fails before any of its content arrives, the next model is asked. Emitted content cannot be withdrawn,
+///   so a later failure is the error of the reply. Thinking is content, too.
+/// * **Attempts.** Each model makes one attempt, and only the last one keeps its own retries. If all models fail, the error is the error of
+///   the first one, and its text names the others.
+/// * **Breakers.** After three failures within a minute, a model is not asked for 30 s, or for the time that the error asks to wait. Then
+///   one request tries the model again. If this request fails, the pause is doubled, up to 10 min. A bad key, if [`on`](Self::on) names it,
+///   opens the breaker at once for 5 min. If the breakers of all models are open, the model whose pause ends first is asked. Clones share
+///   the breakers.
+/// * **The reply** has the names of the model that gave it, and a record of the [attempts before it](ModelAttempt::before). If another
+///   model gave the previous reply, the record also contains the losses of the hand-off. Each model gets its own
+///   [hand-off](crate::model::ModelInfo::hand_off) of the messages.
+/// * **Identity.** [`info`](Model::info) is the identity of the first model, with the capabilities that all models have.
 #[derive(Clone)]
 pub struct Fallback {
     models: Arc<[Arc<dyn Model>]>,
@@ -91,7 +94,7 @@ impl Fallback {
         }
     }
 
-    /// Adds a model, which is asked after the others. The breakers are those of a new `Fallback`.
+    /// Adds a model that is asked after the others. The result has new breakers, which are all closed.
     ///
     /// ```
     /// use agent::model::{Fallback, Model as _};
@@ -107,7 +110,7 @@ impl Fallback {
         Self { kinds: self.kinds, max_wait: self.max_wait, clock: self.clock, ..Self::of(models) }
     }
 
-    /// Sets the kinds of errors after which the next model is asked. Cancelled requests never are.
+    /// Sets the kinds of errors after which the next model is asked. After a cancelled request, no other model is asked.
     ///
     /// ```
     /// use agent::model::{Fallback, ModelErrorKind};
@@ -122,7 +125,8 @@ impl Fallback {
         self
     }
 
-    /// Sets how long a rate limited model is waited for, once, before the next one is asked. Default: 5 s.
+    /// Sets the maximum pause after a rate limit. If the provider asks to wait no longer than this, the same model is asked once more after
+    /// the pause. If not, the next model is asked at once. Default: 5 s.
     ///
     /// ```
     /// use agent::model::Fallback;
@@ -137,7 +141,7 @@ impl Fallback {
         self
     }
 
-    /// Sets the executor by whose clock the model waits and measures. Default: that of tokio.
+    /// Sets the executor whose clock measures pauses and durations. Default: the clock of tokio.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -172,22 +176,22 @@ impl Model for Fallback {
         self.models.iter().flat_map(Model::candidates).collect()
     }
 
-    /// The smallest of all: any of them may answer.
+    /// Returns the smallest window of all models, because any of them may answer. Returns `None` if one window is unknown.
     fn context_window(&self) -> Option<u64> {
         self.models.iter().map(Model::context_window).min().flatten()
     }
 
-    /// The smallest of all.
+    /// Returns the smallest maximum of all models, or `None` if one maximum is unknown.
     fn max_output(&self) -> Option<u64> {
         self.models.iter().map(Model::max_output).min().flatten()
     }
 
-    /// The body for the first, which answers as a rule.
+    /// Returns the body for the first model, which usually answers.
     fn request_body(&self, request: &ModelRequest) -> Option<String> {
         self.models.first()?.request_body(request)
     }
 
-    /// Asks the first, which answers as a rule.
+    /// Asks the provider of the first model, which usually answers.
     fn count_tokens(
         &self,
         cx: &StepCx,
@@ -207,14 +211,14 @@ impl fmt::Debug for Fallback {
     }
 }
 
-/// Returns what both can do.
+/// Returns the capabilities that both models have.
 fn common_capabilities(one: Capabilities, other: Capabilities) -> Capabilities {
     let same_dialect = one.output_dialect == other.output_dialect;
     Capabilities {
         images: one.images && other.images,
         documents: one.documents && other.documents,
         audio: one.audio && other.audio,
-        // No schema fits two dialects for certain.
+        // A schema in one dialect may not fit the other, so two different dialects count as no native output.
         native_output: one.native_output && other.native_output && same_dialect,
         output_dialect: one.output_dialect.or(other.output_dialect),
         web_search: one.web_search && other.web_search,
@@ -241,12 +245,12 @@ impl Breakers {
         self.get(index).is_some_and(|breaker| breaker.is_admitting(now))
     }
 
-    /// Returns the model whose breaker reopens first.
+    /// Returns the index of the model whose breaker admits a probe first.
     fn first_to_reopen(&self) -> Option<usize> {
         (0..self.0.len()).min_by_key(|index| self.get(*index).map(|breaker| breaker.reopens_at()))
     }
 
-    /// Admits a request to this model. `None` if its breaker is open and `is_forced` is false.
+    /// Admits a request to the model at `index`. Returns `None` if the breaker admits no request now and `is_forced` is false.
     fn admit(&self, index: usize, now: Duration, is_forced: bool) -> Option<Admission> {
         let mut breaker = self.get(index)?;
         if !is_forced && !breaker.is_admitting(now) {
@@ -258,7 +262,7 @@ impl Breakers {
     }
 }
 
-/// A request that a breaker admitted. Dropped without a result, it ends its probe.
+/// A request that a breaker admitted. If this value is dropped before the request has a result, another probe may follow.
 struct Admission {
     breakers: Breakers,
     index: usize,

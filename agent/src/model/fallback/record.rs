@@ -1,29 +1,29 @@
-//! The record in a reply of the models that were asked before.
+//! The record of the models that were asked before a reply, as a field of the reply.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::{AssistantMessage, HandOffLosses};
 use crate::model::{ModelError, ModelInfo};
 
-/// The field of a reply that has the record.
+/// The name of the field with the record in a reply.
 const FIELD: &str = "fallback";
 
-/// The word of an attempt that was not made, because the breaker of the model is open.
+/// The kind of an attempt that was not made, because the breaker of the model was open.
 pub(super) const BREAKER_OPEN: &str = "breaker_open";
 
-/// The work of a [`Fallback`](super::Fallback) before a reply: the models that failed, and what was lost by changing the model.
+/// The work of a [`Fallback`](super::Fallback) before a reply: the models that failed, and the losses of a change of the model.
 ///
-/// The reply itself names the model that answered. A reply of the first model that is asked has no record, unless another
-/// model gave the reply before.
+/// The reply itself names the model that answered. A reply of the first model that is asked has no record, unless another model gave the
+/// previous reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct FallbackRecord {
     /// The attempts before the reply, in their order.
     pub(super) attempts: Vec<ModelAttempt>,
-    /// The model of the reply before, as `provider/model`, if another one gave this reply.
+    /// The model of the previous reply, as `provider/model`, if it is not the model of this reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) switched_from: Option<String>,
-    /// The parts that the model did not get of the conversation, if it was changed.
+    /// The parts of the conversation that the new model did not get, if the model changed.
     #[serde(skip_serializing_if = "HandOffLosses::is_empty")]
     pub(super) losses: HandOffLosses,
 }
@@ -57,7 +57,7 @@ pub struct ModelAttempt {
     pub model: String,
     /// The [kind](crate::model::ModelErrorKind::as_str) of the error, or `breaker_open` if the model was not asked.
     pub kind: String,
-    /// The HTTP status.
+    /// The HTTP status of the error, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The duration of the attempt, in milliseconds.
@@ -65,19 +65,19 @@ pub struct ModelAttempt {
 }
 
 impl ModelAttempt {
-    /// Returns the attempts before a reply, in their order. The reply keeps them as JSON in its field
-    /// [`fallback`](AssistantMessage::extra), also where it is stored.
+    /// Returns the attempts before a reply, in their order. A reply contains its attempts as JSON in its field
+    /// [`fallback`](AssistantMessage::extra), also in a store.
     pub fn before(reply: &AssistantMessage) -> Vec<Self> {
         FallbackRecord::of(reply).map(|record| record.attempts).unwrap_or_default()
     }
 
-    /// Whether the provider may charge for the attempt: it was made, and not refused.
+    /// Returns whether the provider may charge for the attempt: the model was asked, and the status is not between 400 and 499.
     #[cfg(feature = "runtime")]
     pub(crate) fn was_made(&self) -> bool {
         self.was_sent() && !self.status.is_some_and(|status| (400..500).contains(&status))
     }
 
-    /// Whether the model was asked.
+    /// Returns whether the model was asked.
     #[cfg(feature = "runtime")]
     pub(crate) fn was_sent(&self) -> bool {
         self.kind != BREAKER_OPEN
@@ -95,12 +95,12 @@ impl ModelAttempt {
 }
 
 impl FallbackRecord {
-    /// Reads the record of a reply; `None` if it has none.
+    /// Returns the record of a reply, or `None` if the reply has none.
     pub(super) fn of(reply: &AssistantMessage) -> Option<Self> {
         Self::deserialize(reply.extra.get(FIELD)?).ok()
     }
 
-    /// Writes the record into a reply, unless it says nothing.
+    /// Writes the record into a reply, unless the record is empty.
     pub(super) fn write(&self, reply: &mut AssistantMessage) {
         if *self == Self::default() {
             return;

@@ -18,16 +18,17 @@ use crate::model::{
 };
 use crate::tool::BoxFuture;
 
-/// Events before the content of a reply that are held back. A model that sends more has begun its reply.
+/// Maximum number of events before the content of a reply that are held back. With more events, the reply counts as begun.
 const MAX_HELD: usize = 64;
 
 pub(super) struct FallbackEvents {
     fallback: Fallback,
     cx: StepCx,
     request: ModelRequest,
-    /// Set when a reply begins, or all models failed.
+    /// The model that gives the reply, with the record of attempts. Set when a reply begins, when the request fails, or when it is
+    /// cancelled.
     author: Arc<OnceLock<AssistantMessage>>,
-    /// The models that were not asked yet.
+    /// The indices of the models that were not considered yet, in the order in which they are asked.
     order: VecDeque<usize>,
     attempts: Vec<ModelAttempt>,
     /// The errors of the models that failed, each with the index of its attempt.
@@ -37,11 +38,11 @@ pub(super) struct FallbackEvents {
 
 enum FallbackPhase {
     Choose,
-    /// A rate limited model is asked again after a pause.
+    /// The pause before a rate limited model is asked once more.
     Wait(BoxFuture<'static, ()>, Admission),
-    /// The reply has no content yet; its events are held back.
+    /// A reply without content so far. Its events are held back.
     Open(Box<OpenReply>),
-    /// Events are emitted.
+    /// A reply that has begun. Its events are emitted.
     Deliver(Box<OpenReply>),
     Over,
 }
@@ -52,7 +53,7 @@ struct OpenReply {
     admission: Admission,
     started: Duration,
     sent: MessageList,
-    /// Whether the model makes its own retries, or was waited for already.
+    /// Whether a rate limit ends this attempt at once, because the model makes its own retries or is already asked for the second time.
     is_final: bool,
 }
 
@@ -64,7 +65,7 @@ impl FallbackEvents {
         author: Arc<OnceLock<AssistantMessage>>,
     ) -> Self {
         let mut order: VecDeque<usize> = (0..fallback.models.len()).collect();
-        // Only the model that paused understands the state of its unfinished reply.
+        // Only the model that paused understands the state of its unfinished reply, so it is asked first.
         let paused = last_reply(&request.messages).filter(|reply| reply.stop_reason == StopReason::Pause);
         let is_author = |index: &usize| {
             let model = fallback.models.get(*index);
@@ -87,10 +88,10 @@ impl FallbackEvents {
         }
     }
 
-    /// Asks the next model that its breaker admits.
+    /// Asks the next model whose breaker admits a request. If all breakers are open, asks the model whose breaker admits a probe first.
     ///
     /// # Errors
-    /// Fails if there is none.
+    /// No further model can be asked.
     fn choose(&mut self) -> Result<OpenReply, ModelError> {
         let now = self.fallback.clock.now();
         while let Some(index) = self.order.pop_front() {
@@ -114,22 +115,22 @@ impl FallbackEvents {
         let now = self.fallback.clock.now();
         let is_last = !self.order.iter().any(|next| self.fallback.breakers.is_admitting(*next, now));
         let mut cx = if is_last { self.cx.clone() } else { self.cx.clone().retried_by_caller() };
-        // The quota of one provider says nothing about the others.
+        // A provider's report about its quota does not apply to the other models, so it is ignored.
         cx.quota = None;
         let mut request = self.request.clone();
-        // The events of this stream are read for arguments once, at its end.
+        // The outer stream adds the argument events, so the inner model must not add them, too.
         request.argument_events = false;
         let mut trace = None;
         let stream = match self.fallback.models.get(admission.index) {
             Some(model) => {
-                // A model of several models makes the hand-offs of its own.
+                // A model with several candidates makes a hand-off for each of them itself.
                 if let [info] = &*model.candidates() {
                     let mut hand_off = HandOff::new(info.recipient());
                     hand_off.update(&self.request.messages);
                     request.messages =
                         hand_off.messages().clone().with_slot(self.request.messages.slot().clone());
                 }
-                // A fallback within this one traces its own.
+                // If the model is a fallback itself, it traces its own attempts.
                 if !model.info().is_fallback {
                     trace = cx.tracer.take().map(|tracer| (tracer.0)(model.info(), &request));
                 }
@@ -148,7 +149,7 @@ impl FallbackEvents {
         }
     }
 
-    /// Records the author of a reply whose content begins.
+    /// Records the author of a reply when its content begins.
     fn begin(&self, reply: &OpenReply) {
         let message = reply.reply.partial();
         let mut author = reply.reply.author();
@@ -167,14 +168,14 @@ impl FallbackEvents {
             record.losses = inner.losses;
         }
         record.write(&mut author);
-        // The first reply that begins is the only one.
+        // Only one reply begins, so the author is set only once.
         let _ = self.author.set(author);
     }
 
-    /// Decides what follows an error before any content.
+    /// Decides what follows an error that occurs before any content: a pause, the next model, or the end of the request.
     ///
     /// # Errors
-    /// Returns the error of the reply, if no other model is asked.
+    /// Returns the error of the request, if no model is asked after this error.
     fn record_failure(
         &mut self,
         mut reply: Box<OpenReply>,
@@ -187,7 +188,7 @@ impl FallbackEvents {
         }
         self.attempts.push(self.attempt(&reply, &error));
         let own = self.attempts.len() - 1;
-        // Those of a model of several models, but for the one whose error it is.
+        // If the model is a fallback itself, its record contains its attempts, except the attempt that had this error.
         self.attempts.extend(ModelAttempt::before(reply.reply.partial()));
         if !self.fallback.kinds.contains(&error.kind()) {
             return Err(self.failed(error, own));
@@ -206,7 +207,7 @@ impl FallbackEvents {
         Ok(FallbackPhase::Choose)
     }
 
-    /// Records which models were asked, if the request is cancelled before the content of a reply arrives.
+    /// Records the attempts of a request that is cancelled before the content of a reply arrives.
     fn abandon(&mut self) {
         if self.author.get().is_some() {
             return;
@@ -222,14 +223,14 @@ impl FallbackEvents {
         let _ = self.author.set(author);
     }
 
-    /// Returns the author of a reply that no model gave.
+    /// Returns the author of a failed reply: the identity of the fallback.
     fn no_author(&self) -> AssistantMessage {
         let ModelInfo { provider, api, model, .. } = &self.fallback.info;
         let (provider, api, model) = (provider.clone(), api.clone(), model.clone());
         AssistantMessage { provider, api, model, ..AssistantMessage::default() }
     }
 
-    /// Returns the record of a reply that failed.
+    /// Returns the attempt that ended with this error.
     fn attempt(&self, reply: &OpenReply, error: &ModelError) -> ModelAttempt {
         let info = self.fallback.models.get(reply.admission.index).map(Model::info);
         let ms = self.fallback.clock.now().saturating_sub(reply.started).as_millis();
@@ -237,7 +238,7 @@ impl FallbackEvents {
         ModelAttempt::failed(info.unwrap_or(&self.fallback.info), error, ms)
     }
 
-    /// Returns the error of a request that no model answered.
+    /// Returns the error of a request after all models failed or were skipped.
     fn all_failed(&self) -> ModelError {
         match self.errors.first() {
             Some((own, first)) => self.failed(first.clone(), *own),
@@ -245,8 +246,8 @@ impl FallbackEvents {
         }
     }
 
-    /// Returns the error of the attempt with this index as that of the request, with a text that names the other models that failed or were
-    /// skipped. The failed reply has a record of the other attempts.
+    /// Returns the error of the request: the error of the attempt with the index `own`. Its text also names the other models that failed or
+    /// were skipped. Sets the author of the failed reply, with a record of the other attempts.
     fn failed(&self, error: ModelError, own: usize) -> ModelError {
         let others = self.attempts.iter().enumerate().filter(|(at, _)| *at != own);
         let attempts = others.map(|(_, attempt)| attempt.clone()).collect();
@@ -339,7 +340,7 @@ impl FallbackEvents {
     }
 }
 
-/// A reply that is cancelled has a record of the models that failed before.
+/// A cancelled reply, too, has a record of the models that failed before.
 impl Drop for FallbackEvents {
     fn drop(&mut self) {
         self.abandon();
@@ -354,7 +355,7 @@ impl Stream for FallbackEvents {
     }
 }
 
-/// Returns the newest reply that models get.
+/// Returns the newest reply that is sent to models. Failed and aborted replies are not sent.
 fn last_reply(messages: &[Arc<Message>]) -> Option<&AssistantMessage> {
     let mut replies = messages.iter().rev().filter_map(|message| message.as_assistant());
     replies.find(|reply| !reply.stop_reason.is_failure())

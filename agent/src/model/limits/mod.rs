@@ -1,4 +1,4 @@
-//! Limits of requests, tokens and concurrency, before those of the provider.
+//! Limits of requests, tokens and concurrency that apply before a request is sent.
 
 mod quota;
 #[cfg(test)]
@@ -23,20 +23,21 @@ use super::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, StepCx, To
 use crate::message::AssistantMessage;
 use crate::tool::executor::Executor;
 
-/// The code of requests that were not sent because of these limits.
+/// The error code of a request that was not sent because of these limits.
 const LOCAL_LIMIT: &str = "local_limit";
-/// The tokens that are taken for a reply, if the request does not limit it further.
+/// Maximum number of tokens that are reserved for a reply. A request with a lower `max_tokens` reserves that number.
 const MAX_REPLY: u64 = 4_096;
 
 /// Limits of the requests to a model, for [`Model::limited`]. Every limit that is set must admit a request.
 ///
-/// Requests are sent in the order in which they came. A cancelled request leaves the queue. A request that failed keeps its estimated input;
-/// one that the provider refused with a rate limit keeps nothing, and closes the queue for its `retry_after`. Limits count for one process.
-/// Attempts that a provider's client repeats by itself count as one request.
+/// Requests are sent in the order in which they were made. A cancelled request leaves the queue. A failed request without usage counts its
+/// estimated input. A request that the provider rejected with a rate limit counts no tokens. No other request is then sent for the time
+/// that the provider asks to wait. Limits apply to one process. A request counts once, also if a provider's client retries it.
 ///
-/// The rest of its own limits, which a provider reports in the headers of a response (`x-ratelimit-remaining-requests`,
-/// `anthropic-ratelimit-tokens-remaining` and those like them), lowers what is admitted until the limit is filled again; it never raises it.
-/// This needs limits of each model of a [`Fallback`](super::Fallback): limits around it are not those of one provider.
+/// A provider may report how much of its own limits remains, in headers of a response such as `x-ratelimit-remaining-requests` or
+/// `anthropic-ratelimit-tokens-remaining`. If less remains than these limits admit, the provider's limit applies until it is full again. In
+/// a [`Fallback`](super::Fallback), this needs limits for each model, because limits around the fallback are not the limits of one
+/// provider.
 ///
 /// ```
 /// use agent::message::Message;
@@ -76,35 +77,35 @@ impl RateLimits {
         }
     }
 
-    /// Sets how many requests are sent in any 60 seconds.
+    /// Sets the maximum number of requests that are sent in any 60 seconds.
     pub fn requests_per_minute(mut self, requests: u32) -> Self {
         self.requests = Some(requests);
         self
     }
 
-    /// Sets how many tokens are used in any 60 seconds. Before a request its tokens are
-    /// [estimated](super::ContextReport::of), with those of the reply, at most 4,096; the usage of the reply corrects them. A request
-    /// with more tokens than the limit is sent alone.
+    /// Sets the maximum number of tokens that are used in any 60 seconds. Before a request is sent, its input is
+    /// [estimated](super::ContextReport::of), and at most 4,096 tokens are added for the reply. The usage of the reply then replaces this
+    /// number. A request with more tokens than the limit is sent alone.
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
     }
 
-    /// Sets how many replies are received at a time.
+    /// Sets the maximum number of replies that are received at the same time.
     pub fn concurrency(mut self, requests: usize) -> Self {
         self.concurrency = Some(requests);
         self
     }
 
-    /// Sets how long a request waits for its place. Default: 60 s. After that it fails as
-    /// [`RateLimit`](super::ModelErrorKind::RateLimit) with the code `local_limit`, which a [`Fallback`](super::Fallback) answers with
-    /// another model; it fails at once if waiting cannot help. Where nothing can wait, outside of a runtime, the limit is zero.
+    /// Sets the maximum time for which a request waits until the limits admit it. Default: 60 s. Then the request fails as
+    /// [`RateLimit`](super::ModelErrorKind::RateLimit) with the code `local_limit`, and a [`Fallback`](super::Fallback) asks another model.
+    /// A request that cannot be admitted in this time fails at once. Without a runtime, no request can wait.
     pub fn max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;
         self
     }
 
-    /// Sets the executor by whose clock requests wait. Default: that of tokio. For a test that does not wait:
+    /// Sets the executor whose clock measures the waiting time. Default: the clock of tokio. A clock for tests, which never really waits:
     ///
     /// ```
     /// use agent::message::Message;
@@ -197,7 +198,7 @@ impl<M: Model + Clone + 'static> Model for LimitedModel<M> {
             phase: LimitedPhase::Wait(place),
             start: {
                 let (model, cx, mut request) = (self.model.clone(), cx.clone(), request.clone());
-                // The events of this stream are read for arguments once, at its end.
+                // The outer stream adds the argument events, so the inner model must not add them, too.
                 request.argument_events = false;
                 Box::new(move |permit: &Permit| {
                     let mut cx = cx.clone();
@@ -221,12 +222,12 @@ impl<M: fmt::Debug> fmt::Debug for LimitedModel<M> {
     }
 }
 
-/// The events of a reply that is requested when the limits admit it.
+/// The events of a reply that is requested once the limits admit the request.
 struct LimitedEvents {
     limiter: Arc<Limiter>,
     phase: LimitedPhase,
     start: Box<dyn Fn(&Permit) -> ModelStream + Send>,
-    /// The estimated input.
+    /// The estimated input, in tokens.
     input: u64,
     author: Arc<OnceLock<AssistantMessage>>,
 }
@@ -238,7 +239,7 @@ enum LimitedPhase {
 }
 
 impl LimitedEvents {
-    /// Corrects the tokens that were taken, and ends the request.
+    /// Replaces the reserved tokens by the used ones, unless these are unknown, and ends the request.
     fn settle(&mut self, error: Option<&ModelError>) {
         let LimitedPhase::Read(mut read) = std::mem::replace(&mut self.phase, LimitedPhase::Over) else {
             return;
@@ -302,7 +303,7 @@ impl Stream for LimitedEvents {
     }
 }
 
-/// A reply that is dropped before its end was requested: its input counts, the rest of the reply does not.
+/// A reply that is dropped before its end counts the usage that it has reported, or else its estimated input.
 impl Drop for LimitedEvents {
     fn drop(&mut self) {
         if let LimitedPhase::Read(read) = &mut self.phase {

@@ -1,4 +1,5 @@
-//! The quota that a provider reports of its own limits. It lowers the amounts that the limits of this program admit, and never raises them.
+//! The remaining amounts of a provider's own limits, as its responses report them. A report can delay requests that the limits of this
+//! program admit, but never admits more.
 
 #![cfg_attr(not(feature = "http"), allow(dead_code, reason = "only responses over HTTP report a quota"))]
 
@@ -7,16 +8,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The amounts of a request: one request, all its tokens, those of its input, those of its reply.
+/// The amounts of a request, in this order: 1 for the request itself, all its tokens, the tokens of its input, and the tokens of its reply.
 pub(super) type Need = [u64; 4];
 
-/// The amounts that are left by a response, in the order of [`Need`].
+/// The remaining amounts that a response reports, in the order of [`Need`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProviderQuota {
     pub(crate) left: [Option<QuotaLeft>; 4],
 }
 
-/// The rest of one limit, and the time until the limit is full again.
+/// The remaining amount of one limit, and the time until the limit is full again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuotaLeft {
     pub(crate) limit: Option<u64>,
@@ -24,7 +25,7 @@ pub(crate) struct QuotaLeft {
     pub(crate) refill: Duration,
 }
 
-/// A function that is called with what a response reports, when the response begins.
+/// A function that is called with the reported quota when a response begins.
 #[derive(Clone)]
 pub(crate) struct QuotaListener(Arc<dyn Fn(ProviderQuota) + Send + Sync>);
 
@@ -44,31 +45,31 @@ impl fmt::Debug for QuotaListener {
     }
 }
 
-/// The newest reports, and the requests that they may not count yet.
+/// The newest report of each amount, and the requests that the next report may not include yet.
 #[derive(Debug, Default)]
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
-    /// Requests whose responses did not begin, by their numbers.
+    /// The needs of the requests whose responses have not begun, by the number of the request.
     unreported: BTreeMap<u64, Need>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct QuotaReport {
-    /// The number of the request whose response had it.
+    /// The number of the request whose response contained the report.
     request: u64,
     at: Duration,
     quota: QuotaLeft,
-    /// The amount of requests that the report may not count.
+    /// The amount of the requests that the report may not include.
     taken: u64,
 }
 
 impl ReportedQuota {
-    /// Returns whether tokens are limited.
+    /// Returns whether a provider has reported a limit of tokens.
     pub(super) fn limits_tokens(&self) -> bool {
         self.reports.iter().skip(1).any(Option::is_some)
     }
 
-    /// Returns when a request with this need is admitted; zero if nothing is known.
+    /// Returns the time from which a request with this need is admitted, or zero if no report delays it.
     pub(super) fn ready_at(&mut self, now: Duration, need: Need) -> Duration {
         let mut ready = Duration::ZERO;
         for (slot, need) in self.reports.iter_mut().zip(need) {
@@ -83,7 +84,7 @@ impl ReportedQuota {
         ready
     }
 
-    /// Counts a request that was admitted.
+    /// Counts an admitted request, which the reports so far do not include.
     pub(super) fn take(&mut self, request: u64, need: Need) {
         for (report, need) in self.reports.iter_mut().zip(need) {
             if let Some(report) = report {
@@ -93,13 +94,14 @@ impl ReportedQuota {
         self.unreported.insert(request, need);
     }
 
-    /// Records that a request ended.
+    /// Records that a request has ended, so that it is not subtracted from later reports.
     pub(super) fn end(&mut self, request: u64) {
         self.unreported.remove(&request);
     }
 
-    /// Records what the response to a request reports. Requests whose responses did not begin are subtracted, because the provider may not
-    /// have counted them. A response to an earlier request than that of the report before only lowers what is left.
+    /// Records the quota that the response to a request reports. Requests whose responses have not begun are subtracted, because the
+    /// provider may not have counted them. The response to an earlier request replaces the newest report only if it leaves no more than
+    /// that report.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {
@@ -129,7 +131,8 @@ impl QuotaReport {
         self.at.saturating_add(self.quota.refill)
     }
 
-    /// Returns when this much is left. Providers fill a limit evenly until it is full; an unknown limit is filled at the end.
+    /// Returns the time from which this amount is available. A limit is assumed to refill evenly until it is full, or only at the end if
+    /// its size was not reported.
     fn ready_at(&self, need: u64) -> Duration {
         let missing = need.saturating_add(self.taken).saturating_sub(self.quota.left);
         if missing == 0 {

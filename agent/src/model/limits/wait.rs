@@ -1,4 +1,4 @@
-//! Waiting for the limits: first come, first served.
+//! The queue of requests that wait for the limits, in the order in which the requests were made.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use super::window::MinuteWindow;
 use crate::model::{ModelError, ModelErrorKind, RequestNotice, RequestNotices};
 use crate::tool::BoxFuture;
 
-/// The limits of a model and what uses them, shared by clones.
+/// The limits of a model and their current use, shared by the clones of the model.
 pub(super) struct Limiter {
     pub(super) limits: RateLimits,
     state: Mutex<LimiterState>,
@@ -23,11 +23,11 @@ struct LimiterState {
     tokens: Option<MinuteWindow>,
     quota: ReportedQuota,
     in_flight: usize,
-    /// The provider admits nothing before this time.
+    /// The time before which the provider admits no request.
     closed_until: Duration,
     queue: VecDeque<QueuedRequest>,
     next_id: u64,
-    /// The limit that the first of the queue waits for.
+    /// The limit that the first request of the queue waits for.
     awaited: &'static str,
 }
 
@@ -55,7 +55,7 @@ impl Limiter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns an error for a limit that admits nothing.
+    /// Returns an error if one of the limits is zero and therefore never admits a request.
     pub(super) fn zero_limit(&self) -> Option<ModelError> {
         let RateLimits { requests, tokens, concurrency, .. } = self.limits;
         let zero = [
@@ -68,7 +68,7 @@ impl Limiter {
         Some(ModelError::new(ModelErrorKind::InvalidRequest, text).with_code(super::LOCAL_LIMIT))
     }
 
-    /// Returns whether the tokens of requests have to be known.
+    /// Returns whether the tokens of requests have to be estimated.
     pub(super) fn counts_tokens(&self) -> bool {
         self.limits.tokens.is_some() || self.state().quota.limits_tokens()
     }
@@ -84,7 +84,7 @@ impl Limiter {
         self.state().quota.ready_at(self.limits.clock.now(), [1, 1, 1, 1])
     }
 
-    /// Admits nothing for this time, because the provider refused a request.
+    /// Admits no request for this time, because the provider has rejected one.
     pub(super) fn close_for(&self, pause: Duration) {
         let until = self.limits.clock.now().saturating_add(pause);
         let mut state = self.state();
@@ -93,7 +93,8 @@ impl Limiter {
 }
 
 impl LimiterState {
-    /// Takes the place of a request. The error is the time to try again, or nothing if another request has to end.
+    /// Counts a request if all limits admit it, and returns the slot of its tokens. The error is the time at which to try again, or `None`
+    /// if another request has to end first.
     fn admit(
         &mut self,
         now: Duration,
@@ -133,14 +134,14 @@ impl LimiterState {
     }
 }
 
-/// A request that waits for its place. Dropped, it leaves the queue.
+/// A request that waits until the limits admit it. If this value is dropped, the request leaves the queue.
 pub(super) struct QueuePlace {
     limiter: Arc<Limiter>,
     need: Need,
     id: Option<u64>,
     began: Duration,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,
-    /// The limit that it waits for, once it does.
+    /// The limit that the request waits for, once it has to wait.
     awaited: Option<&'static str>,
     notices: RequestNotices,
 }
@@ -187,7 +188,7 @@ impl Future for QueuePlace {
                     }
                     Err(ready) => {
                         wake_at = ready.unwrap_or(deadline);
-                        // Waiting that cannot help is not begun.
+                        // A request that cannot be admitted before its deadline fails at once.
                         if wake_at > deadline || deadline <= now {
                             let pause = ready.map(|ready| ready.saturating_sub(now));
                             return Poll::Ready(Err(this.refused(pause)));
@@ -239,7 +240,7 @@ impl Drop for QueuePlace {
     }
 }
 
-/// The place of a request that was admitted. Dropped, it admits the next one.
+/// The permit of an admitted request. If this value is dropped, the request has ended, and the next one may be admitted.
 pub(super) struct Permit {
     limiter: Arc<Limiter>,
     id: u64,
@@ -248,7 +249,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// Replaces the tokens that were taken by these.
+    /// Replaces the reserved tokens of the request by this number.
     pub(super) fn settle(&mut self, tokens: u64) {
         let mut state = self.limiter.state();
         if let Some(window) = &mut state.tokens {
@@ -258,7 +259,8 @@ impl Permit {
         state.wake_first();
     }
 
-    /// Returns the listener to what the response to this request reports, which notifies that of limits around these, too.
+    /// Returns the listener to the quota that the response to this request reports. It also notifies `outer`, the listener of the limits
+    /// around this model.
     pub(super) fn quota_listener(&self, outer: Option<QuotaListener>) -> QuotaListener {
         let (limiter, id) = (self.limiter.clone(), self.id);
         QuotaListener::new(move |quota| {

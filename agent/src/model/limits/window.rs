@@ -1,17 +1,17 @@
-//! The requests that limits admit, as a state machine without a clock: the time is an argument.
+//! The amounts that a limit per minute admits, as a state machine without a clock: the time is an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 const MINUTE: u64 = 60_000;
-/// Amounts are kept by slots of this length, in milliseconds, so that memory is bounded: 600 slots in a minute.
+/// Length of a slot, in milliseconds. Amounts are summed by slot, so that a minute needs only about 600 slots of memory.
 const SLOT: u64 = 100;
 
-/// The amounts of the last minute, of which no 60 seconds have more than the limit.
+/// The amounts of the last minute. No amount is admitted with which any 60 seconds would exceed the limit.
 #[derive(Debug)]
 pub(super) struct MinuteWindow {
     limit: u64,
-    /// Numbers of slots and their amounts, oldest first.
+    /// The number and the amount of each slot, oldest first.
     slots: VecDeque<(u64, u64)>,
     sum: u64,
 }
@@ -21,7 +21,8 @@ impl MinuteWindow {
         Self { limit, slots: VecDeque::new(), sum: 0 }
     }
 
-    /// Returns when this amount is admitted; `now` or earlier if it is now. An amount above the limit is admitted alone.
+    /// Returns the time from which this amount is admitted, which is `now` or earlier if it is admitted at once. An amount above the limit
+    /// is admitted alone.
     pub(super) fn ready_at(&mut self, now: Duration, amount: u64) -> Duration {
         self.expire(now);
         let amount = amount.min(self.limit);
@@ -53,7 +54,7 @@ impl MinuteWindow {
         }
     }
 
-    /// Replaces an amount of a slot by the real one, if the slot did not expire.
+    /// Replaces an estimated amount of a slot by the real one, unless the slot has expired.
     pub(super) fn correct(&mut self, slot: u64, from: u64, to: u64) {
         let Some((_, amount)) = self.slots.iter_mut().find(|(known, _)| *known == slot) else { return };
         *amount = amount.saturating_sub(from).saturating_add(to);

@@ -1,4 +1,4 @@
-//! One reply of a script, and how it is emitted.
+//! One reply of a script, and its events.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,7 +10,7 @@ use futures_core::Stream;
 use crate::message::{Content, Part, StopReason, ToolArguments, Usage};
 use crate::model::{ModelError, ModelEvent, ModelRequest};
 
-/// The pieces in which a reply is emitted.
+/// The settings for the pieces in which a reply is emitted.
 #[derive(Clone, Copy)]
 pub(super) struct Chunks {
     /// Maximum length of a delta in characters.
@@ -41,7 +41,7 @@ pub struct ScriptedReply {
     parts: Vec<Part>,
     usage: Option<Usage>,
     end: ReplyEnd,
-    /// Creates the reply when it is requested.
+    /// The function that creates the reply when it is requested.
     answer: Option<ReplyFunction>,
 }
 
@@ -114,7 +114,8 @@ impl ScriptedReply {
         self.part(Part::thinking(text))
     }
 
-    /// Adds a call. A string is the raw text of the arguments, including broken JSON. Ids are `call_1`, `call_2`, … over the whole script.
+    /// Adds a call. A string is the raw text of the arguments, including broken JSON. The ids of calls are `call_1`, `call_2`, …, counted
+    /// over the whole script.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelRequest, StepCx, reply};
@@ -133,7 +134,7 @@ impl ScriptedReply {
         self.tool_call_with_id("", name, args)
     }
 
-    /// Adds a call with an id of your own.
+    /// Adds a call with this id.
     pub fn tool_call_with_id(
         self,
         id: impl Into<String>,
@@ -157,7 +158,7 @@ impl ScriptedReply {
     /// # Ok(()) }
     /// ```
     pub fn part(mut self, part: Part) -> Self {
-        // Reserves room for one part, because most replies have one part, and parts are large.
+        // Room is reserved for exactly one part, because most replies have one part and parts are large.
         if self.parts.is_empty() {
             self.parts.reserve_exact(1);
         }
@@ -171,7 +172,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Sets why the reply ends. Default: `tool_use` for a reply with calls, and `stop` for a reply without calls.
+    /// Sets the reason why the reply ends. Default: `tool_use` for a reply with calls, and `stop` for a reply without calls.
     pub fn stop_reason(mut self, reason: impl Into<StopReason>) -> Self {
         self.end = ReplyEnd::Stop(reason.into());
         self
@@ -220,7 +221,7 @@ impl ScriptedReply {
         self
     }
 
-    /// If the reply depends on the request, creates the reply for this request.
+    /// Returns the reply itself, or the reply that its function creates for this request.
     pub(super) fn resolve(mut self, request: &ModelRequest) -> Self {
         while let Some(answer) = self.answer.take() {
             self = answer(request);
@@ -228,7 +229,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Gives ids to calls that have none, and updates the count in `calls`.
+    /// Gives ids to the calls that have none. `calls` is the number of calls of the script so far, and is increased.
     pub(super) fn number_calls(&mut self, calls: &mut usize) {
         for part in &mut self.parts {
             if let Content::ToolCall(call) = &mut part.content {
@@ -253,7 +254,8 @@ impl ScriptedReply {
     }
 
     pub(super) fn play(self, chunks: Chunks) -> ReplyEvents {
-        // Most parts are short: a start, two pieces and the whole part. Usage and the end follow.
+        // The capacity is enough for short parts, which have at most four events: a start, two deltas and the whole part. Two more events
+        // are the usage and the end.
         let mut events = VecDeque::with_capacity(4 * self.parts.len() + 2);
         for (content_index, part) in self.parts.into_iter().enumerate() {
             play_part(content_index, part, chunks, &mut events);
@@ -340,7 +342,7 @@ impl fmt::Debug for ScriptedReply {
     }
 }
 
-/// A reply as a stream.
+/// The events of a reply, as a stream.
 pub(super) struct ReplyEvents {
     events: VecDeque<Result<ModelEvent, ModelError>>,
     hangs: bool,
@@ -351,7 +353,7 @@ impl Stream for ReplyEvents {
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.events.pop_front() {
-            // No waker is kept: cancellation wakes the stream itself.
+            // No waker is registered here, because only a cancellation can end this reply, and the outer stream wakes for it.
             None if self.hangs => Poll::Pending,
             next => Poll::Ready(next),
         }

@@ -1,4 +1,4 @@
-//! The stream of a scripted reply, which may not be available yet.
+//! The stream of a scripted reply. An asynchronous function may have to create the reply first.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ pub(super) enum ScriptStream {
     Playing(ReplyEvents),
 }
 
-/// The state and the settings of a model, which are needed to play a reply.
+/// The state and the settings of a model that are needed to play a reply.
 pub(super) struct Player {
     state: Arc<Mutex<ScriptState>>,
     chunks: Chunks,

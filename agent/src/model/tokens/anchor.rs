@@ -1,4 +1,4 @@
-//! Replies whose usage corrects the estimate.
+//! Estimates of requests, corrected by the usage of earlier replies.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::model::ModelInfo;
 /// An estimated number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenEstimate {
-    /// The estimate.
+    /// The estimated number.
     pub(crate) tokens: u64,
-    /// How far it may be off, in tokens: 35 % without an anchor; otherwise what earlier increments of the conversation were off in nine of
-    /// ten cases, at least 10 %.
+    /// The possible error of the estimate, in tokens. Without an anchor, it is 35 % of the estimate. With an anchor, it follows from
+    /// earlier increments of the conversation, of which nine in ten had at most this error. It is then at least 10 %.
     pub(crate) error: u64,
-    /// Whether the usage of a reply corrects it.
+    /// Whether the usage of a reply corrects the estimate.
     pub(crate) is_anchored: bool,
 }
 
 impl TokenEstimate {
-    /// Returns the estimate with its error added, which limits are compared with.
+    /// Returns the estimate plus its error. Limits are compared with this number.
     pub(crate) fn upper_bound(&self) -> u64 {
         self.tokens.saturating_add(self.error)
     }
@@ -29,29 +29,30 @@ impl TokenEstimate {
 pub(super) const ONE: u64 = 1024;
 const MIN_FACTOR: u64 = ONE / 2;
 const MAX_FACTOR: u64 = ONE * 5 / 2;
-/// Increments that are smaller say nothing about the factor.
+/// Minimum length of an increment that contributes to the factor, in tokens. Shorter ones are too inexact.
 const MIN_INCREMENT: u64 = 64;
 const MAX_INCREMENTS: usize = 8;
-/// The number of messages among which anchors are looked for, so that the work does not grow with the conversation.
+/// Maximum number of newest messages in which anchors are searched, so that the work does not grow with the conversation.
 const MAX_SCANNED: usize = 256;
-/// Errors, in percent.
+/// The minimum error with an anchor, and the error without an anchor, in percent.
 const MIN_ERROR: u64 = 10;
 const ERROR_WITHOUT_ANCHOR: u64 = 35;
 
-/// A reply whose usage says how many tokens the conversation has up to it.
+/// A reply whose usage contains the number of tokens of the conversation up to the end of this reply.
 #[derive(Clone, Copy)]
 pub(super) struct TokenAnchor {
     /// The index of the reply.
     pub(super) at: usize,
     input: u64,
-    /// Tokens of the request and the reply, as far as they are sent again.
+    /// The tokens of the request and of the reply, without the output that is not sent again.
     pub(super) known: u64,
-    /// The tokens of the request beside its messages, if they were recorded.
+    /// The tokens of the request that were not in its messages, if this number was recorded.
     frame: Option<u64>,
 }
 
 impl TokenAnchor {
-    /// Adds what tools and system prompt grew by since the reply, or subtracts it.
+    /// Adjusts a number of tokens to the change in size of tools and system prompt since the reply. Without a recorded size, the number
+    /// stays the same.
     fn with_frame(&self, tokens: u64, frame: impl FnOnce() -> u64) -> u64 {
         match self.frame {
             Some(before) => tokens.saturating_add(frame()).saturating_sub(before),
@@ -60,15 +61,16 @@ impl TokenAnchor {
     }
 }
 
-/// The growth of the conversation between two anchors, as it was counted and as it is estimated without a factor.
+/// The growth of the conversation between two anchors: `actual` as the provider counted it, and `raw` as it is estimated without a factor.
 struct TokenIncrement {
     actual: u64,
     raw: u64,
-    /// The input that it led to.
+    /// The number of input tokens of the later anchor.
     input: u64,
 }
 
-/// Returns the tokens of the messages, and of `frame`, which is that of a reply if it does not say otherwise.
+/// Estimates the tokens of a request with these messages. `frame` returns the number of its tokens that are not in messages. If the newest
+/// anchor has not recorded this number, it is assumed to be unchanged since then.
 pub(super) fn estimate(
     messages: &[Arc<Message>],
     info: &ModelInfo,
@@ -86,7 +88,7 @@ pub(super) fn estimate(
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Returns the tokens of the messages of a view, and of `frame`, as [`estimate`] does.
+/// Estimates the tokens of a request with the messages of a view, as [`estimate`] does for a list of messages.
 pub(super) fn estimate_view(
     view: &ConversationView,
     info: &ModelInfo,
@@ -113,7 +115,7 @@ pub(super) fn estimate_view(
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Returns the replies of this model that report their usage, oldest first.
+/// Returns the newest replies of this model that report their usage, at most [`MAX_INCREMENTS`] + 1, oldest first.
 pub(super) fn anchors(messages: &[Arc<Message>], info: &ModelInfo) -> Vec<TokenAnchor> {
     let own = messages.iter().enumerate().rev().take(MAX_SCANNED).filter_map(|(at, message)| {
         let reply = message.as_assistant()?;
@@ -131,7 +133,7 @@ pub(super) fn anchors(messages: &[Arc<Message>], info: &ModelInfo) -> Vec<TokenA
     anchors
 }
 
-/// Returns the output of a reply that is not sent again: reasoning that the provider keeps to itself.
+/// Returns the number of output tokens that are not sent again with the reply: reasoning that the reply does not contain.
 fn dropped(reply: &AssistantMessage) -> u64 {
     let has_thinking = reply.content.iter().any(|part| {
         matches!(part.content, Content::Thinking { .. } | Content::Opaque(_)) || part.provider_data.is_some()
@@ -139,7 +141,7 @@ fn dropped(reply: &AssistantMessage) -> u64 {
     if has_thinking { 0 } else { reply.usage.reasoning }
 }
 
-/// Returns the factor of this conversation, and its error in percent.
+/// Returns the factor by which estimates are multiplied in this conversation, and its error in percent.
 pub(super) fn correction(
     messages: &[Arc<Message>],
     anchors: &[TokenAnchor],
@@ -149,7 +151,7 @@ pub(super) fn correction(
         let [before, after] = pair else { return None };
         let raw = size.messages(messages.get(before.at + 1..after.at)?);
         let (less, more) = before.frame.zip(after.frame).unwrap_or_default();
-        // A count that decreased is that of another view.
+        // If the count decreased, the view was changed between the two anchors, so the pair is skipped.
         let actual = after.input.saturating_add(less).checked_sub(before.known.saturating_add(more))?;
         (raw >= MIN_INCREMENT).then_some(TokenIncrement { actual, raw, input: after.input })
     });
@@ -173,7 +175,7 @@ pub(super) fn correction(
     (factor, error.max(MIN_ERROR))
 }
 
-/// Returns `value * by / of`, rounded up; 0 if `of` is.
+/// Returns `value * by / of`, rounded up, or 0 if `of` is 0.
 pub(super) fn ratio(value: u64, by: u64, of: u64) -> u64 {
     if of == 0 {
         return 0;

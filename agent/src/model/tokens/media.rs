@@ -1,4 +1,4 @@
-//! The estimated sizes of images, documents and audio, from their headers.
+//! Estimates the sizes of images, documents and audio from their headers.
 
 use super::TokenCounter;
 use crate::message::{Media, MediaSource};
@@ -8,7 +8,7 @@ const PAGE: u64 = 1_500;
 const MAX_DOCUMENT: u64 = 100_000;
 const AUDIO_SECOND: u64 = 32;
 
-/// How a protocol counts images.
+/// The rule by which a protocol counts images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ImageRule {
     Anthropic,
@@ -29,14 +29,14 @@ impl ImageRule {
     }
 }
 
-/// Returns the tokens of an image by the rule of the protocol `api`.
+/// Returns the number of tokens of an image by the rule of the protocol `api`, or a fixed number if the size of the image is unknown.
 pub(super) fn image(media: &Media, api: &str) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return IMAGE };
     let Some((width, height)) = pixels(bytes).filter(|(width, height)| *width > 0 && *height > 0) else {
         return IMAGE;
     };
     match ImageRule::of(api) {
-        // Larger images are scaled down to about this size.
+        // The provider scales larger images down to about 1,600 tokens.
         ImageRule::Anthropic => (width * height).div_ceil(750).min(1_600),
         ImageRule::OpenAi => openai_image(width, height),
         ImageRule::Gemini if width <= 384 && height <= 384 => 258,
@@ -45,7 +45,8 @@ pub(super) fn image(media: &Media, api: &str) -> u64 {
     }
 }
 
-/// An image is scaled into 2,048 × 2,048, then its shorter side to 768, and costs 170 tokens per tile of 512 and 85 in all.
+/// Returns the number of tokens of an image by the rule of `OpenAI`. The image is scaled down to fit into 2,048 × 2,048 pixels, then until
+/// its shorter side has at most 768. It costs 85 tokens, and 170 more for each tile of 512 × 512.
 fn openai_image(mut width: u64, mut height: u64) -> u64 {
     for (is_longer, limit) in [(true, 2_048), (false, 768)] {
         let side = if is_longer { width.max(height) } else { width.min(height) };
@@ -56,7 +57,8 @@ fn openai_image(mut width: u64, mut height: u64) -> u64 {
     85 + 170 * width.div_ceil(512) * height.div_ceil(512)
 }
 
-/// Reads width and height from the header of a PNG, GIF, JPEG or WebP file.
+/// Reads width and height from the header of a PNG, GIF, JPEG or WebP file. Returns `None` for other files, and if the header is
+/// incomplete.
 fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     let big = |at: usize| Some(u64::from(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?])));
     let little = |at: usize| Some(u64::from(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?])));
@@ -88,7 +90,7 @@ fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     while *bytes.get(at)? == 0xff {
         match *bytes.get(at + 1)? {
             0xff => at += 1,
-            // A start of frame; the four others of this range are tables.
+            // A start of frame, which contains the size. The three other markers of this range do not contain it.
             marker @ 0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 return Some((big(at + 7)?, big(at + 5)?));
             }
@@ -98,7 +100,8 @@ fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     None
 }
 
-/// Returns the tokens of a document: by its pages if it is a PDF that shows them, otherwise by its length.
+/// Returns the number of tokens of a document. A text is counted. A PDF is estimated by its pages, or by its length if no pages are found,
+/// and so is other data. A document that is not sent as data counts as one page.
 pub(super) fn document(media: &Media, counter: &dyn TokenCounter) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return PAGE };
     if let Ok(text) = std::str::from_utf8(bytes)
@@ -112,7 +115,7 @@ pub(super) fn document(media: &Media, counter: &dyn TokenCounter) -> u64 {
     }
 }
 
-/// Counts the page objects of a PDF. Files whose objects are compressed show none.
+/// Counts the page objects of a PDF. Compressed objects are not found.
 fn pages(bytes: &[u8]) -> u64 {
     let mut pages = 0;
     for (at, window) in bytes.windows(5).enumerate() {
@@ -126,7 +129,8 @@ fn pages(bytes: &[u8]) -> u64 {
     pages
 }
 
-/// Returns the tokens of audio: by its seconds if it is a WAV file, otherwise by its length.
+/// Returns the number of tokens of audio. A WAV file is estimated by its duration, and other data by its length. Audio that is not sent as
+/// data counts as one minute.
 pub(super) fn audio(media: &Media) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return AUDIO_SECOND * 60 };
     let rate = bytes.get(28..32).and_then(|rate| rate.try_into().ok()).map(u32::from_le_bytes);

@@ -1,4 +1,4 @@
-//! The size of a request in tokens, before it is sent.
+//! Estimates the size of a request in tokens before the request is sent.
 
 mod anchor;
 mod count;
@@ -20,39 +20,40 @@ use super::{ModelInfo, ModelRequest};
 use crate::message::{Content, ConversationView, Message, Part};
 use crate::tool::definition::ToolDefinition;
 
-/// Counts the tokens of texts: by a rule, as [`TokenEstimator`] does, or with the vocabulary of a model.
+/// A counter of the tokens of texts. It counts by a rule, as [`TokenEstimator`] does, or with the vocabulary of a model.
 ///
-/// It must return the same number for the same text.
+/// A counter must return the same number for the same text.
 pub(crate) trait TokenCounter: Send + Sync {
-    /// Returns the tokens of a text.
+    /// Returns the number of tokens of a text.
     fn count_text(&self, text: &str) -> u64;
 
-    /// Returns the tokens of JSON: arguments and schemas.
+    /// Returns the number of tokens of a JSON text, such as arguments or a schema.
     fn count_json(&self, json: &str) -> u64 {
         self.count_text(json)
     }
 
-    /// Returns the number under which its counts are kept, which no other counter has; `None` if they are not kept.
+    /// Returns the number that identifies this counter in the table of kept message sizes. Returns `None` if sizes by this counter are not
+    /// kept.
     fn id(&self) -> Option<u64> {
         None
     }
 }
 
-/// A function that counts texts. JSON is a text to it.
+/// A counter that calls a function. It counts JSON like any other text.
 pub(crate) struct CountWith<F> {
     count: F,
     id: Option<u64>,
 }
 
 impl<F> CountWith<F> {
-    /// Creates a counter whose counts are kept.
+    /// Creates a counter whose message sizes are kept.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn kept(count: F) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         Self { count, id: Some(NEXT_ID.fetch_add(1, Ordering::Relaxed)) }
     }
 
-    /// Creates a counter that is used once.
+    /// Creates a counter that is used once, so that its message sizes are not kept.
     pub(crate) fn once(count: F) -> Self {
         Self { count, id: None }
     }
@@ -68,16 +69,16 @@ impl<F: Fn(&str) -> u64 + Send + Sync> TokenCounter for CountWith<F> {
     }
 }
 
-/// The tokens of a message, a tool and a request beside their content.
+/// The tokens of a message, of a tool and of a request, in addition to their contents.
 pub(super) const MESSAGE: u64 = 4;
 pub(super) const TOOL: u64 = 12;
 pub(super) const REQUEST: u64 = 8;
 
-/// Counts parts, messages and tools for one protocol.
+/// A counter of parts, messages and tools for one protocol.
 #[derive(Clone, Copy)]
 pub(crate) struct SizeCounter<'a> {
     pub(crate) counter: &'a dyn TokenCounter,
-    /// The protocol, which decides about images.
+    /// The name of the protocol, which decides how images are counted.
     pub(crate) api: &'a str,
 }
 
@@ -123,7 +124,7 @@ impl SizeCounter<'_> {
         texts.into_iter().chain([schema]).fold(TOOL, u64::saturating_add)
     }
 
-    /// Returns the tokens of everything beside the messages.
+    /// Returns the number of tokens of a request with these tools that are not in its messages.
     pub(crate) fn frame(self, request: &ModelRequest, tools: &[ToolDefinition]) -> u64 {
         let system = request.system.as_ref().map_or(0, |system| self.counter.count_text(system));
         let output =
@@ -134,7 +135,7 @@ impl SizeCounter<'_> {
 }
 
 impl SizeCounter<'_> {
-    /// Estimates a request with the messages of this view. `frame` has the tokens of everything beside them.
+    /// Estimates the tokens of a request with the messages of this view. `frame` returns the number of its tokens that are not in messages.
     pub(crate) fn estimate_view(
         self,
         view: &ConversationView,
@@ -146,20 +147,20 @@ impl SizeCounter<'_> {
 }
 
 impl ModelRequest {
-    /// Estimates the tokens that the request will count as input at this model.
+    /// Estimates the number of input tokens that the request will have at this model.
     ///
-    /// The newest reply of the model in the messages corrects the estimate, if it reports its usage: only
-    /// the messages after it are estimated, by a factor that follows from earlier replies. Tools and system prompt are assumed to be
-    /// those of that reply, unless it records their size. Tools that the provider runs are not counted. The result depends on nothing but
-    /// the arguments.
+    /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated. The estimate
+    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless it
+    /// records their size. Tools that the provider runs are not counted. The result depends only on the arguments.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
         anchor::estimate(&self.messages, info, size, || size.frame(self, &self.tools))
     }
 
-    /// Estimates the tokens that the request will count as input at this model, if its messages are those of this view.
+    /// Estimates the number of input tokens that the request will have at this model with the messages of this view.
     ///
-    /// A reply from before a change of the view counted what was replaced since. The estimate leaves it out.
+    /// If the view was changed after the newest reply, the usage of this reply includes content that is no longer sent. The estimate does
+    /// not include it.
     pub(crate) fn estimate_view(
         &self,
         view: &ConversationView,

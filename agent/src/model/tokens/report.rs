@@ -15,7 +15,7 @@ use crate::model::{ModelInfo, ModelRequest};
 
 /// The content of a model's context window, by source. Its `Display` is a table.
 ///
-/// The parts add up to [`used`](Self::used). Tokens that belong to none of them, such as text that the provider adds, are
+/// The parts add up to [`used`](Self::used). Tokens that belong to no other source, such as text that the provider adds, are
 /// [`ContextSource::Framing`].
 ///
 /// ```
@@ -42,14 +42,15 @@ use crate::model::{ModelInfo, ModelRequest};
 pub struct ContextReport {
     /// The model, as `provider/model`.
     pub model: String,
-    /// The context window in tokens, if it is known.
+    /// The size of the context window in tokens, or `None` if it was not set.
     pub window: Option<u64>,
-    /// The tokens of the window that a request may use: without those reserved for the reply.
+    /// The number of tokens that a request may use: the window without the tokens that are reserved for the reply.
     pub usable: Option<u64>,
     /// The estimated tokens of the request.
     pub used: u64,
-    /// How far the estimate may be off, in tokens: 35 % if no reply corrects it; otherwise what earlier increments of the conversation were off in
-    /// nine of ten cases, at least 10 %.
+    /// The possible error of the estimate, in tokens. Without a reply that corrects the estimate, it is 35 % of the estimate. If there is
+    /// one, the error follows from earlier increments of the conversation, of which nine in ten had at most this error. It is then at least
+    /// 10 %.
     pub error: u64,
     /// Whether the usage of a reply corrects the estimate.
     pub is_anchored: bool,
@@ -73,13 +74,13 @@ pub struct ContextReport {
 pub struct ContextPart {
     /// The source.
     pub source: ContextSource,
-    /// Its estimated tokens.
+    /// The estimated tokens of the source.
     pub tokens: u64,
-    /// The number of its texts, definitions, results or files.
+    /// The number of texts, definitions, results or files of the source.
     pub items: usize,
 }
 
-/// Where tokens of a request come from.
+/// A source of tokens in a request.
 ///
 /// ```
 /// use agent::model::ContextSource;
@@ -98,7 +99,7 @@ pub enum ContextSource {
     ToolResults(String),
     /// Messages of the user and of the application.
     User,
-    /// Replies of the model, with its calls.
+    /// Replies of the model, with their calls.
     Replies,
     /// Thinking of the model.
     Thinking,
@@ -126,7 +127,7 @@ impl fmt::Display for ContextSource {
     }
 }
 
-/// The kinds of sources, in the order of [`ContextSource`].
+/// The kind of a source. The variants have the order of [`ContextSource`], without `Framing`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum SourceKind {
     System,
@@ -145,7 +146,7 @@ type NamedSource<'a> = (SourceKind, &'a str);
 /// The tokens and the number of items of each source.
 #[derive(Default)]
 struct SourceSums<'a> {
-    /// Of the sources without a name, by their kinds.
+    /// The sums of the sources without a name, indexed by kind.
     unnamed: [(u64, usize); SourceKind::COUNT],
     named: BTreeMap<NamedSource<'a>, (u64, usize)>,
 }
@@ -160,7 +161,7 @@ impl<'a> SourceSums<'a> {
         *all += items;
     }
 
-    /// Returns the sources that have items, in their order.
+    /// Returns the sources that have items, in the order of [`ContextSource`].
     fn into_sources(mut self) -> BTreeMap<NamedSource<'a>, (u64, usize)> {
         let unnamed = SourceKind::ALL.into_iter().map(|kind| (kind, "")).zip(self.unnamed);
         self.named.extend(unnamed);
@@ -190,7 +191,7 @@ impl<'a> SourceSums<'a> {
             _ => (SourceKind::User, ""),
         };
         self.add(source, size.others);
-        // Most messages have neither.
+        // Most messages have neither thinking nor media, so their sums are left out.
         for (kind, size) in [(SourceKind::Thinking, size.thinking), (SourceKind::Media, size.media)] {
             if size.1 > 0 {
                 self.add((kind, ""), size);
@@ -227,14 +228,15 @@ impl SourceKind {
 }
 
 impl ContextReport {
-    /// Reports what fills the window of this model if the request is sent to it.
+    /// Reports the content of the model's context window, if this request is sent to the model.
     ///
-    /// Tokens are estimated from bytes: ASCII text counts 4 bytes per token, a Chinese, Japanese or Korean character 1.1 tokens, other text 3
-    /// bytes, encoded data 2 bytes, JSON 5 bytes. The newest reply of the model in the messages corrects the estimate, if it reports its
-    /// usage: only the messages after it are estimated, by a factor that follows from earlier replies. Tools
-    /// and system prompt are assumed to be those of that reply, unless it records their size, as replies of
-    /// [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are not counted. The result depends on nothing
-    /// but the arguments.
+    /// Tokens are estimated from bytes. A token is 4 bytes of ASCII text, 3 bytes of other text, 2 bytes of encoded data, or 5 bytes of
+    /// JSON. A Chinese, Japanese or Korean character counts 1.1 tokens.
+    ///
+    /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated. The estimate
+    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless it
+    /// records their size, as replies of [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are not
+    /// counted. The result depends only on the arguments.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Message, Usage};
@@ -253,8 +255,8 @@ impl ContextReport {
         Self::counted(request, info, &TokenEstimator)
     }
 
-    /// Reports what fills the window, with a function that counts the tokens of a text, for example with the vocabulary of the model. It
-    /// must return the same number for the same text.
+    /// Creates a report like [`of`](Self::of), with a function that counts the tokens of a text, for example with the vocabulary of the
+    /// model. The function must return the same number for the same text.
     ///
     /// ```
     /// use agent::message::Message;
@@ -277,7 +279,7 @@ impl ContextReport {
         Self::with_estimate(request, request.estimate_tokens(info, counter), info, counter)
     }
 
-    /// Reports what fills the window if the messages of the request are those of this view.
+    /// Creates a report like [`of`](Self::of) for a request with the messages of this view.
     #[cfg(feature = "runtime")]
     pub(crate) fn of_view(
         request: &ModelRequest,
@@ -312,7 +314,7 @@ impl ContextReport {
         let raw = sums.values().map(|(tokens, _)| *tokens).fold(0, u64::saturating_add);
         let scaled = scale(raw, factor);
         let all = scaled.saturating_add(scale(framing, factor));
-        // If the total is lower than the sum, every part gets its share of it.
+        // If the sum of all sources exceeds the total, each source gets its share of the total.
         let (total, of) = if all > used { (used, raw.saturating_add(framing)) } else { (scaled, raw) };
         let mut left = used;
         let mut parts: Vec<ContextPart> = Vec::with_capacity(sums.len() + 1);
@@ -328,14 +330,15 @@ impl ContextReport {
         Self { model, window: None, usable: None, used, error, is_anchored, parts }
     }
 
-    /// Sets the context window, and the tokens of it that are reserved for the reply: at most half of the window are.
+    /// Sets the size of the context window, and the number of its tokens that are reserved for the reply. At most half of the window is
+    /// reserved.
     pub fn with_window(mut self, window: u64, reserved: u64) -> Self {
         self.window = Some(window);
         self.usable = Some(window - reserved.min(window / 2));
         self
     }
 
-    /// Returns the tokens of one source.
+    /// Returns the number of tokens of one source, or 0 if the request has none.
     pub fn tokens_of(&self, source: &ContextSource) -> u64 {
         self.parts.iter().find(|part| part.source == *source).map_or(0, |part| part.tokens)
     }
@@ -368,7 +371,7 @@ impl fmt::Display for ContextReport {
     }
 }
 
-/// Returns a rounded share.
+/// Returns a share in percent, rounded to the nearest integer.
 fn percent(part: u64, whole: u64) -> u64 {
     let whole = u128::from(whole.max(1));
     u64::try_from((u128::from(part) * 200 + whole) / (whole * 2)).unwrap_or(u64::MAX)

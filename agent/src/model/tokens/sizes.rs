@@ -1,7 +1,8 @@
-//! The sizes of messages, kept from one count to the next, because only a few messages of a long conversation are new each time.
+//! The sizes of messages. They are kept from one estimate to the next, because only a few messages of a long conversation are new each
+//! time.
 //!
-//! A message is known by its address. No other message can have it while the table refers to it, and the message is not edited at that
-//! address meanwhile: `Arc::make_mut` moves it to another one first.
+//! A message is identified by its address. While the table has a weak reference to the message, no other message can get this address. The
+//! message cannot be edited at this address either, because `Arc::make_mut` moves it to another address first.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,12 +12,12 @@ use super::media::ImageRule;
 use super::{MESSAGE, SizeCounter};
 use crate::message::{Content, Message};
 
-/// The maximum number of sizes that are kept in the whole process.
+/// Maximum number of sizes that are kept in the whole process.
 const MAX_SIZES: usize = 1 << 16;
-/// From this number on, sizes of messages that were dropped are looked for whenever it has doubled.
+/// Minimum number of sizes at which the sizes of dropped messages are removed. They are removed again whenever the number has doubled.
 const MIN_SIZES: usize = 1 << 10;
 
-/// The tokens and the number of the parts of a message: of thinking, of media, and of all others.
+/// The size of a message: the number of tokens and the number of parts, each for thinking, for media, and for all other parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageSize {
     pub(super) thinking: (u64, usize),
@@ -25,7 +26,7 @@ pub(super) struct MessageSize {
 }
 
 impl MessageSize {
-    /// Returns the tokens of the message.
+    /// Returns the number of tokens of the message.
     pub(super) fn tokens(&self) -> u64 {
         let parts = [self.thinking, self.media, self.others];
         parts.iter().fold(MESSAGE, |sum, (tokens, _)| sum.saturating_add(*tokens))
@@ -49,7 +50,7 @@ impl SizeCounter<'_> {
             let size = if let Some((_, size)) = table.sizes.get(&key) {
                 *size
             } else {
-                // A counter is code of the application, which is called without a lock.
+                // A counter may be code of the application, so it is called without the lock.
                 drop(table);
                 let size = self.count(message);
                 table = lock_table();
@@ -75,7 +76,7 @@ impl SizeCounter<'_> {
     }
 }
 
-/// Everything on which a size depends.
+/// The key of a size: the address of the message, the counter, and the rule for images.
 #[derive(Clone, Copy, Hash, PartialEq, Eq)]
 struct SizeKey {
     message: usize,
@@ -85,7 +86,7 @@ struct SizeKey {
 
 struct SizeTable {
     sizes: HashMap<SizeKey, (Weak<Message>, MessageSize), BuildHasherDefault<SizeHasher>>,
-    /// The number of sizes at which those of messages that were dropped are removed.
+    /// The number of sizes at which the sizes of dropped messages are removed next.
     sweep_at: usize,
 }
 
@@ -112,7 +113,7 @@ impl SizeTable {
     }
 }
 
-/// A hash of few numbers, which no input decides.
+/// A fast hash of the numbers of a [`SizeKey`]. No input from outside determines these numbers, so collisions cannot be provoked.
 #[derive(Default)]
 struct SizeHasher(u64);
 

@@ -1,4 +1,4 @@
-//! Calls that were checked before their run was suspended are checked again when it is resumed.
+//! When a suspended run is resumed, its calls are checked again under the current rules before they run.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ pub(crate) enum CheckedAgain {
     /// The call runs with other arguments, which need no approval.
     RunsWith(ToolArguments),
     /// The call waits for a decision, because its arguments differ from the approved ones or because it now needs approval. `args` are the
-    /// arguments as they would run, and `checked` is their canonical form.
+    /// arguments with which the call would run, and `checked` are these arguments after coercion.
     Asks { args: ToolArguments, checked: ToolArguments },
     /// The call does not run.
     Ends(Box<CallEnd>),
 }
 
 impl InProcessSteps {
-    /// Checks ready calls again, and returns the calls that still may run, with their arguments. Returns `None` if the run has to wait for
-    /// decisions first.
+    /// Checks ready calls again, and returns the calls that still may run, with their arguments. Returns `None` if the run has another step
+    /// first, for example because it waits for decisions, or if no call is left.
     pub(in crate::runtime) async fn check_again(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -40,7 +40,7 @@ impl InProcessSteps {
         let mut asks = Vec::new();
         for (key, call) in calls {
             let Some(ready) = self.run.lock().ready_call(key.ord) else { continue };
-            // A call whose child continues was checked before the child began.
+            // A call with a continuing child was checked before the child began, so it is not checked again.
             if self.continued.contains_key(&key.ord) {
                 continue;
             }
@@ -70,7 +70,7 @@ impl InProcessSteps {
 }
 
 impl CheckedAgain {
-    /// Records the result for the call at this position. A call that asks lets the run wait for decisions.
+    /// Records this result for the call at position `ord`. With `Asks`, the run waits for a decision.
     pub(crate) fn apply(self, run: &mut AgentLoop, ord: u32) -> Result<(), RecordError> {
         match self {
             Self::Runs => {}
@@ -83,8 +83,8 @@ impl CheckedAgain {
 }
 
 impl Performer {
-    /// Compares the current rules with the decision. `call` is the call as it would run, `asked` is the call that the rules were asked
-    /// about, and `prepared` is their result.
+    /// Compares the result of the current rules with the earlier decision on a call. `call` is the call as it would run, and `asked` is the
+    /// call that was checked under the current rules. The last parameter is the result of this check, with the checked arguments.
     pub(in crate::runtime) fn checked_again(
         &self,
         ready: &ReadyCall,
@@ -105,7 +105,8 @@ impl Performer {
                 return match (ready.is_approved, now.approval.is_some(), is_same) {
                     (true, _, true) | (false, false, true) => CheckedAgain::Runs,
                     (false, false, false) => CheckedAgain::RunsWith(args),
-                    // A decision counts for the arguments that it was made on.
+                    // A decision counts only for the arguments that it was made on, so changed arguments need a new one. So does a call
+                    // without a decision that needs approval under the current rules.
                     (true, _, false) | (false, true, _) => {
                         CheckedAgain::Asks { args, checked: ToolArguments::from(value(&valid)) }
                     }

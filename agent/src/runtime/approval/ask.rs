@@ -1,4 +1,4 @@
-//! Decisions on calls: requests for them, their effects, and the continuation of runs with decisions that arrived later.
+//! Asks for decisions on calls, converts them for the loop, and continues suspended runs with decisions that arrived later.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::tool::value::Tool;
 
 impl InProcessSteps {
     /// Asks the application's function whether calls may run. All decisions are `Later` if there is no function, or if one of its decisions
-    /// is `Later`. Returns no decisions if a steering message ended the calls meanwhile.
+    /// is `Later`. Returns an empty list if a steering message arrives before the function has decided: the calls are then skipped.
     pub(in crate::runtime) async fn decide(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
@@ -47,7 +47,7 @@ impl InProcessSteps {
                 match select(decided, pin!(assistant.steered())).await {
                     Either::Left((decisions, _)) => return Some(decisions),
                     Either::Right(((), _)) if assistant.is_steered() => return None,
-                    // The notification was about a message that is already taken.
+                    // The notified message has already left the queue, so the decisions are still needed.
                     Either::Right(((), open)) => decided = open,
                 }
             }
@@ -64,7 +64,7 @@ impl InProcessSteps {
         self.decided(made.collect()).await
     }
 
-    /// Returns the decisions for the loop, after hooks were asked about changed arguments.
+    /// Converts decisions for the loop, and asks the hooks about changed arguments. Fails if the run is stopped meanwhile.
     async fn decided(
         &mut self,
         made: Vec<(ApprovalRequest, Decision)>,
@@ -73,7 +73,7 @@ impl InProcessSteps {
         let mut all = Vec::with_capacity(made.len());
         for (request, decision) in made {
             let mut decided = self.performer.decided(&request, decision);
-            // All calls of a resumed run are checked again before they run.
+            // A resumed run checks all its calls again before they run, and that check asks the hooks.
             if !self.checks_again {
                 let asked = self.performer.ask_about_edit(request, decided, reply.clone()).await;
                 decided = asked.ok_or_else(|| self.stopped())?;
@@ -83,12 +83,12 @@ impl InProcessSteps {
         Ok(all)
     }
 
-    /// Continues a suspended run with the decisions and results that arrived meanwhile.
+    /// Continues a suspended run with the decisions, results and inputs that arrived meanwhile.
     pub(in crate::runtime) async fn continue_with(
         &mut self,
         resumption: Resumption,
     ) -> Result<(), StepError> {
-        // Without records, it is unknown which calls had begun.
+        // Without records, nothing shows which calls had begun, so calls of `once` tools must not run.
         if self.records.is_none() {
             self.give_up_lost().await?;
         }
@@ -117,7 +117,7 @@ impl InProcessSteps {
             self.emit().await;
         }
         if !children.is_empty() {
-            // Creates the budget of the tree before the children leave the run, so that it counts what they have used.
+            // The budget of the tree is created while the run still contains its children, so that their usage is counted.
             self.as_parent();
         }
         for (ord, resumption) in children {
@@ -135,7 +135,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Ends a call whose child waits, because its tool is no longer an assistant.
+    /// Ends a call with a waiting child. The caller has checked that the tool of the call is no longer an assistant.
     async fn end_gone(&mut self, ord: u32) -> Result<(), StepError> {
         let end = CallEnd::new(gone_child());
         if let Some(records) = self.records.clone() {
@@ -148,13 +148,13 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Ends calls of `once` tools: they may have begun before the run was stored.
+    /// Ends the next calls of `once` tools and of unknown tools, because these calls may have begun before the run was stored.
     async fn give_up_lost(&mut self) -> Result<(), StepError> {
         let next = self.run.lock().next();
         let Step::CallTools { calls } = next else { return Ok(()) };
         for (key, call) in calls {
             let tool = self.performer.config.registry.get(&call.name);
-            // A sub-agent's call that had begun is not lost, because the snapshot contains its run.
+            // The call of a sub-agent is not lost, because the snapshot contains the run of the sub-agent.
             if tool.is_some_and(Tool::is_of_assistant) {
                 continue;
             }
@@ -171,7 +171,7 @@ impl InProcessSteps {
 }
 
 impl Performer {
-    /// Asks the application's function about all requests at once. A request at which the function panics is denied.
+    /// Asks the application's function about all requests at once. If the function panics for a request, the decision is `Deny`.
     pub(in crate::runtime) fn ask_approver<'r>(
         &self,
         approver: &Approver,
@@ -190,19 +190,21 @@ impl Performer {
         Box::pin(join_all(asked.collect::<Vec<_>>()))
     }
 
-    /// Returns the plan of the tool for the source of the run, if the tool has other parameters for this source.
+    /// Returns the plan of the tool for the source of the run. Returns `None` if the tool has the same parameters for every source, or if
+    /// its definition for this source fails.
     fn own_plan(&self, tool: &str) -> Option<Plan> {
         let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
         let own = catch(|| tool.definition_for(source)).ok()?;
         own.ok().flatten().map(|own| own.plan().clone())
     }
 
-    /// Returns the decision for the loop, under the current tools.
+    /// Converts a decision for the loop, and checks it against the current tools.
     pub(crate) fn decided(&self, request: &ApprovalRequest, decision: Decision) -> CallDecision {
         decided(&self.config, &self.context, request, decision)
     }
 
-    /// Asks the hooks about a decision that changed the arguments of its call. Returns `None` if the run is stopped first.
+    /// Asks the hooks about a decision that changed the arguments of its call. Returns the decision, or the end of the call if a hook
+    /// blocks it or fails. Returns `None` if the run is stopped first.
     pub(in crate::runtime) async fn ask_about_edit(
         &self,
         request: ApprovalRequest,
@@ -224,8 +226,8 @@ impl Performer {
     }
 }
 
-/// Returns the decision for the loop, under the current tools: the tool may have changed since the request was made, and changed arguments
-/// are checked like any others.
+/// Converts a decision for the loop, and checks it against the current tools. If the tool has changed since the request was made, the call
+/// ends. Changed arguments are checked like arguments of the model.
 fn decided(
     config: &Config,
     context: &ToolContext,
@@ -279,8 +281,8 @@ fn decided(
     }
 }
 
-/// A call whose arguments a person changed, for the hooks. The person has decided, so a hook can only block the call or fail; its other
-/// results are ignored.
+/// A call with arguments that a person changed, as the hooks receive it. The person has decided, so a hook can only block the call or fail.
+/// All other results of a hook are ignored.
 struct EditedCall {
     tool: Option<Tool>,
     info: ToolCallInfo,
@@ -302,7 +304,7 @@ impl EditedCall {
         Self { tool, info }
     }
 
-    /// Returns the end of the call if a hook blocks it, or `None` if it may run.
+    /// Returns the end of the call if the hook blocked it or failed, or `None` if the call may run.
     fn end(&self, result: Result<BeforeCall, HookError>) -> Option<CallEnd> {
         let (outcome, control) = match result {
             Ok(BeforeCall::Block { reason, control }) => {
@@ -320,10 +322,10 @@ impl EditedCall {
     }
 }
 
-/// Returns the changed arguments, with the secrets that the model sent wherever the person left their markers.
+/// Returns the changed arguments. Each marker that the person did not change is replaced by the secret that the model sent.
 ///
 /// # Errors
-/// Returns the path of a marker whose secret is unknown.
+/// The path of the first marker whose secret is unknown.
 fn with_sent_secrets(
     secrets: &SecretArguments,
     request: &ApprovalRequest,
@@ -339,7 +341,7 @@ fn with_sent_secrets(
     remaining.map_or(Ok(edited), Err)
 }
 
-/// Replaces each value that equals the shown one by the value that was sent.
+/// Replaces each value of `edited` that equals the value at the same path of `shown` by the value at this path of `sent`.
 fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     if edited == shown {
         edited.clone_from(sent);
@@ -353,7 +355,7 @@ fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
                 }
             }
         }
-        // Items have no names, so the secret of an item that was changed or moved is unknown.
+        // Items have no names, so the secret of a changed or moved item is unknown. Only unchanged items are replaced.
         (Value::Array(edited), Value::Array(shown), Value::Array(sent)) if edited.len() == shown.len() => {
             for ((value, shown), sent) in edited.iter_mut().zip(shown).zip(sent) {
                 if value == shown {
@@ -365,7 +367,8 @@ fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     }
 }
 
-/// Returns the path of the first marker that is in the position of a secret. `hidden` is `edited` with all secrets replaced by markers.
+/// Returns the path of the first marker at the path of a secret, or `None` if there is no such marker. `hidden` is `edited` with all
+/// secrets replaced by markers.
 fn find_marker(edited: &Value, hidden: &Value, path: String) -> Option<String> {
     match (edited, hidden) {
         (Value::Object(edited), Value::Object(hidden)) => edited

@@ -7,21 +7,21 @@ use super::Signer;
 use super::sign::SigningKey;
 use crate::runtime::error::BuildError;
 
-/// The keys of a builder.
+/// The signing keys that were set on a builder.
 #[derive(Default)]
 pub(in crate::runtime) struct ApprovalKeys {
     #[cfg(feature = "approvals-signed")]
     current: Option<SigningKey>,
     #[cfg(feature = "approvals-signed")]
     former: Vec<SigningKey>,
-    /// The length of a key that is too short.
+    /// The length of a key that is too short, in bytes, if there is one.
     #[cfg(feature = "approvals-signed")]
     short: Option<usize>,
 }
 
 #[cfg(feature = "approvals-signed")]
 impl ApprovalKeys {
-    /// Returns the signer, or `None` if no key was set.
+    /// Returns the signer, or `None` if no key was set. Fails if a key is too short, or if only former keys were set.
     pub(in crate::runtime) fn signer(self) -> Result<Option<Arc<Signer>>, BuildError> {
         if let Some(length) = self.short {
             return Err(BuildError::ShortApprovalKey { length });
@@ -33,7 +33,7 @@ impl ApprovalKeys {
         }
     }
 
-    /// Sets the key that signs.
+    /// Sets the key that signs and verifies.
     pub(in crate::runtime) fn set(&mut self, key: &[u8]) {
         self.current = self.parse(key);
     }

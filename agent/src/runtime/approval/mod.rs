@@ -1,4 +1,4 @@
-//! Approvals: decisions on calls by a function of the application, or later and from another process.
+//! Approvals: a function of the application decides on calls while the run waits, or decisions arrive later, also from another process.
 
 mod again;
 mod ask;
@@ -50,8 +50,8 @@ pub(super) use sign::Signer;
 /// # Ok(()) }
 /// ```
 ///
-/// Its `Debug` text shows no arguments. Its JSON contains changed arguments with their secrets, because the secrets are needed to run the
-/// call.
+/// The `Debug` text of a decision shows no arguments. The JSON of a decision contains changed arguments with their secrets, because the
+/// call needs the secrets.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -59,14 +59,15 @@ pub enum Decision {
     /// The call runs.
     Allow,
     /// The call runs with these arguments, which are validated and passed to the hooks
-    /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that they were changed.
+    /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that the arguments were changed.
     ///
-    /// A `"[secret]"` that stays where a secret was shown stands for the value that the model sent. In a list, this holds for unchanged
-    /// items if the number of items is the same. Anywhere else, the call is refused, because the secret is unknown.
+    /// A marker `"[secret]"` that was shown for a secret and is not changed is replaced by the secret that the model sent. Within a list,
+    /// only markers in unchanged items are replaced, and only if the number of items is the same. If any other secret has the value
+    /// `"[secret]"`, the call is refused, because the secret is unknown.
     AllowWith(Value),
     /// The call does not run. The model receives the reason.
     Deny(String),
-    /// The decision follows later. The run is suspended, and all calls that need a decision at the same time wait.
+    /// The decision follows later. The run is suspended, and all calls for which a decision was requested at the same time wait.
     Later,
 }
 
@@ -85,13 +86,14 @@ impl fmt::Debug for Decision {
 /// The function that decides on calls.
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
-/// Decisions on calls, answers to questions, and results from outside, with which [`Assistant::resume`](super::Assistant::resume) continues a suspended run.
+/// The decisions on calls, answers to questions, and results from outside with which [`Assistant::resume`](super::Assistant::resume)
+/// continues a suspended run.
 ///
-/// Their JSON contains changed arguments and delivered results with their secrets, because these are needed to resume the run. The
-/// requests and the `Debug` text contain no secrets.
+/// The JSON of this type contains changed arguments and delivered results with their secrets, because the resumed run needs the secrets.
+/// The requests and the `Debug` text contain no secrets.
 ///
-/// Each decision contains its request, so that the decision counts only for this call with these arguments. A decision can be stored and
-/// sent like its request.
+/// Each decision contains its request, so it counts only for the call and the arguments of this request. A decision can be stored and sent
+/// like its request.
 ///
 /// ```
 /// use agent::model::reply;
@@ -138,7 +140,7 @@ struct MadeDecision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct DeliveredOutcome {
     call_id: String,
-    /// The run that waits, or `None` for any run.
+    /// The path of the run that waits, or `None` if the call may be in any run of the tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<RunPath>,
     outcome: ToolOutcome,
@@ -155,7 +157,8 @@ impl Decisions {
         self.decide(request, Decision::Allow)
     }
 
-    /// Allows the call with these arguments, which are validated and passed to the hooks. The result shows the model what was run.
+    /// Allows the call with these arguments, which are validated and passed to the hooks. The result shows the model with which arguments
+    /// the call ran.
     ///
     /// ```
     /// use agent::{Assistant, Decisions, ScriptedModel, json, model::reply, tool, tools};
@@ -215,7 +218,7 @@ impl Decisions {
         self
     }
 
-    /// Answers a [question](super::SuspendedRun::questions) of a tool. An input that does not fit is refused when the run is resumed:
+    /// Answers a [question](super::SuspendedRun::questions) of a tool. If the input does not fit the question, resuming the run fails.
     /// [`Question::check`] checks an input beforehand.
     ///
     /// ```
@@ -268,8 +271,8 @@ impl Decisions {
         self
     }
 
-    /// Delivers the result of a call that its tool deferred ([`ToolOutcome::Deferred`]): a
-    /// [`ToolOutput`](struct@crate::ToolOutput), or any other outcome.
+    /// Delivers the result of a call that its tool deferred ([`ToolOutcome::Deferred`]): a [`ToolOutput`](struct@crate::ToolOutput), or any
+    /// other outcome that is not deferred.
     ///
     /// ```
     /// use agent::model::reply;
@@ -297,8 +300,8 @@ impl Decisions {
         self
     }
 
-    /// Delivers the result of one of the calls that a [suspended run](super::SuspendedRun::pending) waits for. Use this if calls of several
-    /// nested runs have the same id. A call that waits for a decision takes no result.
+    /// Delivers the result of one of the calls that a [suspended run](super::SuspendedRun::pending) waits for. Use this method if calls of
+    /// several sub-agents have the same id. Only a deferred call takes a result, not a call that waits for a decision or an answer.
     ///
     /// ```
     /// use agent::model::reply;

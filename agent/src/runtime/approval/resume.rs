@@ -1,4 +1,4 @@
-//! Validates decisions against the run that waits for them.
+//! Validates decisions, inputs and results against the suspended run that waits for them.
 
 use std::sync::Arc;
 
@@ -11,19 +11,21 @@ use crate::runtime::error::ResumeError;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::question::{Question, QuestionInput, RecordedInput};
 
-/// The validated input of a resumed run: decisions in the order of the requests, results and children by the position of their calls.
+/// The validated input of a resumed run. Decisions are in the order of the requests. Results, inputs and children have the position of
+/// their call (`ord`).
 #[derive(Default)]
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
-    /// The inputs to the questions of a call, in the order of the questions. Empty if the application's function answers them.
+    /// The inputs to the questions of a call, in the order of the questions. The list of a call is empty if the application's function
+    /// answers its questions.
     pub(in crate::runtime) answered: Vec<(u32, Vec<QuestionInput>)>,
-    /// The children that continue. Children that are not listed still wait.
+    /// The children that continue. Children that are not in this list still wait.
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,
 }
 
-/// Checks that the run and its children wait for these decisions, inputs and results, and verifies the signatures of a stored run. Nothing
-/// is changed.
+/// Checks that the run can be resumed, and that the run and its children wait for these decisions, inputs and results. Verifies the
+/// signatures of a stored run. Changes nothing.
 pub(in crate::runtime) fn check(
     core: &AgentLoop,
     decisions: Decisions,
@@ -57,7 +59,8 @@ pub(in crate::runtime) fn check(
     let (can_ask, can_answer) = (config.approver.is_some(), config.answerer.is_some());
     let input = TreeInput { requests, made, arrived, inputs, can_ask, can_answer };
     let resumption = input.of_run(core, &RunPath::default())?;
-    // A run that waits for children or for inputs to questions does not continue without a new decision or input.
+    // With no new decision, result or input, a run that waits for children or for answers to questions would only be suspended again, so
+    // this is an error.
     if resumption.is_empty() && (depth > 0 || !questions.is_empty()) {
         let first = input.requests.first().map(|request| &request.request_id);
         if let Some(first) = first.or_else(|| questions.first().map(|question| &question.request_id)) {
@@ -67,7 +70,7 @@ pub(in crate::runtime) fn check(
     Ok(resumption)
 }
 
-/// Checks that each input is for a question that waits, and fits.
+/// Checks that each input belongs to a waiting question, is the only input to this question, and fits the question.
 fn check_inputs(questions: &[Question], inputs: &[RecordedInput]) -> Result<(), ResumeError> {
     for (at, RecordedInput { question: seen, input }) in inputs.iter().enumerate() {
         let request_id = || seen.request_id.clone();
@@ -94,7 +97,7 @@ fn check_inputs(questions: &[Question], inputs: &[RecordedInput]) -> Result<(), 
     Ok(())
 }
 
-/// Finds the call of each result. Returns each result with the path of the run that waits for it, and the id of the call.
+/// Finds the deferred call of each result. Returns the results, each with the path of the run that waits for it and the id of the call.
 fn addressed(
     pending: &[PendingCall],
     arrived: Vec<DeliveredOutcome>,
@@ -123,9 +126,9 @@ fn addressed(
     Ok(addressed)
 }
 
-/// The decisions and results for all runs of a tree.
+/// The decisions, results and inputs for all runs of a tree.
 struct TreeInput {
-    /// The requests of all runs.
+    /// The waiting approval requests of all runs.
     requests: Vec<ApprovalRequest>,
     made: Vec<MadeDecision>,
     arrived: Vec<(RunPath, String, ToolOutcome)>,
@@ -137,14 +140,14 @@ struct TreeInput {
 }
 
 impl TreeInput {
-    /// Returns the decisions and results for the run at this path and for its children.
+    /// Returns the decisions, results and inputs for the run at this path and for its children.
     fn of_run(&self, run: &AgentLoop, path: &RunPath) -> Result<Resumption, ResumeError> {
         let mut resumption = Resumption::default();
         let requests: Vec<_> = self.requests.iter().filter(|request| request.path == *path).collect();
         let is_decided = |request: &&ApprovalRequest| {
             self.made.iter().any(|one| one.request.request_id == request.request_id)
         };
-        // A child without any decision still waits.
+        // A child without any decision still waits, so its requests may stay undecided.
         if path.is_root() || requests.iter().any(is_decided) {
             self.decide(&requests, &mut resumption)?;
         }
@@ -160,7 +163,7 @@ impl TreeInput {
         for (ord, path, child) in run.waiting_children(path) {
             let of_child = self.of_run(child, &path)?;
             let asks = self.can_ask && !child.approval_requests().is_empty();
-            // A child that was working when the snapshot was taken continues without input.
+            // A child with no pending calls was working when the snapshot was made, so it continues without input.
             if asks || !of_child.is_empty() || child.pending().is_empty() {
                 resumption.children.push((ord, of_child));
             }
@@ -168,8 +171,8 @@ impl TreeInput {
         Ok(resumption)
     }
 
-    /// Returns the inputs for the questions of a call; empty if the function of the application answers them. Returns `None` if the call
-    /// keeps waiting.
+    /// Returns the inputs to the questions of a call, or an empty list if the function of the application answers the questions. Returns
+    /// `None` if the call keeps waiting. Fails if only some of the questions have an input.
     fn inputs_of(&self, questions: &[Question]) -> Result<Option<Vec<QuestionInput>>, ResumeError> {
         let of_question = |question: &Question| {
             let mut inputs = self.inputs.iter().filter(|given| given.input != QuestionInput::Later);
@@ -180,7 +183,7 @@ impl TreeInput {
             return Ok(self.can_answer.then(Vec::new));
         }
         match questions.iter().find(|question| of_question(question).is_none()) {
-            // The questions of a call were asked at the same time, so the body needs all inputs.
+            // The questions of a call were asked at the same time, so the body needs the inputs to all of them.
             Some(open) => Err(ResumeError::Undecided { request_id: open.request_id.clone() }),
             None => Ok(Some(given.into_iter().map(|given| given.input.clone()).collect())),
         }
@@ -191,7 +194,7 @@ impl TreeInput {
             let mut of_it = self.made.iter().filter(|one| one.request.request_id == request.request_id);
             let request_id = || request.request_id.clone();
             let Some(one) = of_it.next() else {
-                // The approver of this assistant decides instead, after the run was resumed.
+                // If no decisions were given at all, the approver of this assistant decides after the run was resumed.
                 if self.made.is_empty() && self.can_ask {
                     break;
                 }
@@ -218,10 +221,10 @@ impl Resumption {
     }
 }
 
-/// Returns whether a run can be resumed in this conversation: it is empty, or equal to the conversation of the run.
+/// Returns whether a run can be resumed in `conversation`, which must be empty or equal to `of_run`, the conversation of the run.
 pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Conversation) -> bool {
     let same = |(one, other): (&Arc<Message>, &Arc<Message>)| {
-        // A message that was stored and loaded may differ in form, but its stored form is the same.
+        // A loaded message may differ in memory from the message that was stored, but both have the same JSON.
         Arc::ptr_eq(one, other)
             || serde_json::to_value(&**one)
                 .ok()
@@ -231,10 +234,9 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
         || (conversation.len() == of_run.len() && conversation.shared().iter().zip(of_run.shared()).all(same))
 }
 
-/// Verifies the signatures of a stored run: those of the calls that may still run, and that of the state, which determines these calls and
-/// the progress of the run.
+/// Verifies the signatures of a stored run: one for each call that may still run, and one for the state of the run.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
-    // Runs of the versions 3 and 4 were signed in another way, so their signatures do not match.
+    // Snapshots of the versions 3 and 4 have signatures in another format, which never match. The error names the version as the cause.
     verify_signatures(core, signer).map_err(|error| match (error, core.stored_version()) {
         (ResumeError::NotSigned, _) => ResumeError::NotSigned,
         (_, version @ 3..=4) => ResumeError::OldVersion { version },
@@ -267,14 +269,13 @@ fn verify_calls(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeE
         });
     }
     for (_, _, child) in core.waiting_children(&RunPath::default()) {
-        // A child needs a key even if none of its calls may run: its later steps act for the application, so they are not taken over
-        // unsigned.
+        // A child needs a signer even if none of its calls may run, because its later steps act for the application.
         verify_calls(child, Some(signer.ok_or(ResumeError::NotSigned)?))?;
     }
     Ok(())
 }
 
-/// Returns the name of the first property in which the decided request differs from the waiting request.
+/// Returns the name of the first property in which the decided request differs from the waiting request, or `None` if they are equal.
 fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'static str> {
     let same = [
         (seen.path == waits.path, "path"),
@@ -287,7 +288,7 @@ fn difference(seen: &ApprovalRequest, waits: &ApprovalRequest) -> Option<&'stati
     same.into_iter().find(|(is_same, _)| !is_same).map(|(_, what)| what)
 }
 
-/// Returns whether the arguments are equal in any order of keys, because JSON columns of databases do not keep the order.
+/// Returns whether the arguments are equal, in any order of their keys. JSON columns of databases do not keep the order of keys.
 fn is_same_json(one: &ToolArguments, other: &ToolArguments) -> bool {
     one == other || canonical_args(one) == canonical_args(other)
 }

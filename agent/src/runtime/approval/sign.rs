@@ -1,4 +1,4 @@
-//! Signatures of suspended runs, so that a stored run and its calls are recognised when the run is resumed.
+//! Signatures of suspended runs. When a stored run is resumed, they prove that the run and its calls were not changed.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::message::ToolArguments;
 #[cfg(feature = "approvals-signed")]
 const MIN_KEY: usize = 32;
 
-/// Signs stored runs with the application's key, which is in no snapshot. Former keys only verify.
+/// The application's keys that sign stored runs and verify their signatures. No snapshot contains a key, and former keys only verify.
 ///
 /// Without the feature `approvals-signed`, no value of this type exists.
 pub(in crate::runtime) struct Signer {
@@ -22,14 +22,14 @@ pub(in crate::runtime) struct Signer {
     never: std::convert::Infallible,
 }
 
-/// A key for signatures.
+/// A key that signs texts with HMAC-SHA-256.
 #[cfg(feature = "approvals-signed")]
 #[derive(Clone)]
 pub(in crate::runtime) struct SigningKey(hmac::Hmac<sha2::Sha256>);
 
 #[cfg(feature = "approvals-signed")]
 impl SigningKey {
-    /// Returns `None` if the key is too short.
+    /// Creates a key. Returns `None` if it is shorter than [`MIN_KEY`].
     pub(in crate::runtime) fn new(key: &[u8]) -> Option<Self> {
         use hmac::KeyInit as _;
         hmac::Hmac::new_from_slice(key).ok().filter(|_| key.len() >= MIN_KEY).map(Self)
@@ -74,7 +74,8 @@ impl Signer {
         hex
     }
 
-    /// Compares in constant time, so that the duration does not show where a wrong signature differs.
+    /// Returns whether `mac` is the signature of the text with the current key or a former one. The comparison takes constant time, so that
+    /// its duration does not show where a wrong signature differs.
     fn verify_text(&self, mac: &str, text: &str) -> bool {
         let bytes: Option<Vec<u8>> = mac
             .as_bytes()
@@ -102,8 +103,9 @@ impl Signer {
     }
 }
 
-/// Returns the text that is signed for a call: its position, its tool and the tool's schema, and three forms of its arguments: as they run, as
-/// they are decided on, and as they are shown for the decision. The last two are null for a call that needs no decision.
+/// Returns the text that the signature of a call covers. The text contains the position and the id of the call, its tool, and the
+/// fingerprint of the tool's schema. It also contains three forms of the arguments: as they run, as they are decided on, and as they are
+/// shown for the decision. The last two are null for a call that needs no decision.
 #[cfg(feature = "approvals-signed")]
 fn bound_call(call: &SignedCall) -> String {
     let key = &call.key;
@@ -121,8 +123,8 @@ fn bound_call(call: &SignedCall) -> String {
     }))
 }
 
-/// Returns the text that the signature of a run's state binds. Its fields differ from those of the text for a call, so neither signature
-/// can replace the other.
+/// Returns the text that the signature of a run's state covers. The fields of this text differ from the fields of a call's text, so a
+/// signature of a call is never valid for a state, nor the reverse.
 #[cfg(feature = "approvals-signed")]
 fn bound_state(state: &Value) -> String {
     canonical(&serde_json::json!({ "version": 2, "state": state }))

@@ -1,4 +1,4 @@
-//! A reply that begins once its cost is reserved, and ends once it is settled.
+//! A gate around a reply: the request is sent once its cost is reserved, and the reply ends once that cost is settled.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use crate::message::AssistantMessage;
 use crate::model::{Model, ModelError, ModelRequest, StepCx};
 use crate::tool::BoxFuture;
 
-/// The budgets of a reply that is being read.
+/// The reservation and the settlement of the budgets around a reply.
 pub(in crate::runtime) struct BudgetGate {
     phase: GatePhase,
 }
@@ -38,7 +38,7 @@ impl BudgetGate {
         Self { phase: GatePhase::Reserve(reserve) }
     }
 
-    /// Returns the request when it may be sent, once; afterwards `None`.
+    /// Waits until the cost is reserved, and returns the request, which may then be sent. Later calls return `None`.
     pub(in crate::runtime) fn poll_request(
         &mut self,
         cx: &mut Context<'_>,
@@ -56,14 +56,14 @@ impl BudgetGate {
         }
     }
 
-    /// Begins to settle the budgets, at the end of a reply. Only the first call has an effect.
+    /// Begins to settle the budgets at the end of a reply. Only the first call after the request was returned has an effect.
     pub(in crate::runtime) fn end(&mut self, reply: &AssistantMessage, error: Option<&ModelError>) {
         if let Some(settle) = self.settle(reply, error) {
             self.phase = GatePhase::Settle(settle);
         }
     }
 
-    /// Waits until the budgets are settled.
+    /// Waits until the settlement that `end` began is done.
     pub(in crate::runtime) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let GatePhase::Settle(settle) = &mut self.phase {
             std::task::ready!(settle.as_mut().poll(cx));
@@ -72,7 +72,7 @@ impl BudgetGate {
         Poll::Ready(())
     }
 
-    /// Settles the budgets of a reply that is not read to its end, beside the run.
+    /// Settles the budgets of a reply that is not read to its end, in a task for which the run does not wait.
     pub(in crate::runtime) fn settle_later(mut self, reply: &AssistantMessage) {
         let stopped = ModelError::aborted("stopped");
         let settle = match std::mem::replace(&mut self.phase, GatePhase::Over) {

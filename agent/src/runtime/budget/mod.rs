@@ -1,6 +1,6 @@
 //! Budgets: amounts of tokens or money that runs share, also across processes.
 //!
-//! A request [reserves](gate) what it may cost before it is sent, and its reply settles what it did cost.
+//! Before a request is sent, a hold [reserves](gate) its maximum cost. When the reply ends, the hold is settled: the real cost replaces it.
 
 mod gate;
 mod owed;
@@ -29,23 +29,26 @@ use crate::provider::{KnownPrices, Prices};
 use crate::store::{BudgetHold, BudgetUse, StoreError};
 use crate::tool::{BoxFuture, context::ToolContext};
 
-/// Billionths of a dollar.
+/// The number of stored units in a dollar. Amounts of money are stored in billionths of a dollar.
 const NANOS: f64 = 1e9;
-/// The shortest reply that a request is limited to so that it fits, in tokens.
+/// Minimum length to which a reply is limited so that its request fits, in tokens. A budget for thinking is added to it.
 const MIN_REPLY: u64 = 1_024;
-/// The reply that is expected of a model whose maximum is unknown.
+/// Maximum length of the reply of a model whose maximum is unknown, in tokens.
 const MAX_REPLY: u64 = 32_000;
 /// The code of the error of a request that was not sent because the store failed.
 const STORE_FAILED: &str = "budget_store";
-/// The time for which a hold waits for its settlement, in milliseconds.
+/// The time for which a hold waits for its settlement, in milliseconds. Afterwards, the hold counts as spent.
 const HOLD_MS: i64 = 30 * 60 * 1_000;
 
 /// A budget of tokens or dollars, for [`AssistantBuilder::budget`](crate::AssistantBuilder::budget).
 ///
-/// Before each request, its estimated input and its longest reply are reserved in the [store](crate::AssistantBuilder::store); afterwards, what it
-/// used takes their place. So runs at the same time, also in other processes, never exceed the budget by more than the error of their estimates.
-/// If the whole reply does not fit, the request's `max_tokens` is lowered to what fits, but not below 1,024. If even that does not
-/// fit, nothing is sent, and the run ends with [`Limit::Budget`]. A process that dies has spent what it had reserved, half an hour later.
+/// Before each request, its estimated input and its longest reply are reserved in the [store](crate::AssistantBuilder::store). After the
+/// reply, the usage of the request replaces the reservation. Concurrent runs, also in other processes, therefore exceed the budget by no
+/// more than the error of their estimates.
+///
+/// If the longest reply does not fit, the request's `max_tokens` is lowered until it fits, but not below 1,024 tokens plus the budget for
+/// thinking. If a reply of this length does not fit either, nothing is sent, and the run ends with [`Limit::Budget`]. If a process dies,
+/// its reservations count as spent after half an hour.
 ///
 /// ```
 /// use agent::run::{Budget, Limit};
@@ -73,16 +76,16 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 /// # Ok(()) }
 /// ```
 ///
-/// Without another time, it is the amount of each run, which needs no store.
+/// By default, each run has the whole amount, which needs no store. A budget with another period needs one.
 #[derive(Clone)]
 pub struct Budget {
     name: Arc<str>,
     unit: BudgetUnit,
-    /// In the unit of the stored amounts.
+    /// The amount, in tokens or in billionths of a dollar.
     limit: u64,
     window: BudgetWindow,
     scope: Option<Arc<ScopeOf>>,
-    /// The problem with the amount.
+    /// The reason why the amount is invalid, if it is.
     problem: Option<&'static str>,
 }
 
@@ -95,7 +98,7 @@ enum BudgetUnit {
 }
 
 impl Budget {
-    /// Creates a budget of tokens of requests and replies together.
+    /// Creates a budget of tokens. The tokens of requests and of replies count together.
     pub fn tokens(tokens: u64) -> Self {
         Self::new(BudgetUnit::Tokens, tokens, (tokens == 0).then_some("it has no tokens"))
     }
@@ -125,22 +128,22 @@ impl Budget {
         Self { name: Arc::from("budget"), unit, limit, window: BudgetWindow::Run, scope: None, problem }
     }
 
-    /// Makes it the amount for each session. A run without a session fails.
+    /// Applies the amount to each session. A run without a session fails.
     pub fn per_session(self) -> Self {
         self.within(BudgetWindow::Session)
     }
 
-    /// Makes it the amount for each day, in UTC.
+    /// Applies the amount to each day, in UTC.
     pub fn per_day(self) -> Self {
         self.within(BudgetWindow::Day)
     }
 
-    /// Makes it the amount for each month, in UTC.
+    /// Applies the amount to each month, in UTC.
     pub fn per_month(self) -> Self {
         self.within(BudgetWindow::Month)
     }
 
-    /// Makes it the amount for all time.
+    /// Applies the amount to all time, so that a spent part is never available again.
     ///
     /// ```
     /// use agent::run::Budget;
@@ -166,13 +169,14 @@ impl Budget {
         Self { window, ..self }
     }
 
-    /// Sets for whom the amount is: each text that the function returns has an amount of its own. Default: all share one.
+    /// Sets the function that names the owner of the amount, for example a customer. Each text that the function returns has a separate
+    /// amount. By default, all runs share one amount.
     pub fn scope(mut self, scope: impl Fn(&ToolContext) -> String + Send + Sync + 'static) -> Self {
         self.scope = Some(Arc::new(scope));
         self
     }
 
-    /// Sets the name, which is in errors and in the store. Default: `budget`.
+    /// Sets the name of the budget in errors and in the store. Default: `budget`.
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
@@ -190,7 +194,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// The budgets of an assistant, with what they need.
+/// The budgets of an assistant, with the prices, the store and the token counter that they need.
 pub(super) struct Budgets {
     list: Vec<Budget>,
     prices: KnownPrices,
@@ -199,7 +203,7 @@ pub(super) struct Budgets {
     owed: OwedSettlements,
 }
 
-/// The options of a builder for budgets.
+/// The budget options of a builder.
 #[derive(Default)]
 pub(super) struct BudgetOptions {
     pub(super) list: Vec<Budget>,
@@ -207,8 +211,10 @@ pub(super) struct BudgetOptions {
 }
 
 impl Budgets {
+    /// Creates the budgets of an assistant. Returns `None` if no budget was set.
+    ///
     /// # Errors
-    /// A budget cannot be used, or a model has no price.
+    /// A budget is invalid or needs a store, two budgets are the same, or a model has no price.
     pub(super) fn new(
         options: BudgetOptions,
         store: Option<StoreAccess>,
@@ -253,7 +259,7 @@ impl Budgets {
         Ok(Some(Arc::new(this)))
     }
 
-    /// Returns the models without a price that may answer for this one.
+    /// Returns the first model without a price among the models that may answer for `model`. Returns `None` if all of them have a price.
     fn unpriced(&self, model: &dyn Model) -> Option<String> {
         let names = model.candidates().into_iter().map(|info| format!("{}/{}", info.provider, info.model));
         names.into_iter().find(|name| self.prices.of(name).is_none())
@@ -262,7 +268,7 @@ impl Budgets {
     /// Binds the budgets to a run.
     ///
     /// # Errors
-    /// A scope panicked, or there is no session.
+    /// A scope function panicked, or a budget applies to sessions and the run has none.
     pub(super) fn bind(
         self: &Arc<Self>,
         context: &ToolContext,
@@ -286,7 +292,7 @@ impl Budgets {
                 BudgetUnit::Tokens => "tokens",
                 BudgetUnit::Dollars => "nanodollars",
             };
-            // Each with its length, so that no two texts make one key.
+            // Each part is written with its length, so that two different lists of parts never make the same key.
             let parts = [unit, &*budget.name, &*scope, &*bucket];
             keys.push(parts.map(|part| format!("{}:{part}", part.len())).join("/"));
         }
@@ -294,7 +300,7 @@ impl Budgets {
     }
 }
 
-/// The budgets of an assistant, for one run.
+/// The budgets of an assistant, bound to one run. `keys` contains the key of each budget in the store, in the order of the budgets.
 #[derive(Clone)]
 pub(in crate::runtime) struct BoundBudgets {
     budgets: Arc<Budgets>,
@@ -302,7 +308,7 @@ pub(in crate::runtime) struct BoundBudgets {
     announced: AnnouncedBudgets,
 }
 
-/// The keys of the budgets that a run has an event of, because they are nearly spent.
+/// The keys of the nearly spent budgets that a run has announced with an event.
 #[derive(Clone, Debug, Default)]
 pub(in crate::runtime) struct AnnouncedBudgets(Arc<Mutex<BTreeSet<String>>>);
 
@@ -311,49 +317,51 @@ impl AnnouncedBudgets {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a budget. Returns false if it was announced before.
+    /// Adds the key of a budget. Returns `false` if the budget was announced before.
     pub(in crate::runtime) fn add(&self, key: String) -> bool {
         self.keys().insert(key)
     }
 }
 
-/// The estimates of a request.
+/// The estimates of a request, in tokens, with the id of its hold and its model.
 struct RequestPlan {
     id: String,
     model: Arc<dyn Model>,
-    /// The estimated tokens of the request.
+    /// The upper bound of the estimated input.
     input: u64,
-    /// The longest reply.
+    /// Maximum length of the reply.
     output: u64,
-    /// The shortest reply that it may be limited to.
+    /// Minimum to which `output` may be lowered.
     least: u64,
 }
 
-/// Amounts that are reserved for a request. Dropped without its reply, they are settled as those of a request that was cancelled.
+/// The amounts that are reserved for a request. If this value is dropped before the amounts are settled, a task settles them as for a
+/// cancelled request.
 pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
-/// The limit because of which a request was refused. It is the source of the error.
+/// The reached limit of a refused request, as the source of its [`ModelError`].
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct BudgetRefusal(LimitReached);
 
-/// Returns the limit of a budget because of which a request was not sent.
+/// Returns the reached limit of a budget if it is the reason why a request was not sent.
 pub(super) fn budget_limit(error: &ModelError) -> Option<LimitReached> {
     let source = std::error::Error::source(error)?;
     source.downcast_ref::<BudgetRefusal>().map(|refusal| refusal.0.clone())
 }
 
-/// Returns the error of the store because of which a request was not sent.
+/// Returns the error of the store if it is the reason why a request was not sent.
 pub(super) fn budget_store_error(error: &ModelError) -> Option<StoreError> {
     let error = error.code().filter(|code| *code == STORE_FAILED).and(std::error::Error::source(error))?;
     error.downcast_ref().cloned()
 }
 
 impl BoundBudgets {
-    /// Reserves what a request may cost. Returns the length of its reply, if it had to be limited.
+    /// Reserves the maximum cost of a request. If the reply had to be limited so that the request fits, the second value is the maximum
+    /// length of the reply.
     ///
     /// # Errors
-    /// Too little is left, or the store failed. The request must not be sent.
+    /// A budget has too little left, or the store failed. The request must not be sent.
     pub(super) async fn reserve(
         self,
         step: &StepCx,
@@ -369,11 +377,12 @@ impl BoundBudgets {
         };
         let least = MIN_REPLY.saturating_add(thinking).min(output);
         let id = super::new_id(&step.key.as_ref().map(ToString::to_string).unwrap_or_default());
-        // The budgets that may be spent whole. Of the others, 80 % are asked for first, so that a budget that is nearly spent is noticed
-        // without another question to the store.
+        // The keys of the budgets that this request may spend completely. Any other budget is first tried with a limit of 80 %. If the
+        // store refuses this try, the refusal shows whether the budget is nearly spent, without a further query.
         let mut whole = self.announced.keys().clone();
         let mut plan = RequestPlan { id, model, input: estimate.upper_bound(), output, least };
-        // Other requests may take of what was left, but each try needs less.
+        // Other requests may reserve amounts between two tries. The loop ends nevertheless, because each try raises a limit from 80 % or
+        // shortens the reply.
         while plan.output >= plan.least {
             let holds = self.entries().map(|(budget, key)| {
                 let amount = self.budgets.needed(budget, &plan, plan.output);
@@ -416,7 +425,7 @@ impl BoundBudgets {
 }
 
 impl HeldBudgets {
-    /// Replaces what is reserved by what the request used, with the attempts of a fallback before its reply.
+    /// Replaces the reserved amounts by the cost of the request. This cost includes the failed attempts of a fallback before the reply.
     pub(super) fn settle(
         mut self,
         reply: &AssistantMessage,
@@ -441,7 +450,7 @@ impl HeldBudgets {
                 _ if usage.input > 0 || usage.output > 0 => budgets.spent(budget, &plan.model, usage),
                 Some(error) if was_not_made(error) => 0,
                 Some(_) => budgets.amount(budget, &plan.model, plan.input, 0),
-                // A provider that reports nothing may have counted all of it.
+                // A provider that reports no usage may charge for the whole estimate.
                 None => budgets.amount(budget, &plan.model, plan.input, plan.output),
             };
             let charged = attempts.iter().filter(|attempt| attempt.was_made());
@@ -463,7 +472,8 @@ impl Drop for HeldBudgets {
     }
 }
 
-/// Whether the provider does not charge for a request that failed so.
+/// Returns whether a request that failed with this error costs nothing: the provider rejected it with a status of 400 to 499, or it was not
+/// sent.
 fn was_not_made(error: &ModelError) -> bool {
     error.status().map_or(error.is_invalid_request() || error.code() == Some("local_limit"), |status| {
         (400..500).contains(&status)
@@ -471,7 +481,7 @@ fn was_not_made(error: &ModelError) -> bool {
 }
 
 impl Budgets {
-    /// Returns the most that a request with these tokens costs, in the unit of the budget.
+    /// Returns the maximum cost of a request with these numbers of tokens, in the unit of the budget.
     fn amount(&self, budget: &Budget, model: &Arc<dyn Model>, input: u64, output: u64) -> u64 {
         match budget.unit {
             BudgetUnit::Tokens => input.saturating_add(output),
@@ -479,7 +489,8 @@ impl Budgets {
         }
     }
 
-    /// Returns the most that a request with a reply of this length costs, with the models of a fallback that fail before.
+    /// Returns the maximum cost of a request with a reply of this length. In a fallback, this includes the input of all other models, which
+    /// may fail first.
     fn needed(&self, budget: &Budget, plan: &RequestPlan, output: u64) -> u64 {
         let others = plan.model.candidates().len().saturating_sub(1);
         let failed = self.amount(budget, &plan.model, plan.input, 0);
@@ -487,7 +498,7 @@ impl Budgets {
         self.amount(budget, &plan.model, plan.input, output).saturating_add(failed)
     }
 
-    /// Returns what an attempt without a reply costs: the estimated input.
+    /// Returns the cost of an attempt without a reply, which is the cost of the estimated input.
     fn attempted(&self, budget: &Budget, attempt: &ModelAttempt, plan: &RequestPlan) -> u64 {
         let name = format!("{}/{}", attempt.provider, attempt.model);
         match self.prices.of(&name).filter(|_| budget.unit == BudgetUnit::Dollars) {
@@ -496,7 +507,7 @@ impl Budgets {
         }
     }
 
-    /// Returns the most that models charge which may answer, in billionths of a dollar.
+    /// Returns the highest cost of these tokens among the models that may answer, in billionths of a dollar.
     fn most(&self, model: &dyn Model, input: u64, output: u64) -> u64 {
         let prices = model.candidates().into_iter();
         let prices = prices.filter_map(|info| self.prices.of(&format!("{}/{}", info.provider, info.model)));
@@ -510,7 +521,7 @@ impl Budgets {
         prices.map(cost).max().unwrap_or_default()
     }
 
-    /// Returns what a reply used, in the unit of the budget.
+    /// Returns the cost of a reply with this usage, in the unit of the budget.
     fn spent(&self, budget: &Budget, model: &Arc<dyn Model>, usage: &Usage) -> u64 {
         match budget.unit {
             BudgetUnit::Tokens => usage.input.saturating_add(usage.output),
@@ -526,7 +537,8 @@ impl Budgets {
         cost.map_or(0, |cost| nanos(cost.total))
     }
 
-    /// Returns the longest reply that fits into what is left, if it is long enough.
+    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. Returns `None` if not even a reply of
+    /// `plan.least` tokens fits.
     fn fitting(&self, budget: &Budget, plan: &RequestPlan, used: &BudgetUse) -> Option<u64> {
         let left = budget.limit.saturating_sub(used.spent).saturating_sub(used.held);
         let fits = |output: u64| self.needed(budget, plan, output) <= left;
@@ -564,12 +576,12 @@ impl Budgets {
     }
 }
 
-/// Returns the amount from which a budget is nearly spent: 80 %.
+/// Returns the amount from which a budget is nearly spent: 80 % of its limit.
 fn near(limit: u64) -> u64 {
     limit - limit / 5
 }
 
-/// Returns dollars in billionths, rounded up.
+/// Converts dollars to billionths of a dollar, rounded up and limited to 10^18.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast is bounded")]
 fn nanos(dollars: f64) -> u64 {
     (dollars * NANOS).ceil().clamp(0.0, 1e18) as u64

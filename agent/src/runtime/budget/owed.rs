@@ -1,14 +1,14 @@
-//! Settlements that the store did not take, for the next request.
+//! Settlements that failed in the store. They are made before the next request.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::runtime::records::StoreAccess;
 
-/// The most settlements that are kept. The holds of others count as spent once they expire.
+/// Maximum number of failed settlements that are kept. The holds of further ones expire, and then count as spent.
 const MAX_OWED: usize = 1_000;
 
-/// The id of a hold, and the amount for each budget.
+/// The id of a hold, and the key of each budget with the amount that was used.
 type Settlement = (String, Vec<(String, u64)>);
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl OwedSettlements {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Settles a hold, now or before the next request.
+    /// Settles a hold. If the store fails, the hold is settled before the next request.
     pub(super) async fn settle(&self, store: &StoreAccess, (id, amounts): Settlement) {
         if let Err(error) = store.settle(&id, amounts.clone()).await {
             tracing::warn!(%error, "a budget could not be settled; it is tried again before the next request");
@@ -30,7 +30,8 @@ impl OwedSettlements {
         }
     }
 
-    /// Settles what is owed, until the store fails. A settlement is removed once it was made, or can never be; a second one has no effect.
+    /// Makes the kept settlements in order, until one fails with a transient error. A settlement is removed once it was made, or if it
+    /// failed for good. Settling a hold a second time has no effect.
     pub(super) async fn catch_up(&self, store: &StoreAccess) {
         loop {
             let Some((id, amounts)) = self.list().front().cloned() else { return };

@@ -1,6 +1,7 @@
-//! The windows of budgets.
+//! The windows of budgets: the periods to which their amounts apply.
 
-/// The period after which the amount of a [`Budget`](super::Budget) is available again. Days and months are those of UTC.
+/// The period to which the amount of a [`Budget`](super::Budget) applies. In the next period, the whole amount is available again. Days and
+/// months are in UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum BudgetWindow {
     #[default]
@@ -12,7 +13,7 @@ pub(super) enum BudgetWindow {
 }
 
 impl BudgetWindow {
-    /// Returns the part of a budget's key that says which window it is; `None` if there is no session.
+    /// Returns the part of a budget's key that names the current window. Returns `None` if the window is a session and the run has none.
     pub(super) fn bucket(self, at: i64, run: &str, session: Option<&str>) -> Option<String> {
         let (year, month, day) = date(at);
         Some(match self {
@@ -25,7 +26,7 @@ impl BudgetWindow {
     }
 }
 
-/// Returns the date of a time in milliseconds since 1970.
+/// Returns the year, month and day, in UTC, of a time in milliseconds since 1970.
 ///
 /// Source: the algorithm `civil_from_days` of <https://howardhinnant.github.io/date_algorithms.html>.
 fn date(at: i64) -> (i64, i64, i64) {

@@ -3,7 +3,7 @@
 use crate::model::ModelError;
 use crate::runtime::error::RunError;
 
-/// Why a conversation cannot be sent: the fields of [`RunError::Context`].
+/// The error of a conversation that cannot be sent, with the fields of [`RunError::Context`].
 #[derive(Clone)]
 pub(crate) struct ContextError {
     pub(crate) pins_are_too_large: bool,
@@ -21,7 +21,7 @@ impl From<ContextError> for RunError {
     }
 }
 
-/// Returns the sentence of the error, of its fields.
+/// Returns the text of the error with these fields.
 pub(in crate::runtime) fn sentence(
     pins_are_too_large: bool,
     needed: u64,

@@ -1,4 +1,4 @@
-//! Changes of the view before a request, until the request fits.
+//! Changes the view before a request until the request fits into the window.
 
 use tracing::Instrument as _;
 
@@ -15,36 +15,38 @@ use crate::steps::{SharedLoop, StepError};
 use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 
-/// The tokens of a window that are kept free for a reply of unknown length.
+/// Maximum number of tokens of a window that are kept free for a reply. As many are kept free if the model's longest reply is unknown.
 pub(in crate::runtime) const MAX_RESERVED: u64 = 32_000;
 
-/// The most clears before a request. Each of them costs the provider's cache.
+/// Maximum number of clears before one request. Each clear invalidates the provider's cache.
 const MAX_CLEARS: u32 = 2;
-/// The most summaries before a request. More than one is needed only if the messages do not fit into a single request for a summary.
+/// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
+/// summary.
 const MAX_COMPACTIONS: u32 = 4;
-/// A summary that saves less is not used, in tenths of the usable window, and after a failed one none is tried until the conversation has
-/// grown by as much.
+/// The usable window divided by this number is the minimum effect of a summary: a summary that saves fewer tokens is not used. After a
+/// failed summary, no other is tried until the conversation has grown by the same number of tokens.
 const MIN_EFFECT: u64 = 10;
 
-/// The changes before one request.
+/// The changes of the view before one request.
 #[derive(Default)]
 struct FitPass {
     clears: u32,
     compactions: u32,
     is_changed: bool,
-    /// The reason why there is no summary.
+    /// The reason why a summary failed, if one did.
     failure: Option<String>,
-    /// The limit that admitted no request for one.
+    /// The limit that admitted no request for a summary, if one did.
     limit: Option<LimitReached>,
 }
 
 impl Performer {
-    /// Changes the view until the next request probably fits, or nothing is left to be replaced. `overflow` is the error with which the
-    /// provider refused the request. The changes depend on the conversation,
-    /// the configuration and the results of summaries alone, so it is the same on every replay.
+    /// Changes the view until the next request probably fits, or until nothing more can be replaced. `overflow` is the provider's error if
+    /// it has refused the request as too long. The changes depend only on the conversation, the configuration and the results of summaries,
+    /// so they are the same on every replay.
     ///
     /// # Errors
-    /// The inner error says that the conversation does not fit.
+    /// The inner error means that the conversation does not fit. The outer error means that the run reached a limit or was stopped, or that
+    /// a step failed.
     pub(in crate::runtime) async fn fit_context<S: TurnSteps>(
         &self,
         state: &mut ContextState,
@@ -68,16 +70,16 @@ impl Performer {
                 return Ok(Err(error));
             }
             if overflow.is_some() && !pass.is_changed {
-                // The provider knows better: whatever the estimate is, the request is too long.
+                // The provider has refused the request as too long, so the estimate is raised to at least the usable window.
                 estimate.tokens = estimate.tokens.max(usable);
                 estimate.error = estimate.error.saturating_mul(2);
             }
             let used = estimate.upper_bound();
             let grown = state.failed_at.is_none_or(|at| used >= at.saturating_add(usable / MIN_EFFECT));
             let window = state.view.window().map_or(limits.window, |window| window.min(limits.window));
-            // After a failure the conversation has to grow first, unless the request cannot be made at all.
+            // After a failed summary, the conversation has to grow before the next try, unless the request cannot be sent as it is.
             let may_try = grown || overflow.is_some() || estimate.tokens > window;
-            // A provider that writes summaries itself does it in time, unless the request is already too long.
+            // A provider that writes summaries itself usually does so in time. The run writes one only if the request is already too long.
             let is_too_long = overflow.is_some() || used > usable;
             let may_compact = limits.writer.is_some()
                 && (limits.by_provider.is_none() || is_too_long)
@@ -114,13 +116,14 @@ impl Performer {
                         }
                     }
                     steps.notify().await?;
-                    // The tokens of the summary may leave none for the request.
+                    // The summary may have used up the token limit of the run, so that the request must not be made.
                     let reached = run.lock().limit_of_tokens();
                     reached.map_or(Ok(()), |reached| Err(StepError::Limit(reached)))?;
                 }
                 ViewDecision::Full { .. } | ViewDecision::Clear { .. } | ViewDecision::Fits => {
                     let is_full = overflow.is_some() && !pass.is_changed;
-                    // Beyond the window there is no doubt. Up to it the provider decides, because the estimate may be too high.
+                    // A request fails if the estimate exceeds the whole window, or if the provider refused it and nothing could be changed.
+                    // An estimate up to the window may be too high, so the provider decides.
                     if is_full || estimate.tokens > window {
                         if let Some(reached) = pass.limit {
                             return Err(StepError::Limit(reached));
@@ -150,10 +153,10 @@ impl Performer {
         full(view, self.estimate(view, state.frame.tokens), usable, None, Some(provider))
     }
 
-    /// Asks for a summary of the messages before this index, and replaces them by it.
+    /// Requests a summary of the messages before index `at`, and replaces these messages by the summary.
     ///
     /// # Errors
-    /// The inner error says why there is no summary.
+    /// The inner error is the reason why the messages were not replaced.
     async fn compact<S: TurnSteps>(
         &self,
         state: &mut ContextState,
@@ -177,7 +180,7 @@ impl Performer {
         );
         let first = (key.clone(), task.clone());
         let mut outcome = self.ask_for_summary(run, first, &span, steps, pass).await?;
-        // An answer that is refused is sent back once, with the report.
+        // A refused answer is sent back once, with its report.
         if let Some(again) = task.corrected(&outcome) {
             let key = StepKey { ord: key.ord + 2 * MAX_COMPACTIONS, ..key };
             outcome = outcome.followed_by(self.ask_for_summary(run, (key, again), &span, steps, pass).await?);
@@ -199,7 +202,7 @@ impl Performer {
         Ok(error.map_or(Ok(()), Err))
     }
 
-    /// Makes the request for a summary, once its place in the limits is taken.
+    /// Counts the request for a summary against the limits, and makes it. The outcome has failed if a limit admits no request.
     async fn ask_for_summary<S: TurnSteps>(
         &self,
         run: &SharedLoop,
@@ -222,8 +225,8 @@ impl Performer {
         Ok(outcome)
     }
 
-    /// Returns the work of a summary of the messages before this index, or before an earlier one if they are too long for a single request;
-    /// `None` if no model writes any.
+    /// Returns the index before which messages are summarized, and the task that writes the summary. The index is `at`, or an earlier one
+    /// if the messages before `at` are too long for a single request. Returns `None` if no model writes summaries.
     pub(in crate::runtime) fn summary_task(
         &self,
         limits: &ContextLimits,
@@ -252,10 +255,10 @@ impl Performer {
         Some(earlier.map_or((at, whole), |at| (at, task(at))))
     }
 
-    /// Replaces the messages before this index by a summary.
+    /// Replaces the messages before index `at` by a summary.
     ///
     /// # Errors
-    /// There is no summary, or it saves fewer tokens than `least`; then the view is as it was.
+    /// There is no summary, or the summary saves no tokens or fewer than `least`. The view is not changed.
     pub(in crate::runtime) fn apply_summary(
         &self,
         view: &mut ConversationView,
@@ -302,7 +305,7 @@ impl Performer {
         run.record_event(EventKind::ContextCleared { results, tokens_before, tokens_after, generation });
     }
 
-    /// Returns the error for pinned messages that leave too little room.
+    /// Returns an error if the pinned messages have more than half of the usable tokens.
     fn refused_pins(&self, state: &ContextState, usable: u64) -> Option<ContextError> {
         let view = &state.view;
         let size = self.size_counter();
@@ -313,12 +316,12 @@ impl Performer {
         })
     }
 
-    /// Estimates the next request. `frame` has the tokens of everything beside its messages.
+    /// Estimates the tokens of the next request. `frame` is the number of its tokens that are not in messages.
     pub(in crate::runtime) fn estimate(&self, view: &ConversationView, frame: u64) -> TokenEstimate {
         self.size_counter().estimate_view(view, self.info(), || frame)
     }
 
-    /// Returns the tokens of everything beside the messages in a request with these tools.
+    /// Returns the number of tokens that a request with these tools has in addition to its messages, for example for the system prompt.
     pub(in crate::runtime) fn frame(&self, tools: &[ToolDefinition]) -> u64 {
         self.size_counter().frame(&self.config.request, tools)
     }
@@ -331,7 +334,7 @@ impl Performer {
         self.config.model.info()
     }
 
-    /// Returns the effect of a tool, or `None` if its results are kept.
+    /// Returns the effect of a tool, or `None` if the results of the tool must stay in the view. An unknown tool has the effect `once`.
     fn clearable_effect(&self, tool: &str) -> Option<Effect> {
         let Some(tool) = self.config.registry.get(tool) else { return Some(Effect::Once) };
         let policy = tool.policy();
@@ -339,7 +342,8 @@ impl Performer {
     }
 }
 
-/// Takes the place of a request for a summary in the limits of the run and its tree. The inner error is the limit that admits none.
+/// Counts a request for a summary against the limits of the run and of its tree. The inner error is the limit that does not admit the
+/// request.
 async fn take_summary_request<S: TurnSteps>(
     steps: &mut S,
     run: &SharedLoop,
@@ -353,10 +357,10 @@ async fn take_summary_request<S: TurnSteps>(
     }
 }
 
-/// A compaction that has begun. If its run is stopped first, this value is dropped, and emits the end of a compaction without a summary.
+/// A running compaction. If the run stops, this value is dropped, and records that the compaction ended without a summary.
 struct OpenCompaction {
     run: SharedLoop,
-    /// The tokens of the request before, and the model that is asked.
+    /// The tokens of the request before the compaction, and the name of the model that writes the summary. `None` once the end is recorded.
     end: Option<(u64, String)>,
 }
 
@@ -380,7 +384,8 @@ impl Drop for OpenCompaction {
     }
 }
 
-/// Returns the tokens that a request may have, as far as it is known now.
+/// Returns the number of tokens that a request may have. An error of the provider may have shown that the window is smaller than
+/// configured.
 fn usable_in(limits: &ContextLimits, view: &ConversationView) -> u64 {
     view.window().map_or(limits.usable, |window| window.min(limits.usable))
 }
@@ -402,7 +407,7 @@ fn full(
     }
 }
 
-/// Returns the error of a reply that ended where the window did.
+/// Returns the error of a reply that was cut off because the window was full.
 pub(crate) fn window_full() -> ModelError {
     ModelError::new(
         ModelErrorKind::ContextTooLong,
@@ -410,7 +415,8 @@ pub(crate) fn window_full() -> ModelError {
     )
 }
 
-/// Returns the window that the error of a provider names: `N > M`, or `maximum … N tokens`.
+/// Returns the window that the text of a provider's error names: `M` of `N > M`, or `N` of `maximum … N tokens`. Numbers below 1,000 are
+/// ignored.
 fn named_window(error: &ModelError) -> Option<u64> {
     let text = error.message().replace(',', "");
     let number = |text: &str| {

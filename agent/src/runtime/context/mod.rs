@@ -1,7 +1,7 @@
-//! Keeps what a run sends of a long conversation within the window of its model.
+//! Keeps the requests of a long conversation within the window of the model.
 //!
-//! [`fit`] decides before each request, by the rules of [`ContextRules`], and makes a change at a time. [`summary`] asks a model for the
-//! summary of a [`transcript`], and checks it.
+//! Before each request, [`fit`] changes the view by the [`ContextRules`], one change at a time. [`summary`] asks a model to summarize a
+//! [`transcript`], and checks the answer.
 
 mod error;
 mod fit;
@@ -23,17 +23,17 @@ use crate::tool::definition::ToolDefinition;
 /// A model with the name by which the application chooses it.
 pub(super) type NamedModel = (Arc<str>, Arc<dyn Model>);
 
-/// The rules of the window for one model.
+/// The rules for the context window of one model.
 #[derive(Clone)]
 pub(super) struct ContextLimits {
     pub(super) rules: Arc<ContextRules>,
     /// The window of the model, in tokens.
     pub(super) window: u64,
-    /// The tokens of it that a request may use.
+    /// The number of tokens of the window that a request may use.
     pub(super) usable: u64,
-    /// The model that writes summaries, unless none are wanted.
+    /// The model that writes summaries, or `None` if summaries are turned off.
     pub(super) writer: Option<SummaryWriter>,
-    /// The tokens from which the provider of the model writes summaries itself.
+    /// The number of tokens from which the provider of the model writes summaries itself, or `None` if it writes none.
     pub(super) by_provider: Option<u64>,
 }
 
@@ -44,11 +44,13 @@ const COMPACTING: [&str; 2] = ["anthropic-messages", "openai-responses"];
 #[derive(Clone)]
 pub(super) struct SummaryWriter {
     pub(super) model: Arc<dyn Model>,
-    /// The tokens that its requests may use.
+    /// The number of tokens that a request to this model may use.
     pub(super) usable: u64,
 }
 
 impl ContextLimits {
+    /// Applies the rules to a model. `named` are the models that the rules can name as the writer.
+    ///
     /// # Errors
     /// Fails if a window is unknown or too small, or if the rules name a model that does not exist.
     pub(super) fn new(
@@ -87,17 +89,18 @@ impl ContextLimits {
 #[derive(Default)]
 pub(crate) struct ContextState {
     pub(crate) view: ConversationView,
-    /// The estimate at which a compaction failed or had no effect. None is tried before it has grown.
+    /// The estimate of the request at which a compaction failed or had no effect. No other compaction is tried until the estimate has
+    /// grown.
     pub(super) failed_at: Option<u64>,
-    /// Whether the last request came near to the limit.
+    /// Whether the last request used more than 90 % of the usable tokens.
     is_near: bool,
-    /// The tokens of the next request beside its messages.
+    /// The tools of the next request, and the number of its tokens that are not in messages.
     pub(super) frame: RequestFrame,
-    /// The number of the change since which messages are handed off.
+    /// The generation of the view whose messages were last handed off to the model.
     pub(super) handed: u32,
 }
 
-/// The tools of a request, and the tokens of everything in it beside the messages.
+/// The tools of a request, and the number of its tokens that are not in messages.
 #[derive(Default)]
 pub(super) struct RequestFrame {
     tools: Option<Arc<[ToolDefinition]>>,
@@ -105,7 +108,7 @@ pub(super) struct RequestFrame {
 }
 
 impl RequestFrame {
-    /// Counts the tokens again if the tools are others than before.
+    /// Counts the tokens again if this list of tools is not the last one that was counted.
     pub(super) fn update(
         &mut self,
         tools: Arc<[ToolDefinition]>,

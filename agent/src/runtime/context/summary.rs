@@ -1,4 +1,4 @@
-//! A summary of earlier messages: asks a model for it, checks it, and writes it for the model of the run.
+//! Requests a summary of earlier messages from a model, checks the answer, and writes it as a text for the model of the run.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -30,16 +30,16 @@ use crate::step_key::StepKey;
 use crate::tool::cancel::CancelToken;
 use crate::tool::secrets::SecretArguments;
 
-/// The longest answer, in tokens.
+/// Maximum length of the answer to a request for a summary, in tokens.
 pub(super) const MAX_TOKENS: u64 = 4_096;
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The share of the writer's window that the transcript may fill, in hundredths.
+/// Maximum share of the writer's usable tokens for the whole question, which contains the transcript, in hundredths.
 const TRANSCRIPT_SHARE: u64 = 70;
-/// The share of the usable window that a summary may have, in hundredths.
+/// Maximum share of the usable window for a summary, in hundredths.
 const SUMMARY_SHARE: u64 = 12;
-/// The maximum number of equal lines in a summary. A model in a loop repeats itself.
+/// Maximum number of equal lines in a summary. More of them show that the model was caught in a loop.
 const MAX_REPEATS: usize = 4;
-/// The most characters of the first request that are quoted.
+/// Maximum length of the quotation from the user's first message, in characters.
 const MAX_QUOTED: usize = 2_000;
 
 const INSTRUCTIONS: &str = "You keep the record of a conversation between a user and an assistant that calls tools. The oldest messages \
@@ -72,18 +72,18 @@ struct Fact {
     calls: Vec<String>,
 }
 
-/// The result of a request for a summary. Durable runs remember it.
+/// The result of a request for a summary. A durable run keeps it in its journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SummaryOutcome {
-    /// The text, or why there is none.
+    /// The text of the summary, or the reason why there is none.
     pub(crate) text: Result<String, String>,
     pub(crate) usage: Usage,
     /// The model that was asked.
     pub(crate) model: String,
-    /// What happened to its requests before they were sent.
+    /// The notices of the requests, such as the notice of a nearly spent budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<RequestNotice>,
-    /// The answer, if it was refused and may be corrected.
+    /// The text of the answer if it was refused, so that a second request can correct it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) refused: Option<String>,
 }
@@ -94,7 +94,7 @@ impl SummaryOutcome {
         Self { text: Err(reason), usage, model, notices, refused: None }
     }
 
-    /// Returns the outcome of a second request, with what the first one used.
+    /// Returns the outcome of the second request, with the usage and the notices of both requests.
     pub(in crate::runtime) fn followed_by(mut self, second: Self) -> Self {
         self.usage += &second.usage;
         self.notices.extend(second.notices);
@@ -119,25 +119,26 @@ pub(in crate::runtime) struct SummaryTask {
     counter: Arc<dyn TokenCounter>,
     request: Result<ModelRequest, String>,
     conversation: MessageList,
-    /// The number of messages that it replaces.
+    /// The number of messages that the summary replaces, from the beginning of the conversation.
     at: usize,
-    /// The beginning of the first request of the user.
+    /// The beginning of the user's first message.
     first: String,
     max_summary: u64,
     session: Option<String>,
-    /// The budgets that its requests have to fit into.
+    /// The budgets that limit the requests of this task, or the error of binding them to the run.
     pub(super) budgets: Option<Result<BoundBudgets, ModelError>>,
     pub(super) meters: Vec<Meter>,
     pub(super) run_id: Arc<str>,
 }
 
 impl SummaryDraft<'_> {
-    /// Returns whether the messages before this index fit into one request.
+    /// Returns whether the messages before index `at` fit into one request.
     pub(super) fn fits(&self, at: usize) -> bool {
         self.question(at).is_some()
     }
 
-    /// Returns the text for the model: the transcript of the messages before this index, behind the record so far.
+    /// Returns the text for the model: the record so far, the focus of the user, and the transcript of the later messages before index
+    /// `at`. Returns `None` if these messages are too long for one request.
     fn question(&self, at: usize) -> Option<String> {
         let Self { view, writer, counter, secrets, focus, .. } = self;
         let from = view.summarized();
@@ -154,7 +155,8 @@ impl SummaryDraft<'_> {
         Some(question + &text)
     }
 
-    /// Prepares a summary of the messages before this index. If they are too long for one request, the work returns this as its error.
+    /// Prepares a summary of the messages before index `at`. If these messages are too long for one request, the task fails with this error
+    /// when it runs.
     pub(super) fn task(&self, at: usize, session: Option<&str>) -> SummaryTask {
         let Self { view, usable, writer, counter, .. } = self;
         let too_long = || {
@@ -167,7 +169,7 @@ impl SummaryDraft<'_> {
         let request = self.question(at).map(|question| request(writer, &question)).ok_or_else(too_long);
         let all = view.conversation().get(..at).unwrap_or_default();
         let first = all.iter().find(|message| matches!(&***message, Message::User(_)));
-        // About four characters are a token.
+        // A token has about four characters, so the quotation has at most 4 % of the usable tokens.
         let quoted = usize::try_from(part_of(*usable, 4).saturating_mul(4)).unwrap_or(MAX_QUOTED);
         let first = first
             .map(|first| shortened(&first.text(), quoted.min(MAX_QUOTED)).into_owned())
@@ -194,12 +196,12 @@ impl SummaryTask {
         name(self.writer.model.info())
     }
 
-    /// Returns why the request cannot be made.
+    /// Returns the reason why the request cannot be made, if it cannot.
     pub(super) fn problem(&self) -> Option<&str> {
         self.request.as_ref().err().map(String::as_str)
     }
 
-    /// Asks for the summary.
+    /// Makes the request, and checks the answer.
     pub(in crate::runtime) async fn run(self, key: Option<StepKey>, cancel: CancelToken) -> SummaryOutcome {
         let mut outcome = SummaryOutcome::failed(self.model(), String::new());
         let request = match &self.request {
@@ -223,7 +225,7 @@ impl SummaryTask {
         outcome
     }
 
-    /// Returns the work that sends a refused answer back, with the report; `None` if there is nothing to correct.
+    /// Returns the task of a second request, which sends the refused answer back with its report. Returns `None` if no answer was refused.
     pub(in crate::runtime) fn corrected(mut self, outcome: &SummaryOutcome) -> Option<Self> {
         let (answer, report) = (outcome.refused.as_ref()?, outcome.text.as_ref().err()?);
         let request = self.request.as_mut().ok()?;
@@ -273,7 +275,8 @@ impl SummaryTask {
         reply
     }
 
-    /// Makes a request, within the budgets of the run. `usage` is what it has used so far, also if it is stopped.
+    /// Makes a request within the budgets of the run. Each piece of the reply updates `usage`, so that the usage is correct even if this
+    /// future is dropped.
     async fn call(
         &self,
         step: StepCx,
@@ -302,8 +305,8 @@ impl SummaryTask {
         failure.map_or_else(|| Ok(*stream.into_message()), Err)
     }
 
-    /// Returns those of these ids that no call has. The newest calls are looked at first, so that the work does not grow with the conversation
-    /// as long as the ids are of late.
+    /// Returns the ids that belong to none of the calls in the summarized messages. The search begins at the newest message, so its cost
+    /// does not grow with the conversation if the ids are recent.
     fn unknown_calls<'a>(&self, mut ids: HashSet<&'a str>) -> HashSet<&'a str> {
         for message in self.conversation.iter().take(self.at).rev() {
             if ids.is_empty() {
@@ -317,10 +320,10 @@ impl SummaryTask {
         ids
     }
 
-    /// Returns the text that replaces the messages.
+    /// Checks an answer, and returns the text that replaces the messages.
     ///
     /// # Errors
-    /// Returns what is wrong with the answer, for the model to read.
+    /// The first fault of the answer, as a text for the model.
     fn read(&self, answer: &str) -> Result<String, String> {
         let answer = without_fence(answer);
         if !answer.starts_with('{') {
@@ -386,7 +389,7 @@ static PLAN: LazyLock<Result<Plan, String>> = LazyLock::new(|| {
     Plan::for_type::<Summary>("summary", PlanOptions::default()).map_err(|error| error.to_string())
 });
 
-/// Returns the request for a record of a transcript. It has no tools and none of the messages, so that every model can answer it.
+/// Returns the request for a summary of a transcript. The request has no tools and contains no calls, so every model can answer it.
 fn request(writer: &SummaryWriter, transcript: &str) -> ModelRequest {
     let info = writer.model.info();
     let form =

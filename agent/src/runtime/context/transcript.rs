@@ -1,4 +1,4 @@
-//! Earlier messages as a text for the model that summarizes them.
+//! Writes earlier messages as a text for the model that summarizes them.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,10 +7,11 @@ use std::sync::Arc;
 use crate::message::{Content, Message, Part};
 use crate::tool::secrets::SecretArguments;
 
-/// The maximum lengths of texts, in characters: of results and arguments, and of all other texts.
+/// The levels of detail of a transcript, in the order in which they are tried. A level is the maximum length of results and arguments, and
+/// the maximum length of all other texts, in characters.
 const DETAILS: [(usize, usize); 4] = [(2_000, usize::MAX), (500, usize::MAX), (120, usize::MAX), (120, 200)];
 
-/// Writes the messages without secret arguments, as detailed as `fits` allows. Returns `None` if they do not fit in any form.
+/// Writes the messages without secret arguments, in the first level of detail whose text `fits` accepts. Returns `None` if it accepts none.
 pub(super) fn transcript(
     messages: &[Arc<Message>],
     secrets: &SecretArguments,
@@ -37,7 +38,7 @@ fn write(messages: &[Arc<Message>], (data, words): (usize, usize)) -> String {
                     let _ = write!(text, "\ncalls {} as {}: ", neutral(&call.name), neutral(&call.id));
                     push_cut(&mut text, call.args.text(), data);
                 }
-                // The model's own notes are not a part of what happened.
+                // The thinking and the provider data of a model are not part of the conversation to summarize.
                 Content::Thinking { .. } | Content::Opaque(_) => {}
                 _ => push_cut(&mut text, &words_of(part), words),
             }
@@ -51,7 +52,7 @@ fn push_cut(text: &mut String, part: &str, characters: usize) {
     text.push_str(&neutral(&shortened(part, characters)));
 }
 
-/// Returns the text of a part, or words for it.
+/// Returns the text of a part, or a description in brackets if the part has no text. Other parts become an empty text.
 fn words_of(part: &Part) -> Cow<'_, str> {
     let words = match &part.content {
         Content::Text(text) | Content::Refusal(text) => text,
@@ -66,7 +67,7 @@ fn words_of(part: &Part) -> Cow<'_, str> {
     words.into()
 }
 
-/// Returns the beginning of a text, with what is left out as a number.
+/// Returns the first `characters` characters of a text. If more follow, their number is added.
 pub(super) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     let end = if text.len() <= characters || text.is_ascii() {
         Some(characters).filter(|end| *end < text.len())
@@ -77,7 +78,7 @@ pub(super) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     format!("{start}… [{} more characters]", rest.chars().count()).into()
 }
 
-/// Changes what looks like the frame, so that a text cannot leave it.
+/// Changes the tags of a transcript and of a summary in a text, so that the text cannot close the element that contains it.
 fn neutral(text: &str) -> Cow<'_, str> {
     if !text.contains('<') {
         return text.into();

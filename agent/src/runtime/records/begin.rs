@@ -22,7 +22,7 @@ use crate::tool::policy::Effect;
 use crate::tool::secrets::SecretArguments;
 use crate::tool::value::Tool;
 
-/// Maximum number of attempts of a call whose process died, unless its tool sets another maximum.
+/// Maximum number of attempts of a call if its process dies during each of them. A tool can set another maximum.
 pub(super) const ATTEMPTS: u32 = 3;
 
 /// The records of one run, shared with its calls.
@@ -30,14 +30,14 @@ pub(in crate::runtime) struct RunRecords {
     pub(super) keeper: StoreAccess,
     session: Option<Arc<str>>,
     source: Option<Arc<str>>,
-    /// Whether an engine remembers the runs of sub-agents.
+    /// Whether the run is on an engine, which remembers the runs of sub-agents.
     is_on_engine: bool,
     inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// The calls that have begun in this process and not ended, in call order.
+    /// The calls that have begun in this process and have not ended, in call order.
     open: BTreeSet<StepKey>,
     /// The calls of this turn that have a record.
     known: HashSet<StepKey>,
@@ -47,7 +47,7 @@ struct Inner {
     owed: Vec<UnrecordedEnd>,
 }
 
-/// Whether a call runs, or has already ended.
+/// The result of recording the begin of a call: its body runs, or the call ends without it.
 enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
@@ -72,13 +72,13 @@ impl RunRecords {
         Arc::new(Self { keeper, session, source, is_on_engine, inner: Mutex::default() })
     }
 
-    /// Sets when the run reaches its time limit.
+    /// Sets the time at which the run reaches its time limit.
     pub(in crate::runtime) fn set_deadline(&self, at: Instant) {
         self.keeper.set_deadline(at);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // No code that can panic runs while the lock is held.
+        // No code that can panic runs while the lock is held, so the data behind a poisoned lock is sound.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,12 +105,13 @@ impl RunRecords {
         self.lock().known.retain(|key| key.turn >= turn);
     }
 
-    /// Returns the rules by which secret arguments are withheld, or `None` if the application stores them.
+    /// Returns the rules by which secret arguments are withheld, or `None` if the application stores secrets.
     pub(super) fn secrets(&self, config: &Config) -> Option<Arc<SecretArguments>> {
         (!self.keeper.options.keeps_secrets).then(|| config.secrets())
     }
 
-    /// Returns a record of this call, without its secrets unless they are stored. `text` is the text of the reply that contains the call.
+    /// Returns a record of a call. Secret arguments are left out, unless the application stores them. `text` is the text of the reply that
+    /// contains the call.
     pub(super) fn new_record(
         &self,
         config: &Config,
@@ -126,7 +127,7 @@ impl RunRecords {
         new
     }
 
-    /// Returns a record with these arguments unchanged, for example of a tool that the provider ran.
+    /// Returns a record of a call with unchanged arguments, for example of a call that the provider ran.
     pub(super) fn new_plain_record(
         &self,
         config: &Config,
@@ -143,17 +144,17 @@ impl RunRecords {
         new
     }
 
-    /// Performs a body, with a record of its begin and its end. `text` is the text of the reply that contains the call.
+    /// Performs a body, and records its begin and its end. `text` is the text of the reply that contains the call.
     ///
     /// # Errors
-    /// Returns the end of a call whose body does not run.
+    /// The end of the call, if its body does not run.
     pub(in crate::runtime) async fn around(
         &self,
         body: &CallBody,
         text: &str,
     ) -> Result<CallEnd, Box<CallEnd>> {
         let CallBody { config, key, call, context, checked, .. } = body;
-        // The futures of the store are boxed, because this future lives as long as the body runs.
+        // The futures of the store are boxed to keep this future small, because it lives as long as the body runs.
         let begin = Box::pin(self.begin(config, key, call, checked.as_deref(), text)).await;
         let attempt = match begin {
             CallStart::Runs { attempt } => attempt,
@@ -210,7 +211,8 @@ impl RunRecords {
         }
     }
 
-    /// Returns the end of a call that had begun before and has no recorded end, or `None` if it may run at this attempt.
+    /// Decides on a call that had begun before and has no recorded end. Returns `None` if the call may run in this attempt, or else the end
+    /// of the call.
     async fn resolve_begun(
         &self,
         config: &Config,
@@ -219,11 +221,12 @@ impl RunRecords {
         attempt: u32,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
-        // The run of a sub-agent knows which of its steps were taken: from its session, its journal, or the suspended run that contains it.
+        // The call of a sub-agent may run again if the steps of the sub-agent are stored, so that its run continues after the last one.
+        // They are stored in the session, in the journal of an engine, or in the suspended run that contains the sub-agent.
         let is_known =
             self.session.is_some() || self.is_on_engine || found.handle.as_deref() == Some(CHILD_HANDLE);
         let is_child = tool.is_some_and(Tool::is_of_assistant) && is_known;
-        // A tool asks its questions before it has any effect, so it may run again.
+        // A tool asks its questions before it has any effect, so a call that waits for inputs may run again.
         let continues = is_child || found.handle.as_deref() == Some(ASK_HANDLE);
         if let Some(handle) = found.handle.as_ref().filter(|_| !continues) {
             if handle == CHILD_HANDLE {
@@ -246,7 +249,8 @@ impl RunRecords {
         Some(self.give_up(&again.key).await)
     }
 
-    /// Returns the end of a call that had begun elsewhere and must not begin again: the recorded end, or an end with an unknown outcome.
+    /// Returns the end of a call that had begun in another process and must not begin again: the recorded end, or an end with an unknown
+    /// outcome.
     #[cfg(feature = "durable-restate")]
     pub(in crate::runtime) async fn end_lost(
         &self,
@@ -263,7 +267,7 @@ impl RunRecords {
         }
     }
 
-    /// Ends a call whose outcome is unknown and which must not run again. An end that was recorded meanwhile takes precedence.
+    /// Ends a call that must not run again, with an unknown outcome. If an end was recorded meanwhile, returns that end instead.
     async fn give_up(&self, key: &StepKey) -> CallEnd {
         let lost = ToolOutcome::lost();
         let end = InvocationEnd::new(lost.clone(), now());
@@ -282,7 +286,7 @@ impl RunRecords {
         }
     }
 
-    /// Records how a call ended.
+    /// Records the end of a call. If the store fails, the end is kept for the next run.
     pub(in crate::runtime) async fn finish(&self, key: &StepKey, end: &CallEnd) {
         let owed = UnrecordedEnd::of_end(key, end);
         let done = self.keeper.record(owed.clone()).await;
@@ -295,7 +299,8 @@ impl RunRecords {
         self.fail(error);
     }
 
-    /// Ends a call whose body does not begin, because the run ended while its begin was recorded.
+    /// Ends a call that was cancelled while its begin was recorded, so that its body does not run. If an earlier attempt had begun, the
+    /// outcome is unknown.
     async fn end_unstarted(&self, key: &StepKey, attempt: u32, reason: &str) -> CallEnd {
         if attempt > 1 {
             return self.give_up(key).await;
@@ -305,7 +310,8 @@ impl RunRecords {
         end
     }
 
-    /// Takes the messages that other processes put into the session's inbox.
+    /// Takes at most `room` messages that other processes put into the session's inbox. Returns none without a session, or if the store
+    /// fails.
     pub(in crate::runtime) async fn inbox(self: Arc<Self>, key: StepKey, room: usize) -> Vec<UserMessage> {
         let Some(session) = self.session.as_deref().filter(|_| room > 0) else { return Vec::new() };
         match self.keeper.take_steering(session, &key, room).await {
@@ -317,7 +323,7 @@ impl RunRecords {
         }
     }
 
-    /// Ends the calls that a dropped run had begun, in a separate task, because a drop cannot wait for the store.
+    /// Ends the calls that a dropped run had begun. A separate task does so, because a drop cannot wait for the store.
     pub(in crate::runtime) fn abandon(self: Arc<Self>, reason: &'static str) {
         let open = std::mem::take(&mut self.lock().open);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -337,8 +343,8 @@ impl RunRecords {
 }
 
 impl RunRecords {
-    /// Looks up a call that may have begun in a process that died. Without a record, the call has not begun, and it runs only if its secret
-    /// arguments were kept.
+    /// Looks up a call that may have begun in a process that died. Returns `None` if the call has no record and therefore has not begun. A
+    /// call whose secret arguments were not stored ends instead of running.
     pub(super) async fn look_up(
         &self,
         config: &Config,
@@ -355,7 +361,7 @@ impl RunRecords {
             }
         };
         let found = match record {
-            // A call of an unknown tool is refused for that reason when it is prepared.
+            // A call of an unknown tool is not ended for its missing secrets: it is refused as unknown when it is prepared.
             None if is_withheld && config.registry.get(&call.name).is_some() => {
                 Some(CallEnd::new(secrets_not_kept()))
             }
@@ -375,7 +381,7 @@ impl RunRecords {
     }
 }
 
-/// Returns the end that a record contains.
+/// Returns the end that a record contains, or an end with an unknown outcome if it contains none.
 fn recorded_end(record: &InvocationRecord) -> CallEnd {
     let outcome = record.outcome().cloned().unwrap_or_else(ToolOutcome::lost);
     let mut end = CallEnd::ran(outcome, 0);
@@ -400,7 +406,7 @@ fn secrets_not_kept() -> ToolOutcome {
     ToolOutcome::failed(OutcomeCode::new("secrets_not_kept"), text)
 }
 
-/// Returns the result message of a call that has ended, cut as the loop cuts results.
+/// Returns the result message of a recorded call, cut to `max` bytes as the loop cuts results. Returns `None` if the record has no result.
 pub(super) fn result_message(record: &InvocationRecord, max: usize) -> Option<ToolResultMessage> {
     let mut message = record.result_message()?;
     crate::loop_core::cut(&mut message, max, None);

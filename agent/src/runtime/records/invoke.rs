@@ -50,7 +50,7 @@ pub enum InvokeError {
         /// The error of the store.
         #[source]
         error: StoreError,
-        /// The complete record, if the call has ended; `None` if it did not run. The stored record may still be pending.
+        /// The complete record if the call has ended, or `None` if the call did not run. The record in the store may still be pending.
         record: Option<Box<InvocationRecord>>,
     },
     /// The idempotency key of the context belongs to the record of a call with another tool or other arguments.
@@ -72,16 +72,16 @@ impl From<StoreError> for InvokeError {
 
 impl Registry {
     /// Runs a call like [`call`](Self::call), and records it: the arguments are checked, a pending record is saved, the body runs, and the
-    /// record becomes completed or failed. Returns the record, which contains the outcome, whatever it is.
+    /// record becomes completed or failed. Returns the record with the outcome, also if the call failed or was refused.
     ///
-    /// A refused call has a failed record, too. Secret arguments are left out of records. No transaction is open while the body runs. If
-    /// the pending record cannot be saved, the body does not run.
+    /// The record of a refused call is failed, too. Secret arguments are left out of records. No transaction is open while the body runs.
+    /// If the pending record cannot be saved, the body does not run.
     ///
-    /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record; without one, each call has
-    /// a new key. A second call with the same key returns the record of the first call and does not run. If the first call has begun and
-    /// not ended, because its process died, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again,
-    /// as [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a
-    /// tokio runtime with its timer enabled.
+    /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record. If the context has none,
+    /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. If the process died
+    /// during the first call, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again, as [after a
+    /// crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a tokio runtime
+    /// with its timer enabled.
     ///
     /// ```
     /// use agent::message::ToolCall;
@@ -110,7 +110,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// Fails if the store fails, or if the key belongs to another call.
+    /// Fails if the store fails, or if the idempotency key belongs to another call.
     pub async fn invoke(
         &self,
         call: &ToolCall,
@@ -147,7 +147,7 @@ impl Registry {
         pending.end(found.unwrap_or(new), outcome).await
     }
 
-    /// Returns the pending record of the call, and the refusal if the call cannot run.
+    /// Returns the pending record of a call, and the refusal if the tool is unknown or refuses the arguments.
     fn new_record(&self, call: &ToolCall, cx: &ToolContext) -> (InvocationRecord, Option<ToolOutcome>) {
         let shown = cx.source().and_then(|source| self.definitions_for(Some(source)).ok());
         let secrets = SecretArguments::new([self.definitions()].into_iter().chain(shown));
@@ -183,13 +183,14 @@ impl Registry {
     }
 }
 
-/// Returns the key of the record: the key of the context, a key derived from it if the context is that of a running call, or a new key.
+/// Returns the key of the record. If the context belongs to a running call, the key is derived from the key of that call. If not, it is the
+/// key of the context, or a new key if the context has none.
 fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     let given = cx.idempotency_key();
     let text = match (cx.call_id().is_empty(), given.is_empty()) {
         (true, true) => new_id("invoke"),
         (true, false) => given.to_owned(),
-        // The context belongs to a running call, and the new call must not share the key of that call.
+        // The context belongs to a running call. The new call must not share its key.
         (false, _) => format!("{given}/{}", call.id),
     };
     text.parse().unwrap_or_else(|_| StepKey::new(text, 1, StepKind::Tool, 0))
@@ -199,17 +200,18 @@ fn is_same(found: &InvocationRecord, new: &InvocationRecord) -> bool {
     (&found.tool, found.fingerprint, &found.args) == (&new.tool, new.fingerprint, &new.args)
 }
 
-/// A record without an end. If it is dropped, a separate task ends it as interrupted.
+/// A record whose end is not stored yet. If this value is dropped, a separate task stores the end of the call, which is interrupted if it
+/// has not ended.
 struct PendingRecord {
-    /// `None` once the record has its end.
+    /// The store, or `None` once the store was asked to record the end.
     store: Option<StoreAccess>,
     key: StepKey,
-    /// The end of the call, once it has ended.
+    /// The end of the call, once the call has ended.
     end: Option<InvocationEnd>,
 }
 
 impl PendingRecord {
-    /// Records the outcome and returns the record.
+    /// Records the outcome, and returns the record.
     async fn end(
         mut self,
         mut record: InvocationRecord,
@@ -229,7 +231,7 @@ impl PendingRecord {
             }
         };
         self.store = None;
-        // If the record already has another end, the recorded end counts.
+        // If the record already has another end, the stored record is returned.
         let stored = match ended {
             Ok(true) => return Ok(record),
             Ok(false) => store.get(&self.key).await,

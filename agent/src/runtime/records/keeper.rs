@@ -30,7 +30,8 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(
 /// Number of entries that are loaded at a time.
 const PAGE: usize = 500;
 
-/// The options of a builder for its store. They are separate from the store, so that the order of the builder's methods does not matter.
+/// The store options of a builder. They are separate from the store, so that the order in which the builder's methods are called does not
+/// matter.
 #[derive(Clone, Copy)]
 pub(in crate::runtime) struct StoreOptions {
     pub(super) keeps_secrets: bool,
@@ -48,19 +49,19 @@ impl Default for StoreOptions {
 pub(in crate::runtime) struct StoreAccess {
     store: Arc<dyn Store>,
     pub(super) options: StoreOptions,
-    /// When operations on behalf of a run have to end; `None` if no run waits for them.
+    /// The deadline of the run that waits for the operations, or `None` if no run waits for them.
     run: Option<RunDeadline>,
 }
 
 #[derive(Clone)]
 struct RunDeadline {
     cancel: CancelToken,
-    /// When the run reaches its time limit. The run does not check the limit itself while it waits for the store.
+    /// The time at which the run reaches its time limit. While a run waits for the store, it does not check this limit itself.
     at: OnceLock<Instant>,
 }
 
 impl RunDeadline {
-    /// Waits until the run has to end, and [`GRACE`] has passed since.
+    /// Waits until the run is cancelled or reaches its time limit, and then for [`GRACE`].
     async fn pass(&self) {
         match self.at.get() {
             None => self.cancel.cancelled().await,
@@ -83,7 +84,8 @@ impl StoreAccess {
         Self::new(Arc::new(MemoryStore::new()), StoreOptions::default())
     }
 
-    /// Reserves amounts of budgets. A retry is safe, because an amount is reserved only once for an id.
+    /// Reserves amounts of budgets. Returns the usage of a budget that has too little left, or `None` if all amounts were reserved. A retry
+    /// is safe, because an amount is reserved only once for an id.
     pub(in crate::runtime) async fn reserve(
         &self,
         id: &str,
@@ -102,7 +104,7 @@ impl StoreAccess {
         self.retry(|| self.store.settle(id, amounts.clone())).await
     }
 
-    /// Returns access for one run: operations end soon after the run has to end.
+    /// Returns access for one run. An operation fails if it still runs [`GRACE`] after the run was cancelled or has reached its time limit.
     pub(super) fn for_run(&self, cancel: &CancelToken) -> Self {
         let run = RunDeadline { cancel: cancel.clone(), at: OnceLock::new() };
         Self { run: Some(run), ..self.clone() }
@@ -113,14 +115,14 @@ impl StoreAccess {
         Self { run: None, ..self.clone() }
     }
 
-    /// Sets when the run reaches its time limit. Only the first call has an effect.
+    /// Sets the time at which the run reaches its time limit. Only the first call has an effect.
     pub(super) fn set_deadline(&self, at: Instant) {
         if let Some(run) = &self.run {
             run.at.get_or_init(|| at);
         }
     }
 
-    /// Performs an operation once, within its timeout.
+    /// Performs an operation once, within its timeout and the deadline of its run. A panic becomes an error.
     async fn perform<T>(
         &self,
         operation: impl Future<Output = Result<T, StoreError>>,
@@ -146,14 +148,15 @@ impl StoreAccess {
         }
     }
 
-    /// Performs an operation with retries. The operation has to be idempotent, because an attempt that failed may have had its effect.
+    /// Performs an operation, and retries it after transient errors other than timeouts. The operation has to be idempotent, because a
+    /// failed attempt may have had an effect.
     async fn retry<T, F: Future<Output = Result<T, StoreError>>>(
         &self,
         operation: impl Fn() -> F,
     ) -> Result<T, StoreError> {
         for pause in PAUSES {
             match self.perform(async { operation().await }).await {
-                // A timeout is not retried.
+                // A timeout is not retried, because the caller has already waited for the whole timeout.
                 Err(error) if error.is_transient() && error.kind() != StoreErrorKind::Timeout => {
                     tracing::warn!(%error, "an operation of the store failed and is retried");
                     tokio::time::sleep(pause).await;
@@ -164,8 +167,9 @@ impl StoreAccess {
         self.perform(async { operation().await }).await
     }
 
-    /// Begins a record. Only a busy store is retried, because a busy store did nothing: a retry after another error could find the record
-    /// of the first attempt, which looks like a record that a crash left behind.
+    /// Begins a record. Returns the existing record of the call if there is one. A retry follows only if the store was busy, because it
+    /// then stored nothing. After another error, a retry could find the record of the first attempt, and mistake it for the record of a
+    /// process that died.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
@@ -180,7 +184,7 @@ impl StoreAccess {
         Ok(found)
     }
 
-    /// Ends a record. Returns false if the record already has another end.
+    /// Ends a record. Returns `false` if the record does not exist or already has another end.
     pub(super) async fn finish(&self, key: &StepKey, end: InvocationEnd) -> Result<bool, StoreError> {
         if self.retry(|| self.store.finish(key, end.clone())).await? {
             return Ok(true);
@@ -202,7 +206,8 @@ impl StoreAccess {
         Ok(found)
     }
 
-    /// Records a call that has ended. If the call has a pending record already, that record gets this end.
+    /// Records a call that has ended. If the call already has a pending record, this record gets the outcome. A record with an end is not
+    /// changed.
     pub(super) async fn record_ended(
         &self,
         new: InvocationRecord,
@@ -215,7 +220,8 @@ impl StoreAccess {
         }
     }
 
-    /// Appends entries. If an error leaves open whether they were stored, loads them to find out.
+    /// Appends entries after the entry with the number `expected`, and returns the number of the last one. After an error that leaves open
+    /// whether the entries were stored, they are loaded to find out.
     pub(super) async fn append(
         &self,
         session: &str,
@@ -224,7 +230,8 @@ impl StoreAccess {
     ) -> Result<u64, StoreError> {
         let minimum = expected.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let error = match self.retry(|| self.store.append(session, expected, entries.clone())).await {
-            // Each entry has a higher number than the one before. A store that returns a lower last number would make the next append fail.
+            // Each entry has a higher number than the one before. If the returned number is too low, the next append would fail, so this is
+            // an error now.
             Ok(last) if last < minimum => {
                 let text = format!(
                     "the store appended {} entries to session `{session}` after number {expected}, and returned {last} as their last number",
@@ -244,8 +251,8 @@ impl StoreAccess {
             Ok(found) if found.iter().map(|(_, entry)| entry).eq(&entries) => {
                 Ok(found.last().map_or(expected, |(seq, _)| *seq))
             }
-            // The entries cannot be loaded. The conflict may be with entries of an earlier attempt, so the error of the load is returned
-            // instead.
+            // The entries could not be loaded, so the conflict may be with the entries of an earlier attempt. The error of the load is
+            // returned instead of the conflict.
             Err(unknown) if error.is_conflict() => Err(unknown),
             _ => Err(error),
         }
@@ -256,7 +263,8 @@ impl StoreAccess {
         self.load_after(session, 0).await
     }
 
-    /// Returns the number of the last entry of a session, if all entries after this number are of this writer.
+    /// Returns the number of the last entry of a session, if there are entries after the number `after` and all of them are from this
+    /// writer.
     pub(super) async fn last_of_writer(
         &self,
         session: &str,
@@ -337,8 +345,8 @@ fn check_key(record: &InvocationRecord, key: &StepKey) -> Result<(), StoreError>
     Err(StoreError::new(StoreErrorKind::Corrupt, text))
 }
 
-/// Returns the milliseconds since 1970. In records and sessions they only inform, because clocks jump. Only budgets depend on them, for
-/// their windows and holds.
+/// Returns the current time in milliseconds since 1970. Times in records and sessions are only informative, because clocks jump. Only the
+/// windows and holds of budgets depend on the time.
 pub(in crate::runtime) fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Opens a session: restores its conversation from the store, and the run that was interrupted in it.
+//! Opens a session: restores its conversation and its interrupted run from the store.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::tool::output::Control;
 
 impl AssistantBuilder {
     /// Records every tool call in a store: the tool, the arguments, the outcome, the times and the attempt. With a
-    /// [session](Self::session), the conversation is stored there, too.
+    /// [session](Self::session), the store also keeps the conversation.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// Also stores arguments that are marked `secret`, in records and messages.
+    /// Stores the arguments that are marked `secret`, too, in records and messages. By default, they are left out.
     pub fn store_secrets(mut self) -> Self {
         self.store_options.keeps_secrets = true;
         self
     }
 
-    /// Sets the time limit for one request to the store; 10 s by default. After the run was cancelled or has reached its time limit, a
-    /// request has 1 s, or this time if it is shorter.
+    /// Sets the timeout of one request to the store. Default: 10 s. If the run is cancelled or reaches its time limit, a pending request to
+    /// the store gets at most 1 s more.
     ///
     /// ```
     /// use agent::store::{InvocationQuery, Store as _, MemoryStore};
@@ -72,9 +72,9 @@ impl AssistantBuilder {
     /// Builds the assistant of a session. The assistant begins with the conversation that is stored under this name, and stores each new
     /// message once it is final. A new session begins with the builder's [conversation](Self::conversation).
     ///
-    /// The stored conversation is [repaired](Conversation::repair). [`continue_run`](Assistant::continue_run) continues a run that an
-    /// earlier process left unfinished, see [`agent::store`](crate::store); [`prompt`](Assistant::prompt) abandons it and begins another
-    /// one.
+    /// The stored conversation is [repaired](Conversation::repair). If an earlier process left a run unfinished (see
+    /// [`agent::store`](crate::store)), [`continue_run`](Assistant::continue_run) continues this run, and [`prompt`](Assistant::prompt)
+    /// abandons it and begins another one.
     ///
     /// ```
     /// use agent::store::MemoryStore;
@@ -91,8 +91,8 @@ impl AssistantBuilder {
     /// ```
     ///
     /// # Errors
-    /// Fails if the assistant cannot be [built](Self::build), if it has no store, if the session cannot be read, or if its name has the
-    /// form of sub-agents' names, `RUN/TURN/tool/POSITION`.
+    /// Fails if the assistant cannot be [built](Self::build) or has no store, or if the session cannot be read. Also fails if the name of
+    /// the session has the form of sub-agents' names, `RUN/TURN/tool/POSITION`.
     pub async fn session(self, id: impl Into<Arc<str>>) -> Result<Assistant, BuildError> {
         let id = id.into();
         refuse_reserved_name(&id).map_err(|message| BuildError::ReservedName { message })?;
@@ -101,7 +101,7 @@ impl AssistantBuilder {
 }
 
 impl Assistant {
-    /// Opens a session with this assistant. The caller has its only reference, so no run can be active.
+    /// Opens a session with this assistant. The caller has the only reference to the assistant, so no run can be active.
     pub(in crate::runtime) async fn into_session(self, id: Arc<str>) -> Result<Assistant, BuildError> {
         let config = self.config().clone();
         let Some(keeper) = &config.keeper else { return Err(BuildError::NoStore) };
@@ -117,8 +117,8 @@ impl Assistant {
         Ok(self)
     }
 
-    /// Returns the unfinished run that another process left in this [session](AssistantBuilder::session), until
-    /// [`continue_run`](Self::continue_run) continues it or a prompt abandons it.
+    /// Returns the id of the unfinished run that another process left in this [session](AssistantBuilder::session). Returns `None` once
+    /// [`continue_run`](Self::continue_run) continues the run or a prompt abandons it.
     ///
     /// ```
     /// # use agent::{Assistant, RunError, RunOutput};
@@ -133,7 +133,7 @@ impl Assistant {
         Some(state.session.as_ref()?.interrupted.as_ref()?.core.run_id().clone())
     }
 
-    /// Returns the unfinished run of another process, and the messages that it added.
+    /// Returns the id of the unfinished run of another process, and the messages that the run added.
     #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
     pub(crate) fn unfinished_messages(&self) -> Option<(Arc<str>, Vec<Arc<Message>>)> {
         let state = self.state();
@@ -141,7 +141,7 @@ impl Assistant {
         Some((core.run_id().clone(), core.added().to_vec()))
     }
 
-    /// Returns the messages that an opened session had, each with its run and turn.
+    /// Returns the messages that the session had when it was opened, each with its run and turn.
     #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
     pub(crate) fn stored_messages(&self) -> Vec<(Arc<Message>, Arc<str>, u32)> {
         let state = self.state();
@@ -155,12 +155,12 @@ impl Assistant {
         self.state().session.as_deref().map_or(StoredRun::New, SessionState::only_run)
     }
 
-    /// Returns the id of the session.
+    /// Returns the id of the session, or `None` without a session.
     pub(in crate::runtime) fn session(&self) -> Option<Arc<str>> {
         Some(self.state().session.as_ref()?.id.clone())
     }
 
-    /// Records in the session that the conversation was reset.
+    /// Records in the session that the conversation was reset. If the store fails, the reset is recorded with the next prompt.
     pub(in crate::runtime) async fn record_reset(&self) {
         let Some(keeper) = self.config().keeper.clone() else { return };
         let reset = {
@@ -216,20 +216,20 @@ impl Assistant {
     }
 }
 
-/// A session as it is stored.
+/// The content of a stored session.
 #[derive(Default)]
 struct StoredSession {
     seq: u64,
     messages: Vec<Arc<Message>>,
     /// The changes of the view.
     changes: Vec<ViewChange>,
-    /// The last run with an end.
+    /// The last run with a stored end.
     ended: Option<EndedRun>,
-    /// The run without an end, with the position of its first message.
+    /// The id of the last run if it has no stored end, with the position of the run's first message.
     run: Option<(Arc<str>, usize)>,
     /// The messages of `run`.
     run_messages: Vec<StoredMessage>,
-    /// The calls whose secret arguments were not stored.
+    /// The ids of the calls whose secret arguments were not stored.
     withheld: HashSet<String>,
     /// The run and turn of each message.
     #[cfg(any(feature = "ui-ai-sdk", feature = "ui-ag-ui"))]
@@ -310,8 +310,8 @@ impl StoredSession {
         for repair in conversation.repair() {
             tracing::warn!(session = %id, %repair, "the conversation was repaired");
         }
-        // Messages that the repair added at the end are appended. If the repair changed other messages, the whole conversation is stored
-        // again.
+        // If the repair only added messages at the end, the next run appends them. If it changed other messages, the next run stores the
+        // whole conversation again.
         let repaired = conversation.shared().get(..messages.len());
         let is_same = repaired.is_some_and(|repaired| {
             repaired.iter().zip(&messages).all(|(one, other)| Arc::ptr_eq(one, other))
@@ -335,7 +335,7 @@ impl StoredSession {
     }
 }
 
-/// Adds the recorded controls of the calls of the last turn, if that turn has not ended.
+/// Adds the recorded controls to the results of the last turn, if only results follow its reply.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,

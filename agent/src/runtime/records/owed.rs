@@ -8,8 +8,8 @@ use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, InvocationRecord, StoreError};
 use crate::tool::outcome::ToolOutcome;
 
-/// Maximum number of ends that an assistant keeps for its store. A run stops as soon as recording fails, so these are the ends of many
-/// runs.
+/// Maximum number of ends that an assistant keeps for its store. A run stops as soon as recording fails, so this number is reached only
+/// after many runs.
 const MAX_UNRECORDED: usize = 1_000;
 
 /// The end of a call that is not in its record yet.
@@ -19,12 +19,12 @@ pub(in crate::runtime) enum UnrecordedEnd {
     NotRun(Box<InvocationRecord>, ToolOutcome),
     /// A call that had begun.
     Ended(StepKey, InvocationEnd),
-    /// A call that had begun, and whose result comes from outside.
+    /// A call that had begun and is deferred, so that its result arrives later.
     Deferred(StepKey, String),
 }
 
 impl UnrecordedEnd {
-    /// Returns the end of a call that had begun.
+    /// Converts the end of a call that had begun.
     pub(super) fn of_end(key: &StepKey, end: &CallEnd) -> Self {
         match &end.outcome {
             ToolOutcome::Deferred { handle } => Self::Deferred(key.clone(), handle.clone()),
@@ -36,7 +36,7 @@ impl UnrecordedEnd {
         }
     }
 
-    /// Returns the end of a call that had begun, and whose outcome is unknown.
+    /// Returns an end with an unknown outcome, for a call that had begun.
     pub(super) fn lost(key: StepKey) -> Self {
         Self::Ended(key, InvocationEnd::new(ToolOutcome::lost(), now()))
     }
@@ -54,7 +54,7 @@ impl UnrecordedEnd {
 pub(in crate::runtime) struct UnrecordedEnds(VecDeque<UnrecordedEnd>);
 
 impl UnrecordedEnds {
-    /// Returns the oldest end.
+    /// Returns the oldest end, or `None` if there is none.
     pub(super) fn first(&self) -> Option<UnrecordedEnd> {
         self.0.front().cloned()
     }
@@ -74,7 +74,7 @@ impl UnrecordedEnds {
 }
 
 impl StoreAccess {
-    /// Records the end of a call.
+    /// Records the end of a call. If the record already has another end, it is not changed.
     pub(super) async fn record(&self, end: UnrecordedEnd) -> Result<(), StoreError> {
         let (key, is_recorded) = match end {
             UnrecordedEnd::NotRun(new, outcome) => return self.record_ended(*new, outcome).await,

@@ -1,4 +1,4 @@
-//! The session of an assistant: the run that was interrupted in it, and how much of the conversation is stored.
+//! The state of an assistant's session: its interrupted run, and how much of its conversation is stored.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use crate::loop_core::AgentLoop;
 use crate::message::Conversation;
 use crate::step_key::StepKey;
 
-/// The stored part of a session.
+/// The state of an open session: the position in the store, and the runs that the store contains.
 pub(in crate::runtime) struct SessionState {
     pub(super) id: Arc<str>,
-    /// Identifies the entries that this opening of the session adds.
+    /// The id of the writer in all entries that are added since the session was opened.
     pub(super) writer: String,
-    /// The number of the last entry.
+    /// The number of the last stored entry.
     pub(super) seq: u64,
     /// The number of messages of the conversation that are stored.
     pub(super) stored: usize,
     /// The number of stored changes of the view of the conversation.
     pub(super) stored_changes: usize,
-    /// Whether the stored messages differ from the conversation, so that all of it is stored again.
+    /// Whether the stored messages differ from the conversation, so that the whole conversation is stored again.
     pub(super) is_rewritten: bool,
     /// The last run with a stored end.
     pub(super) ended: Option<EndedRun>,
-    /// The last run with stored entries but without a stored end.
+    /// The id of the last run with stored entries but without a stored end.
     pub(super) run: Option<Arc<str>>,
     /// Whether the entry for the begin of the current run, or for its resumption, is stored.
     pub(super) is_begin_stored: bool,
@@ -38,9 +38,9 @@ pub(in crate::runtime) struct SessionState {
 /// An unfinished run of an earlier process.
 pub(super) struct InterruptedRun {
     pub(super) core: AgentLoop,
-    /// The calls whose secret arguments were not stored.
+    /// The ids of the calls whose secret arguments were not stored.
     pub(super) withheld: HashSet<String>,
-    /// Its calls that have begun and not ended.
+    /// The calls of the run that have begun and not ended.
     pub(super) pending: Vec<StepKey>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct InterruptedRun {
 pub(in crate::runtime) struct InterruptedTurn {
     /// The number of the turn.
     pub(super) turn: u32,
-    /// The calls whose secret arguments were not stored.
+    /// The ids of the calls whose secret arguments were not stored.
     pub(super) withheld: HashSet<String>,
 }
 
@@ -63,9 +63,9 @@ pub(in crate::runtime) struct RestoredRun {
 pub(in crate::runtime) enum StoredRun {
     /// No entry is stored.
     New,
-    /// The beginning of the run is stored, but not its end: the run can be continued.
+    /// The beginning of the run is stored, but not its end, and the run can be continued.
     Unfinished,
-    /// The beginning of the run is stored, and does not fit the current assistant.
+    /// The beginning of the run is stored, but the run cannot be continued with the current configuration.
     Lost,
     /// The whole run is stored.
     Ended(EndedRun),
@@ -74,10 +74,10 @@ pub(in crate::runtime) enum StoredRun {
 /// The end of a stored run.
 #[derive(Clone, Default)]
 pub(in crate::runtime) struct EndedRun {
-    /// The position of the run's first message.
+    /// The position of the run's first message in the conversation.
     pub(in crate::runtime) from: usize,
     pub(in crate::runtime) stop: String,
-    /// The limit, the reason of the cancellation, or the error.
+    /// The reached limit, the reason of the cancellation, or the error, if the run ended for one of these.
     pub(in crate::runtime) detail: Option<String>,
 }
 
@@ -97,12 +97,12 @@ impl SessionState {
         self.stored
     }
 
-    /// Returns the number of changes of the view that are stored.
+    /// Returns the number of stored changes of the view, or 0 if the whole conversation is stored again.
     pub(in crate::runtime) fn stored_changes(&self) -> usize {
         if self.is_rewritten { 0 } else { self.stored_changes }
     }
 
-    /// Abandons the interrupted run, because a new one begins.
+    /// Abandons the interrupted run, if there is one, because another run begins.
     pub(in crate::runtime) fn abandon_interrupted_run(&mut self) {
         self.is_begin_stored = false;
         if let Some(interrupted) = self.interrupted.take() {
@@ -110,13 +110,13 @@ impl SessionState {
         }
     }
 
-    /// Returns the conversation of the interrupted run, if that is this run.
+    /// Returns the conversation of the interrupted run, if this run has the id `run`.
     pub(in crate::runtime) fn interrupted_conversation(&self, run: &Arc<str>) -> Option<Conversation> {
         let interrupted = self.interrupted.as_ref().filter(|interrupted| interrupted.core.run_id() == run);
         interrupted.map(|interrupted| interrupted.core.conversation().clone())
     }
 
-    /// Prepares to resume this run from a snapshot. Another run that was interrupted is abandoned.
+    /// Prepares to resume the run with the id `run` from a snapshot. If another run was interrupted, it is abandoned.
     pub(in crate::runtime) fn prepare_resume(&mut self, run: &Arc<str>) {
         if let Some(interrupted) =
             self.interrupted.take().filter(|interrupted| interrupted.core.run_id() != run)
@@ -126,7 +126,7 @@ impl SessionState {
         self.is_begin_stored = false;
     }
 
-    /// Takes the interrupted run, to continue it.
+    /// Removes and returns the interrupted run, so that it can continue.
     pub(in crate::runtime) fn restore(&mut self) -> Option<RestoredRun> {
         let InterruptedRun { core, withheld, .. } = self.interrupted.take()?;
         self.is_begin_stored = false;

@@ -1,4 +1,4 @@
-//! The messages of a run, written to the store of its assistant as they become final.
+//! Writes the messages of a run to the store of its assistant when they become final.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,14 +31,14 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::ToolOutput;
 
-/// Steps of a run that are recorded in a store: the messages of its session, and calls that end without a body. The records of other calls
-/// are written around their bodies, by [`RunRecords`].
+/// The steps of a run with a store. This type records the messages of the session and the calls that end without a body. [`RunRecords`]
+/// records the other calls, around their bodies.
 pub(in crate::runtime) struct RecordingSteps {
     inner: Box<InProcessSteps>,
     records: Arc<RunRecords>,
-    /// The number of messages of the conversation that were checked for records.
+    /// The number of messages of the conversation that were already searched for calls without a record.
     seen: usize,
-    /// The turn that the death of the process interrupted, if one was.
+    /// The turn in which the run was interrupted by the death of an earlier process, if it was.
     interrupted: Option<InterruptedTurn>,
     /// The first error of the store. Nothing is recorded after it.
     error: Option<StoreError>,
@@ -58,7 +58,8 @@ impl RecordingSteps {
         Self { inner, records, seen, interrupted, error: None }
     }
 
-    /// Returns the steps, and the error of the store, if there was one. The ends that could not be recorded are left to the next run.
+    /// Returns the inner performer, and the error of the store if there was one. After an error, the assistant keeps the ends that could
+    /// not be recorded for its next run.
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
@@ -73,8 +74,8 @@ impl RecordingSteps {
     }
 }
 
-/// The inner performer takes every step. Steps without records are forwarded explicitly, because the trait's defaults would otherwise
-/// replace them.
+/// The inner performer performs every step. Methods that record nothing are forwarded explicitly, because the trait's default methods would
+/// ignore the inner performer.
 impl Steps for RecordingSteps {
     async fn before_step(&mut self, run: &SharedLoop) -> Result<(), StepError> {
         if self.error.is_none()
@@ -82,7 +83,7 @@ impl Steps for RecordingSteps {
         {
             let message = error.to_string();
             self.error = Some(error);
-            // A run that has to end anyway, such as a cancelled one, ends for its own reason.
+            // If the run has another reason to end, such as a cancellation, it ends for this reason, not because of the store.
             self.inner.check_stop()?;
             if run.lock().end().is_none() {
                 return Err(StepError::failed(message));
@@ -246,23 +247,24 @@ impl TurnSteps for RecordingSteps {
     }
 }
 
-/// Returns whether this run has already added a message with this id, which an earlier process took from the inbox.
+/// Returns whether this run has already added a message with the id of `message`. In this case, an earlier process of the run took the
+/// message from the inbox.
 fn is_added(run: &AgentLoop, message: &UserMessage) -> bool {
     let mut added = run.added().iter();
     added
         .any(|added| matches!(&**added, Message::User(added) if added.id.is_some() && added.id == message.id))
 }
 
-/// The messages and changes that are not yet in records or in the session.
+/// The messages and changes of the view that are not stored yet, with the state of the run.
 struct UnrecordedMessages {
     messages: Vec<Arc<Message>>,
-    /// The changes of the view that the session does not have.
+    /// The changes of the view that are not in the session yet.
     changes: Vec<ViewChange>,
-    /// The position of the first change.
+    /// The position of the first of these changes among all changes of the conversation.
     changes_from: usize,
-    /// The position of the first message.
+    /// The position of the first of these messages in the conversation.
     from: usize,
-    /// The position of the run's first message.
+    /// The position of the run's first message in the conversation.
     added_from: usize,
     turn: u32,
     is_cut: bool,
@@ -278,8 +280,9 @@ impl RecordingSteps {
         }
     }
 
-    /// Adopts entries that an earlier prompt of this assistant appended without knowing, because the prompt was dropped, or the store
-    /// responded too late. The session is stored again after these entries. Returns false if another writer continued the session.
+    /// Adopts entries that an earlier prompt of this assistant appended unnoticed, because the prompt was dropped or the store responded
+    /// too late. The next write stores the whole conversation again after these entries. Returns `false` if there is no session, if there
+    /// are no such entries, or if another writer added entries.
     async fn adopt_entries(&mut self) -> Result<bool, StoreError> {
         let position = |session: &SessionState| (session.id.clone(), session.seq, session.writer.clone());
         let found = self.inner.assistant.state().session.as_deref().map(position);
@@ -349,7 +352,7 @@ impl RecordingSteps {
         }
     }
 
-    /// Returns records for calls that ended without having run, and for calls that the provider ran itself.
+    /// Returns a record and an outcome for each new call that ended without a body, and for each new call that the provider ran itself.
     fn not_recorded(&self) -> Vec<(InvocationRecord, ToolOutcome)> {
         let (records, config) = (&self.records, &self.inner.performer.config);
         let (list, added_from, turn) = {
@@ -381,7 +384,8 @@ impl RecordingSteps {
         notes
     }
 
-    /// Returns the entries of the new messages and changes, if there is a session.
+    /// Returns the id of the session, the number of its last entry, and the entries of the new messages and changes. Returns `None` without
+    /// a session.
     fn entries(&self, new: &UnrecordedMessages) -> Option<(Arc<str>, u64, Vec<SessionEntry>)> {
         let state = self.inner.assistant.state();
         let session = state.session.as_ref()?;
@@ -421,7 +425,7 @@ impl RecordingSteps {
         Some((session.id.clone(), session.seq, kinds.into_iter().map(entry).collect()))
     }
 
-    /// Returns the entry of a message. Secret arguments of calls are left out.
+    /// Returns the entry of a message. Secret arguments of calls are left out, unless the application stores them.
     fn message_entry(&self, message: &Arc<Message>, is_cut: bool) -> EntryKind {
         let secrets = self.records.secrets(&self.inner.performer.config);
         let (message, left_out) = match secrets.and_then(|secrets| secrets.message(message)) {
@@ -435,7 +439,8 @@ impl RecordingSteps {
     }
 }
 
-/// Returns the calls of tools that the provider ran. Position 0 is the request itself, so the calls are counted from 1.
+/// Returns the calls that the provider ran and whose output the reply contains, each with its position, input and outcome. Position 0 is
+/// the request itself, so the parts of the reply are counted from 1.
 fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolOutcome)> {
     let tools = || {
         (1..).zip(&reply.content).filter_map(|(ord, part)| match &part.content {
@@ -445,7 +450,7 @@ fn at_the_provider(reply: &AssistantMessage) -> Vec<(u32, ToolCall, Value, ToolO
     };
     let ran = tools().filter_map(|(ord, tool)| {
         let output = tool.output.as_ref()?;
-        // The input of the call may be in another part than its output.
+        // The input and the output of a call may be in two parts with the same id.
         let asked =
             tools().find(|(_, other)| other.id.is_some() && other.id == tool.id && other.input.is_some());
         let input = tool.input.as_ref().or(asked.and_then(|(_, asked)| asked.input.as_ref()));
@@ -470,7 +475,7 @@ impl RunRecords {
             match self.keeper.record(end).await {
                 Ok(()) => {}
                 Err(error) if can_be_recorded_later(error.kind()) => return Err(error),
-                // Dropped, because this end would keep all later ends from being recorded.
+                // The end is dropped, because it would keep all later ends from being recorded.
                 Err(error) => tracing::error!(%key, %error, "the end of a call was not recorded"),
             }
             assistant.state().debts.remove_first();
@@ -479,7 +484,7 @@ impl RunRecords {
     }
 }
 
-/// Returns whether recording may succeed later, after an error of this kind.
+/// Returns whether recording may succeed later after an error of this kind.
 fn can_be_recorded_later(kind: StoreErrorKind) -> bool {
     !matches!(kind, StoreErrorKind::Corrupt | StoreErrorKind::Conflict | StoreErrorKind::Other)
 }

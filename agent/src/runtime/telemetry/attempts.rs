@@ -1,4 +1,4 @@
-//! The spans of the requests of a fallback.
+//! The spans of a fallback's requests.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::runtime::ask::is_update;
 use crate::runtime::config::Config;
 use crate::runtime::observe::RequestTiming;
 
-/// Has the requests of a fallback traced within this span, if anything listens: each is a `chat`. `content` is set if theirs may be captured.
+/// Sets the tracer of a fallback, which creates a `chat` span within `span` for each request. Nothing is set for other models, or if `span`
+/// is disabled. `content` is set if the content of the requests may be captured.
 pub(in crate::runtime) fn trace_attempts(
     step: &mut StepCx,
     info: &ModelInfo,
@@ -32,7 +33,7 @@ pub(in crate::runtime) fn trace_attempts(
     })));
 }
 
-/// The span of a request of a fallback.
+/// The `chat` span of one request of a fallback.
 struct ChatTrace {
     span: Span,
     timing: RequestTiming,

@@ -1,34 +1,36 @@
 //! Captured content in the JSON form of the conventions: messages of `role` and `parts`, system instructions, and definitions of tools.
 //!
-//! Source: the JSON schemas beside the registry of <https://github.com/open-telemetry/semantic-conventions-genai>. Parts for which the
-//! conventions have no type keep the library's own type, which their schemas allow. Data of providers is left out.
+//! Source: the JSON schemas in the repository <https://github.com/open-telemetry/semantic-conventions-genai>. If the conventions have no
+//! type for a part, it keeps the library's own type, which the schemas allow. Provider data is left out.
 
 use serde_json::{Map, Value, json};
 
 use crate::message::{Content, Media, MediaSource, Message, Part, ProviderTool, StopReason};
 use crate::model::ModelRequest;
 
-/// The messages of a request.
+/// Returns the messages of a request.
 pub(super) fn input<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Value {
     messages.into_iter().filter_map(message).collect()
 }
 
-/// The reply, as the only message of the output.
+/// Returns the reply as the only message of the output.
 pub(super) fn output(reply: &Message) -> Value {
     let mut all = message(reply);
     if let (Some(message), Some(reply)) = (&mut all, reply.as_assistant()) {
-        // Earlier versions of the conventions require it here. The newest has it only in `gen_ai.response.finish_reasons`.
+        // Earlier versions of the conventions require the reason in the message. The newest version has it only in
+        // `gen_ai.response.finish_reasons`.
         message["finish_reason"] = finish_reason(&reply.stop_reason).into();
     }
     all.into_iter().collect()
 }
 
-/// The system prompt.
+/// Returns the system prompt, as a list of one part.
 pub(super) fn instructions(system: &str) -> Value {
     json!([text(system)])
 }
 
-/// The tools of a request, by kind and name. The conventions advise against their descriptions and schemas, which are long.
+/// Returns the type and the name of each tool of a request. Descriptions and schemas are left out, as the conventions advise, because they
+/// are long.
 pub(super) fn definitions(request: &ModelRequest) -> Value {
     let functions = request.tools.iter().map(|tool| json!({"type": "function", "name": tool.name()}));
     let managed = request.managed_tools.iter().map(|tool| {
@@ -50,7 +52,7 @@ pub(super) fn finish_reason(reason: &StopReason) -> &str {
     }
 }
 
-/// Returns a message; `None` if it is not sent to a model.
+/// Returns a message in the form of the conventions, or `None` if the message is not sent to a model.
 fn message(message: &Message) -> Option<Value> {
     let of = |role: &str, content: &[Part]| json!({"role": role, "parts": parts(content)});
     Some(match message {
@@ -72,7 +74,7 @@ fn message(message: &Message) -> Option<Value> {
     })
 }
 
-/// The content of a result: a string if all of it is text, otherwise parts.
+/// Returns the content of a result: a string if all parts are text, and a list of parts if not.
 fn response(content: &[Part]) -> Value {
     match content.iter().map(Part::as_text).collect::<Option<String>>() {
         Some(text) => text.into(),
@@ -88,7 +90,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "content": text})
 }
 
-/// Returns the forms of a part. A tool that the provider ran becomes a call and its result.
+/// Returns a part in the form of the conventions. The call of a tool that the provider ran becomes two parts, the call and its result.
 fn part(part: &Part) -> Vec<Value> {
     vec![match &part.content {
         Content::Text(content) => text(content),
@@ -103,7 +105,7 @@ fn part(part: &Part) -> Vec<Value> {
         Content::ProviderTool(tool) => return provider_tool_parts(tool),
         Content::Unknown(value) => json!({"type": "unknown", "content": value}),
         Content::Resource(_) | Content::ResourceLink(_) | Content::Opaque(_) => {
-            // These serialize as objects with a `type`, as the conventions require.
+            // These parts serialize as objects with a `type`, as the conventions require.
             json!(Part::new(part.content.clone()))
         }
     }]

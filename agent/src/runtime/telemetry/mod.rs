@@ -1,13 +1,13 @@
 //! Traces, by the OpenTelemetry conventions for generative AI.
 //!
-//! Source: <https://github.com/open-telemetry/semantic-conventions-genai>. The span of a run is `invoke_agent`, that of a request `chat`,
-//! and that of a tool call `execute_tool`. The spans `turn` between them and `agent.fallback` around the requests of a fallback are not part of the conventions. The exported name of a span is in
-//! `otel.name`, because `tracing` needs constant names. Content is recorded only if the application asks for it. The application sets up
-//! the exporter.
+//! Source: <https://github.com/open-telemetry/semantic-conventions-genai>. The span of a run is `invoke_agent`, the span of a request is
+//! `chat`, and the span of a tool call is `execute_tool`. Two spans are not part of the conventions: `turn`, which contains a request and
+//! its calls, and `agent.fallback`, which contains the requests of a fallback. The exported name of a span is in `otel.name`, because
+//! `tracing` needs constant names. Content is recorded only if the application asks for it. The application sets up the exporter.
 //!
 //! Fields of `tracing` are numbers, booleans and text. Counts are signed, because exporters write unsigned numbers as text. Lists
-//! (`string[]`) and structures (`any`) are recorded as JSON. The conventions allow JSON for structures; an exporter has to convert lists,
-//! as `examples/otel` does.
+//! (`string[]`) and structures (`any`) are recorded as JSON. The conventions allow JSON for structures, but an exporter has to convert the
+//! lists, as `examples/otel` does.
 
 mod attempts;
 mod content;
@@ -58,7 +58,7 @@ pub(super) fn run_span(config: &Config, run_id: &str, session_id: Option<&str>) 
     )
 }
 
-/// Records the end of the run.
+/// Records the usage of a run, and the reason why it ended.
 pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
     record_usage(span, usage);
     span.record("agent.run.stop", stop);
@@ -67,7 +67,8 @@ pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
     }
 }
 
-/// Records the token counts, unless none were reported. Counts that are parts of others are recorded only if they are not zero.
+/// Records the token counts, unless the usage is empty. The counts of cached and of reasoning tokens are recorded only if they are not
+/// zero.
 fn record_usage(span: &Span, usage: &Usage) {
     if usage.is_empty() {
         return;
@@ -85,7 +86,7 @@ fn record_usage(span: &Span, usage: &Usage) {
     }
 }
 
-/// The attributes of the tokens of text, images and audio.
+/// The attributes for the input tokens of text, images and audio.
 const INPUT_BY_MODALITY: [&str; 3] =
     ["gen_ai.usage.text.input_tokens", "gen_ai.usage.image.input_tokens", "gen_ai.usage.audio.input_tokens"];
 const OUTPUT_BY_MODALITY: [&str; 3] = [
@@ -99,7 +100,7 @@ const CACHE_BY_MODALITY: [&str; 3] = [
     "gen_ai.usage.audio.cache_read.input_tokens",
 ];
 
-/// Records the token counts of each modality that the provider reports.
+/// Records the token counts by modality that the provider reports, if they are not zero.
 fn record_modalities(span: &Span, usage: &Usage) {
     let ModalityTokens { input, output, cache_read } = ModalityTokens::of(usage);
     for (names, counts) in
@@ -125,7 +126,7 @@ pub(super) fn turn_span(turn: u32) -> Span {
     )
 }
 
-/// Creates the span of a request, or of the requests of a fallback. Every request is streamed.
+/// Creates the span of a request, or the span around the requests of a fallback.
 pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id: Option<&str>) -> Span {
     if info.is_fallback {
         return tracing::info_span!(
@@ -188,17 +189,17 @@ pub(super) fn request_span(info: &ModelInfo, request: &ModelRequest, session_id:
     )
 }
 
-/// Whether this is the span of one request, and not of the requests of a fallback.
+/// Returns whether this is the span of a single request, not the span around the requests of a fallback.
 fn is_request(span: &Span) -> bool {
     span.has_field("gen_ai.operation.name")
 }
 
-/// Returns the operation of requests to this provider by the conventions.
+/// Returns the name that the conventions give the operation of a request to this provider.
 pub(super) fn operation_name(provider: &str) -> &'static str {
     if provider.starts_with("gcp.") { "generate_content" } else { "chat" }
 }
 
-/// Whether these messages begin with a summary.
+/// Returns whether these messages begin with a summary, written by a run or by the provider.
 fn is_compacted(messages: &[Arc<Message>]) -> bool {
     let is_block = |part: &Part| match &part.content {
         Content::Opaque(opaque) => opaque.data.get("type").is_some_and(|kind| kind == "compaction"),
@@ -245,9 +246,9 @@ pub(super) fn end_request(
     }
     let Some(error) = error else { return };
     trace::fail(span, error);
-    // Of a fallback, each attempt has its own.
+    // In a fallback, the span of each attempt has this event, so the span around them does not need it.
     if is_request(span) {
-        // Without the message of the error, which may quote content.
+        // The message of the error is left out, because it may quote content.
         span.in_scope(|| {
             tracing::event!(
                 name: "gen_ai.client.operation.exception",
@@ -274,7 +275,7 @@ fn record_attempt(attempt: &ModelAttempt) {
     );
 }
 
-/// Records the request without secret arguments, for an application that captures content.
+/// Records the content of a request without secret arguments, if the application captures content.
 pub(super) fn record_input(span: &Span, config: &Config, request: &ModelRequest) {
     let Some(capture) = &config.capture else { return };
     if span.is_disabled() || !is_request(span) {
@@ -291,7 +292,7 @@ pub(super) fn record_input(span: &Span, config: &Config, request: &ModelRequest)
     }
 }
 
-/// Records the reply without secret arguments, for an application that captures content.
+/// Records the content of a reply without secret arguments, if the application captures content.
 pub(super) fn record_output(span: &Span, config: &Config, reply: &AssistantMessage) {
     let Some(capture) = &config.capture else { return };
     if span.is_disabled() || !is_request(span) {

@@ -1,13 +1,13 @@
-//! Tokens by modality, where a provider reports them.
+//! Token counts by modality, for providers that report them.
 
 use serde_json::Value;
 
 use crate::message::Usage;
 
-/// The modalities of the conventions.
+/// The names of the modalities in the conventions.
 pub(in crate::runtime) const MODALITIES: [&str; 3] = ["text", "image", "audio"];
 
-/// The tokens of each of the [`MODALITIES`]; zero if they are not reported.
+/// The token counts of the [`MODALITIES`], in the same order. A count that is not reported is zero.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::runtime) struct ModalityTokens {
     pub(in crate::runtime) input: [u64; 3],
@@ -16,7 +16,7 @@ pub(in crate::runtime) struct ModalityTokens {
 }
 
 impl ModalityTokens {
-    /// Reads the provider's report: objects of counts, as `OpenAI` writes them, or Gemini's lists.
+    /// Reads the counts from the raw usage of a provider. `OpenAI` sends objects of counts, and Gemini sends lists.
     pub(in crate::runtime) fn of(usage: &Usage) -> Self {
         let Some(raw) = &usage.raw else { return Self::default() };
         let find = |paths: [&[&str]; 3]| {
@@ -57,7 +57,8 @@ fn counts(details: &Value) -> [u64; 3] {
     })
 }
 
-/// Divides a count among modalities; what is not reported of it is `unknown`, and so is all of it if the parts exceed it.
+/// Divides a count among modalities, and leaves out zeros. The tokens that are not in `parts` are `unknown`. If the parts exceed the count,
+/// all tokens are `unknown`.
 #[cfg(feature = "otel")]
 pub(in crate::runtime) fn divided(count: u64, parts: [u64; 3]) -> impl Iterator<Item = (&'static str, u64)> {
     let known = parts.into_iter().fold(0, u64::saturating_add);

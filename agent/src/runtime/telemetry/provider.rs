@@ -2,7 +2,7 @@
 
 use crate::model::ModelInfo;
 
-/// Names of providers that the conventions spell differently.
+/// The providers whose names differ in the conventions: the library's name, and the name in the conventions.
 const WELL_KNOWN: [(&str, &str); 8] = [
     ("azure", "azure.ai.openai"),
     ("bedrock", "aws.bedrock"),
@@ -14,9 +14,9 @@ const WELL_KNOWN: [(&str, &str); 8] = [
     ("xai", "x_ai"),
 ];
 
-/// Returns the name of the provider by the conventions: the well-known one if there is one, otherwise its own.
+/// Returns the name of the provider in the conventions, or the library's name if the conventions have no other.
 pub(in crate::runtime) fn provider_name(info: &ModelInfo) -> &str {
-    // The conventions tell Google's two endpoints apart by their hosts.
+    // The conventions have a name for each of Google's two endpoints, so the host decides.
     if info.provider == "gemini" && info.server_address.as_deref().is_some_and(is_vertex) {
         return "gcp.vertex_ai";
     }
@@ -24,7 +24,7 @@ pub(in crate::runtime) fn provider_name(info: &ModelInfo) -> &str {
     known.map_or(&info.provider, |(_, name)| name)
 }
 
-/// Whether the host is `aiplatform.googleapis.com` or that of a region: `europe-west1-aiplatform.googleapis.com`.
+/// Returns whether the host is `aiplatform.googleapis.com`, or the host of a region, such as `europe-west1-aiplatform.googleapis.com`.
 fn is_vertex(host: &str) -> bool {
     host.strip_suffix("aiplatform.googleapis.com")
         .is_some_and(|region| region.is_empty() || region.ends_with('-'))

@@ -29,7 +29,7 @@ async function isThere() {
   return response && { status: response.status, info: response.ok ? await response.json().catch(() => null) : null };
 }
 
-/** Tells the page that the studio answers, and whether its process is the same as before. */
+/** Notifies the page that the studio answers again, and whether its process is the same as before. */
 function back({ status, info }) {
   if (status === 401) return unknownToken();
   const isSame = info?.instance === instance;
@@ -37,7 +37,7 @@ function back({ status, info }) {
   dispatchEvent(new CustomEvent("studio-back", { detail: { isSame } }));
 }
 
-/** Notices that the studio ended, hangs, or was started again, whatever the page shows. */
+/** Detects that the studio ended, hangs or was restarted, also while the page sends no requests. */
 async function watch() {
   for (;; await wait(HEARTBEAT)) {
     if (isAway || document.hidden) continue;
@@ -47,7 +47,7 @@ async function watch() {
   }
 }
 
-/** Waits until the studio answers again, and then tells the page. */
+/** Waits until the studio answers again, and then notifies the page. */
 async function away() {
   if (isAway) return;
   isAway = true;
@@ -64,7 +64,7 @@ async function away() {
   }
 }
 
-/** Asks for the address of the studio: a program that started again has another token. */
+/** Asks the person for the address of the studio, because a restarted program has another token. */
 function unknownToken() {
   if (document.querySelector("#notice form")) return;
   const address = h("input", { "aria-label": "Address of the studio", placeholder: "http://…/#token=…", type: "url" });

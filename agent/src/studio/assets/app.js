@@ -11,11 +11,11 @@ import { showWindow } from "./window.js";
 
 const views = { tools: showTools, run: showRun, timeline: showTimeline, sessions: showSessions, window: showWindow };
 let shown = null;
-/** Opens another object in the current view. Null if the view has to be shown anew. */
+/** The function that opens another object in the current view, or null if the view has to be shown anew. */
 let reopen = null;
 /** Whether the view could not be shown. */
 let hasFailed = false;
-/** Aborted when another view is shown, to end the background work of the current view. */
+/** The controller that is aborted when another view is shown, to end the background work of the current view. */
 let leaving = new AbortController();
 
 async function show(isForced) {

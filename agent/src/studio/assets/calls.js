@@ -10,7 +10,7 @@ export function coercions(list) {
     h("li", {}, h("code", { class: "path" }, one.path || "(arguments)"), h("span", {}, ": "), value(one.from), " → ", value(one.to), " ", h("span", { class: "dim" }, one.rule))));
 }
 
-/** A list of faults, each with the action that shows its place. */
+/** Makes a list of faults. A click on a fault shows its position in the text, if the fault has one. */
 export const faults = (list) => list.length > 0 && h("ol", { class: "faults", "aria-label": "Faults" }, list.map(({ issue, onclick }) => {
   const line = [h("code", { class: "path" }, issue.path || "(arguments)"), chip(issue.code, "bad"), h("span", {}, issue.message.replace(/^[^:]*: /, ""))];
   return h("li", {}, onclick ? h("button", { class: "quiet line", title: "Show it in the text", onclick }, line) : h("span", { class: "line" }, line));

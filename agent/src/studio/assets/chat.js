@@ -6,16 +6,16 @@ import { codeEditor } from "./editor.js";
 import { parseJson, rangesOf } from "./json.js";
 import { questionForm } from "./question.js";
 
-/** A text grows in blocks of about this length, so that a delta changes the layout of only one block. */
+/** Approximate length of the blocks of a growing text, in characters. With blocks, a delta changes the layout of only one block. */
 const BLOCK = 8_000;
-/** The longest arguments that are shown in a card. */
+/** Maximum length of the arguments that are shown in a card, in characters. */
 const MAX_ARGS = 20_000;
 /** Number of calls of a run whose cards are open at first. The cards of later calls are closed. */
 const OPEN_CARDS = 20;
 
 const argsText = (args) => typeof args === "string" ? args : pretty(args);
 
-/** A text that grows. */
+/** Makes a text that grows: `element`, `append(text)`, and `set(text)`. */
 export function growingText(attributes) {
   const element = h("div", attributes);
   let block = null;

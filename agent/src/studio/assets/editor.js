@@ -1,7 +1,7 @@
 // An editor of JSON whose faults are marked in its text.
 import { h, visible } from "./dom.js";
 
-/** Marks are drawn in texts up to this length. */
+/** Maximum length of a text in which marks are drawn, in characters. */
 const MAX_MARKED = 100_000;
 
 /**

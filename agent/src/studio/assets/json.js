@@ -1,13 +1,13 @@
 // Reads JSON with the position of each key and value, and writes it. Numbers and repeated keys stay as they were written.
 
-/** Values that are nested deeper are not read. */
+/** Maximum depth of nested values. Deeper values are not read. */
 const MAX_DEPTH = 100;
 const SCALAR = /(?:"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
 const SPACE = /[ \t\r\n]*/y;
 
 /**
  * Reads a text. A node is `{kind, start, end}` with `entries` (`{key, keyStart, keyEnd, value}`) of an object, `items` of an array, or `raw`
- * of a scalar. Returns `{root, fault}`: `fault` is the first place where the text is not JSON, and `root` has the values before the fault.
+ * of a scalar. Returns `{root, fault}`: `fault` is the first position at which the text is not JSON, and `root` has the values before it.
  */
 export function parseJson(text) {
   let at = 0;
@@ -89,7 +89,7 @@ const tokens = (path) => path.split("/").slice(1).map((token) => token.replaceAl
 
 /**
  * Returns the ranges `[start, end]` of the text that an issue of a report is about: an unknown or repeated key, the first character of the
- * value that lacks a key or an item, the place where the text is not JSON, and for all other issues the value.
+ * value that lacks a key or an item, the position at which the text is not JSON, and for all other issues the value.
  */
 export function rangesOf(issue, text, { root, fault }) {
   if (issue.code === "json") {

@@ -3,7 +3,7 @@ import { follow, get, post } from "./api.js";
 import { chatLog } from "./chat.js";
 import { empty, h, perFrame } from "./dom.js";
 
-/** Number of stored messages that are shown of a conversation: the last ones. */
+/** Maximum number of stored messages that are shown of a conversation. The last ones are shown. */
 const PAGE = 100;
 
 /** The conversation that was shown last. */
