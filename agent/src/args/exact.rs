@@ -4,6 +4,7 @@
 //! Arguments that fit exactly are read without the plan. The scan is not a full JSON parser: `serde_json` reads the text afterwards, and
 //! refuses a text that is not JSON. If the scan cannot decide, the arguments are read along the plan.
 
+mod key_hashes;
 mod scalars;
 
 use super::object_keys::{KeyRole, ObjectRules, SeenKeys};
@@ -11,6 +12,8 @@ use super::plan::{
     ArraySpec, FrequentValues, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, Prop, VariantNames, first_byte,
     word_at,
 };
+use crate::name_hash::NameHash;
+use key_hashes::KeyHashes;
 use std::borrow::Cow;
 
 /// Maximum depth of nested nodes. One value can count several times, for example as a nullable, a union and an object.
@@ -301,7 +304,43 @@ impl<'s> Scan<'s> {
         if byte(self.bytes, at) == b'}' {
             return self.closed_early(object, 0, at + 1);
         }
-        self.entries(object, 0, 0, at)
+        match object.map_values() {
+            Some(node) => self.map(object, node, at),
+            None => self.entries(object, 0, 0, at),
+        }
+    }
+
+    /// Scans the entries of a map, starting at a key.
+    #[inline(never)]
+    fn map(&mut self, map: &ObjectSpec, node: NodeId, mut at: usize) -> ScanStep {
+        let (text, seed) = (self.bytes, NameHash::default());
+        let frequent = FrequentValues::of(self.graph.kind(node));
+        let mut keys = KeyHashes::default();
+        loop {
+            let (start, head) = next_word(text, at);
+            let mut end = FrequentValues::Texts.end(text, start, head);
+            if end == 0 {
+                (end, _) = if first_byte(head) == b'"' { self.plain(start)? } else { return Err(UNDECIDED) };
+            }
+            // A repeated key, or another one with the same hash.
+            if !keys.add(text.get(start + 1..end - 1).unwrap_or_default(), seed) {
+                return Err(UNDECIDED);
+            }
+            let (b':', colon) = delimiter(text, end) else { return Err(UNDECIDED) };
+            let (value, head) = next_word(text, colon);
+            end = frequent.end(text, value, head);
+            if end == 0 {
+                end = self.value(node, value)?;
+            }
+            let found;
+            (found, at) = delimiter(text, end);
+            match found {
+                b',' => {}
+                b'}' if map.takes_length(keys.len() as u64) => return Ok(at),
+                b'}' => return Err(self.refuse(at)),
+                _ => return Err(UNDECIDED),
+            }
+        }
     }
 
     /// Ends an object. Only other keys could complete it, so an object with missing keys or a wrong number of keys is refused.

@@ -503,6 +503,17 @@ impl ObjectSpec {
 
     /// Returns the node of a key that is not a property, by the patterns and `additionalProperties`; `None` if there is no such
     /// node.
+    /// Returns the node of all values of a map: an object without properties that accepts any key.
+    #[inline]
+    pub(crate) fn map_values(&self) -> Option<NodeId> {
+        match self.rest {
+            AdditionalProperties::Schema(node) if self.props.is_empty() && self.patterns.is_empty() => {
+                Some(node)
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn entry(&self, key: &str) -> Option<NodeId> {
         if let Some((_, id)) = self.patterns.iter().find(|(p, _)| p.is_match(key)) {
             return Some(*id);

@@ -1,0 +1,87 @@
+//! The keys of a map by their hashes, to find a key that is repeated.
+
+use crate::name_hash::NameHash;
+use std::hash::{BuildHasher, Hasher};
+
+/// Hashes that are compared one by one, before a table is made.
+const FEW: usize = 8;
+
+/// The hashes of the keys so far. A hash that is found again may be that of another key.
+#[derive(Default)]
+pub(super) struct KeyHashes {
+    few: [u64; FEW],
+    /// A hash is at the first free index from its lower bits; 0 is free. At most half of it is used.
+    table: Vec<u64>,
+    count: usize,
+}
+
+impl KeyHashes {
+    /// Adds a key. Returns `false` if its hash was there.
+    #[inline]
+    pub(super) fn add(&mut self, key: &[u8], seed: NameHash) -> bool {
+        let mut hasher = seed.build_hasher();
+        hasher.write(key);
+        let hash = hasher.finish().max(1);
+        if let Some(free) = self.few.get_mut(self.count) {
+            *free = hash;
+            self.count += 1;
+            return !self.few.iter().take(self.count - 1).any(|own| *own == hash);
+        }
+        self.add_to_table(hash)
+    }
+
+    /// Returns the number of keys.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    fn add_to_table(&mut self, hash: u64) -> bool {
+        if self.table.len() < 2 * (self.count + 1) {
+            let before = std::mem::replace(&mut self.table, vec![0; 8 * self.count.next_power_of_two()]);
+            let few = if before.is_empty() { &self.few[..] } else { &[] };
+            for hash in before.iter().chain(few).filter(|hash| **hash != 0) {
+                insert(&mut self.table, *hash);
+            }
+        }
+        self.count += 1;
+        insert(&mut self.table, hash)
+    }
+}
+
+/// Returns `false` if the hash was there. The length of the table is a power of two, and one of its items is 0.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the lower bits")]
+fn insert(table: &mut [u64], hash: u64) -> bool {
+    let mask = table.len().wrapping_sub(1);
+    let mut at = hash as usize;
+    while let Some(item) = table.get_mut(at & mask) {
+        if *item == 0 {
+            *item = hash;
+            return true;
+        }
+        if *item == hash {
+            return false;
+        }
+        at += 1;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KeyHashes;
+    use crate::name_hash::NameHash;
+
+    #[test]
+    fn a_repeated_key_is_found_among_any_number() {
+        for count in [0, 1, 7, 8, 9, 63, 64, 65, 5_000] {
+            let (mut keys, seed) = (KeyHashes::default(), NameHash::default());
+            let names: Vec<String> = (0..count).map(|n| format!("key {n}")).collect();
+            assert!(names.iter().all(|name| keys.add(name.as_bytes(), seed)), "{count}");
+            assert_eq!(keys.len(), count);
+            for name in &names {
+                assert!(!keys.add(name.as_bytes(), seed), "{count} {name}");
+            }
+        }
+    }
+}
