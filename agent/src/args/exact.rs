@@ -10,7 +10,7 @@ mod scalars;
 use super::object_keys::{KeyRole, ObjectRules, SeenKeys};
 use super::plan::{
     ArraySpec, FrequentValues, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, Prop, VariantNames, first_byte,
-    word_at,
+    short_number, word_at,
 };
 use crate::name_hash::NameHash;
 use key_hashes::KeyHashes;
@@ -239,17 +239,19 @@ impl<'s> Scan<'s> {
             let first = array.item(0).filter(|_| array.is_list());
             // The kind of the items is determined once.
             match first.map_or(FrequentValues::Nothing, |item| FrequentValues::of(self.graph.kind(item))) {
-                FrequentValues::Nothing => self.items(array, at, |_, _| 0)?,
+                FrequentValues::Nothing => self.items(array, at, |_| 0, |_, _| 0)?,
                 FrequentValues::Integers(range) => {
-                    self.items(array, at, |at, head| range.end(text, at, head))?
+                    let end = |at, head| range.end(text, at, head);
+                    self.items(array, at, |head| range.short_length(head), end)?
                 }
                 FrequentValues::Numbers => {
-                    self.items(array, at, |at, head| FrequentValues::Numbers.end(text, at, head))?
+                    let end = |at, head| FrequentValues::Numbers.end(text, at, head);
+                    self.items(array, at, short_number, end)?
                 }
                 FrequentValues::Texts => {
-                    self.items(array, at, |at, head| FrequentValues::Texts.end(text, at, head))?
+                    self.items(array, at, |_| 0, |at, head| FrequentValues::Texts.end(text, at, head))?
                 }
-                frequent => self.items(array, at, |at, head| frequent.end(text, at, head))?,
+                frequent => self.items(array, at, |_| 0, |at, head| frequent.end(text, at, head))?,
             }
         };
         fits(array.takes_length(count), end)
@@ -263,11 +265,16 @@ impl<'s> Scan<'s> {
         &mut self,
         array: &'s ArraySpec,
         mut at: usize,
+        short: impl Fn(u64) -> usize,
         frequent: impl Fn(usize, u64) -> usize,
     ) -> Result<(u64, usize), ScanStop> {
         let text = self.bytes;
         let mut count = 0;
         loop {
+            while let length @ 1.. = short(word_at(text, at)) {
+                count += 1;
+                at += length + 1;
+            }
             let (start, head) = next_word(text, at);
             let mut end = frequent(start, head);
             if end == 0 {

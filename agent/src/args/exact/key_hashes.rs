@@ -37,7 +37,7 @@ impl KeyHashes {
 
     fn add_to_table(&mut self, hash: u64) -> bool {
         if self.table.len() < 2 * (self.count + 1) {
-            let before = std::mem::replace(&mut self.table, vec![0; 8 * self.count.next_power_of_two()]);
+            let before = std::mem::replace(&mut self.table, vec![0; 4 * self.count.next_power_of_two()]);
             let few = if before.is_empty() { &self.few[..] } else { &[] };
             for hash in before.iter().chain(few).filter(|hash| **hash != 0) {
                 insert(&mut self.table, *hash);

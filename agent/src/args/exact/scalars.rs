@@ -105,10 +105,10 @@ impl<'s> Scan<'s> {
 
     /// Scans a word of a closed set. The word must be written as in the set.
     pub(super) fn closed(&self, words: &Words, node: &PlanNode, at: usize) -> ScanStep {
-        let (end, text) = self.plain(at)?;
-        if words.iter().any(|word| word == text) {
+        if let Some(end) = words.end(self.bytes, at) {
             return Ok(end);
         }
+        let (end, text) = self.plain(at)?;
         match words.pick(text, node.rules) {
             Some(picked) if !picked.is_coerced => Err(UNDECIDED),
             _ => Err(misfit(end)),

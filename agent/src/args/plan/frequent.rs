@@ -68,7 +68,7 @@ impl FrequentValues {
 }
 
 #[inline(always)]
-pub(crate) fn text_end(text: &[u8], at: usize, head: u64) -> usize {
+fn text_end(text: &[u8], at: usize, head: u64) -> usize {
     if first_byte(head) != b'"' {
         return 0;
     }
@@ -99,6 +99,14 @@ impl IntegerRange {
         if ends && length > 0 && is_in_range(length) { at + length } else { 0 }
     }
 
+    /// Returns the length of an integer that is in the range and ends with a comma, all in one word; 0 if not.
+    #[inline(always)]
+    pub(crate) fn short_length(self, head: u64) -> usize {
+        let length = leading_digits(head);
+        let is_short = length.wrapping_sub(1) < self.free_digits.min(WORD - 1);
+        if is_short && byte_of(head, length) == b',' { length } else { 0 }
+    }
+
     #[inline(never)]
     fn long_end(self, text: &[u8], at: usize) -> usize {
         let word = word_at(text, at + WORD);
@@ -108,9 +116,16 @@ impl IntegerRange {
     }
 }
 
+/// Returns the length of a number that ends with a comma, all in one word; 0 if not.
+#[inline(always)]
+pub(crate) fn short_number(head: u64) -> usize {
+    let length = leading_number(head);
+    if length.wrapping_sub(1) < WORD - 1 && byte_of(head, length) == b',' { length } else { 0 }
+}
+
 /// Text that only resembles a number, such as `1-2`, is left to `serde_json`, which refuses it.
 #[inline(always)]
-pub(crate) fn number_end(text: &[u8], at: usize, head: u64) -> usize {
+fn number_end(text: &[u8], at: usize, head: u64) -> usize {
     let (mut length, mut after) = (leading_number(head), head);
     let mut last = length;
     if length == WORD {

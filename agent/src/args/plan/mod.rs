@@ -33,7 +33,7 @@ pub(crate) use node::{
     NodeId, NodeKind, Notes, NumSpec, NumberBound, ObjectSpec, Pattern, PlanNode, Prop, StrSpec, UnlistedKey,
 };
 
-pub(crate) use frequent::FrequentValues;
+pub(crate) use frequent::{FrequentValues, short_number};
 pub(crate) use secrets::{all_texts, hidden, secret_names, secret_texts, withheld};
 pub(crate) use token::{before_quote, before_special, first_byte, leading_digits, word_at};
 pub(crate) use whole::{IssueLimit, Whole};

@@ -2,7 +2,7 @@
 
 use super::Graph;
 use super::node::{NodeId, NodeKind};
-use super::token::NameToken;
+use super::token::{NameToken, word_at};
 use crate::args::policy::Rules;
 use crate::args::text::fold;
 use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
@@ -35,6 +35,8 @@ impl Folds {
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     own: Vec<String>,
+    /// Each word as it is usually written.
+    tokens: Box<[NameToken]>,
     /// Other spellings, which models do not see, each with the index of its word.
     aliases: Vec<(String, usize)>,
     /// Whether any other text is accepted unchanged.
@@ -54,7 +56,8 @@ impl Words {
     pub(super) fn new(mut words: Vec<String>) -> Words {
         let mut told = HashSet::new();
         words.retain(|word| told.insert(word.clone()));
-        Words { own: words, ..Words::default() }
+        let tokens = words.iter().map(|word| NameToken::value(word)).collect();
+        Words { own: words, tokens, ..Words::default() }
     }
 
     /// Adds other spellings of words. Spellings of words that are not in the set are left out.
@@ -84,6 +87,14 @@ impl Words {
 
     pub(crate) fn is_open(&self) -> bool {
         self.open
+    }
+
+    /// Returns the position after the word that is written at a position of a JSON text. `None` does not mean that the value is no word: it
+    /// may have unusual escapes.
+    #[inline]
+    pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
+        let head = word_at(text, at);
+        self.tokens.iter().find_map(|token| token.end_after(head, text, at))
     }
 
     /// Returns the word that `text` names, as far as the rules allow: the word that equals the text, the word with this alias, or (lenient)

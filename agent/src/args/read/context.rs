@@ -26,6 +26,8 @@ pub(crate) struct ValuePosition<'c> {
     up: Option<&'c ValuePosition<'c>>,
     segment: PositionSegment<'c>,
     secret: bool,
+    /// That of the context, because each value asks for it.
+    purpose: Purpose,
     pub(super) depth: u32,
 }
 
@@ -39,7 +41,15 @@ enum PositionSegment<'c> {
 impl<'c> ValuePosition<'c> {
     /// Creates the position of the arguments as a whole, or of a value that is read separately.
     pub(crate) fn root(cx: &'c Context<'c>, node: &'c PlanNode) -> ValuePosition<'c> {
-        ValuePosition { cx, node, up: None, segment: PositionSegment::Root, secret: false, depth: 0 }
+        ValuePosition {
+            cx,
+            node,
+            up: None,
+            segment: PositionSegment::Root,
+            secret: false,
+            purpose: cx.purpose,
+            depth: 0,
+        }
     }
 
     #[inline]
@@ -50,6 +60,7 @@ impl<'c> ValuePosition<'c> {
             up: Some(self),
             segment: PositionSegment::Key(key),
             secret: self.secret || secret,
+            purpose: self.purpose,
             depth: self.depth + 1,
         }
     }
@@ -62,6 +73,7 @@ impl<'c> ValuePosition<'c> {
             up: Some(self),
             segment: PositionSegment::Index(index),
             secret: self.secret,
+            purpose: self.purpose,
             depth: self.depth + 1,
         }
     }
@@ -69,6 +81,18 @@ impl<'c> ValuePosition<'c> {
     /// Returns the same position with another node.
     pub(super) fn along(&self, node: &'c PlanNode) -> ValuePosition<'c> {
         ValuePosition { node, ..*self }
+    }
+
+    /// Returns whether the arguments fit exactly, as a scan found before.
+    #[inline]
+    pub(super) fn is_exact(&self) -> bool {
+        self.purpose == Purpose::Exact
+    }
+
+    /// Returns whether the findings of checks on typed values are collected.
+    #[inline]
+    pub(super) fn collects(&self) -> bool {
+        self.purpose == Purpose::Checks
     }
 
     pub(super) fn is_root(&self) -> bool {
@@ -177,12 +201,6 @@ impl<'c> Context<'c> {
         Context { purpose: Purpose::Exact, ..Context::alone(graph, text) }
     }
 
-    /// Returns whether the arguments fit exactly, as a scan found before.
-    #[inline]
-    pub(super) fn is_exact(&self) -> bool {
-        self.purpose == Purpose::Exact
-    }
-
     /// Returns whether nothing is recorded or checked.
     #[inline]
     pub(super) fn is_silent(&self) -> bool {
@@ -193,12 +211,6 @@ impl<'c> Context<'c> {
     #[inline]
     pub(super) fn is_canonical(&self) -> bool {
         self.purpose == Purpose::Canonical
-    }
-
-    /// Returns whether the findings of checks on typed values are collected.
-    #[inline]
-    pub(super) fn collects(&self) -> bool {
-        self.purpose == Purpose::Checks
     }
 
     /// Returns whether numbers are read by their digits.
@@ -215,7 +227,7 @@ impl<'c> Context<'c> {
     /// Returns the node along which the arguments as a whole are read. For arguments that fit exactly, it is the node that accepts any
     /// value.
     pub(crate) fn root(&self) -> &'c PlanNode {
-        self.graph.node(if self.is_exact() { self.graph.any } else { self.graph.root })
+        self.graph.node(if self.purpose == Purpose::Exact { self.graph.any } else { self.graph.root })
     }
 
     /// Records that a number was read as a float. `single` means that its type has 32 bits.
@@ -392,7 +404,7 @@ impl<'c> Context<'c> {
 
     fn fail(&self, at: &ValuePosition<'_>, is_key: bool) {
         // Only a reading that collects findings needs the position of a refusal.
-        if self.collects() {
+        if self.purpose == Purpose::Checks {
             let mut rare = self.rare.borrow_mut();
             let failed_at = &mut rare.get_or_insert_default().failed_at;
             failed_at.get_or_insert_with(|| Failure { at: at.pointer(), is_key });

@@ -42,7 +42,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     #[inline]
     fn deserialize<D: Deserializer<'de>>(self, de: D) -> Result<S::Value, D::Error> {
         let PlanSeed { seed, at } = self;
-        if !at.cx.collects() {
+        if !at.collects() {
             return seed.deserialize(PlanDe { de, at });
         }
         let is_tried = at.cx.enter(at.node);

@@ -111,7 +111,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<'_, V> {
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<V::Value, A::Error> {
         let mut keys = None;
-        if !self.at.cx.is_exact() {
+        if !self.at.is_exact() {
             keys = Some(KeyReader::new(&mut access, self.at)?);
         }
         let out = self.visitor.visit_map(EntryReader { access, at: self.at, keys: &mut keys });

@@ -206,7 +206,7 @@ impl ScalarVisitor<'_> {
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.at.node.kind {
-            NodeKind::Str(spec) => spec.takes(text) || self.at.cx.collects() && spec.is_for_the_type(text),
+            NodeKind::Str(spec) => spec.takes(text) || self.at.collects() && spec.is_for_the_type(text),
             NodeKind::Enum(words) => words.iter().any(|w| w == text),
             NodeKind::Any => true,
             _ => false,

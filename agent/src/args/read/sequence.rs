@@ -23,7 +23,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for SequenceVisitor<'_, V> {
         let items = Items { access, at: self.at, count: &mut count };
         let out = self.visitor.visit_seq(items);
         // Tests `out` in place, because moving a large value costs time.
-        if out.is_ok() && !self.at.cx.is_exact() && !takes_length(self.at, count) {
+        if out.is_ok() && !self.at.is_exact() && !takes_length(self.at, count) {
             return Err(refused("length"));
         }
         out
@@ -42,7 +42,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
     #[inline]
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, A::Error> {
         let along;
-        let at = if self.at.cx.is_exact() {
+        let at = if self.at.is_exact() {
             self.at
         } else {
             match position(self.at, *self.count) {

@@ -21,7 +21,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
         match &at.node.kind {
             // This arm also reads the values of arguments that fit exactly, because their node is `Any`.
             NodeKind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
-                if !at.cx.is_exact() {
+                if !at.is_exact() {
                     at.cx.note_any(at);
                 }
                 de.deserialize_any(visitor)
@@ -94,7 +94,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
                 text_reader(text).deserialize_any(scalar).map_err(nested)
             }
             NodeKind::Any => {
-                if !at.cx.is_exact() {
+                if !at.is_exact() {
                     at.cx.note_any(at);
                 }
                 de.deserialize_any(scalar)
@@ -158,7 +158,7 @@ macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            if self.at.cx.is_exact() { self.de.$method(visitor) } else { self.read_scalar(Hint::Any)?.give(visitor) }
+            if self.at.is_exact() { self.de.$method(visitor) } else { self.read_scalar(Hint::Any)?.give(visitor) }
         }
     )*};
 }
@@ -232,7 +232,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        if self.at.cx.collects() && name == CHECKED {
+        if self.at.collects() && name == CHECKED {
             return visitor.visit_some(self);
         }
         match &self.at.node.kind {
