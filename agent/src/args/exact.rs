@@ -9,8 +9,8 @@ mod scalars;
 
 use super::object_keys::{KeyRole, ObjectRules, SeenKeys};
 use super::plan::{
-    ArraySpec, FrequentValues, Graph, NodeId, NodeKind, ObjectSpec, PlanNode, Prop, VariantNames, first_byte,
-    short_number, word_at,
+    ArraySpec, CheckedSpec, FrequentValues, Graph, NodeCheck, NodeId, NodeKind, ObjectSpec, PlanNode, Prop,
+    VariantNames, first_byte, short_number, word_at,
 };
 use crate::name_hash::NameHash;
 use key_hashes::KeyHashes;
@@ -76,6 +76,8 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
+    /// Number of values around the current position that must pass checks. Within them, a misfit has to be certain, and no key may be repeated.
+    checked: u32,
     /// Number of alternatives and tagged variants around the current position. A misfit within one of them does not refuse the arguments.
     choices: u32,
     /// Number of bytes that were scanned more than once.
@@ -149,7 +151,16 @@ fn word(text: &[u8], word: &[u8], at: usize) -> ScanStep {
 impl<'s> Scan<'s> {
     #[inline]
     fn new(graph: &'s Graph, text: &'s str) -> Scan<'s> {
-        Scan { graph, text, bytes: text.as_bytes(), depth: 0, choices: 0, again: 0, is_refused: false }
+        Scan {
+            graph,
+            text,
+            bytes: text.as_bytes(),
+            depth: 0,
+            checked: 0,
+            choices: 0,
+            again: 0,
+            is_refused: false,
+        }
     }
 
     #[inline]
@@ -191,7 +202,8 @@ impl<'s> Scan<'s> {
             (NodeKind::External(external), b'"') => self.closed(&external.units, node, at),
             (NodeKind::External(external), b'{') => self.variant(external.object, at),
             (NodeKind::Union { branches, exclusive: false }, _) => self.union(branches, at),
-            (NodeKind::Union { .. } | NodeKind::Checked(_) | NodeKind::Const(_), _) => Err(UNDECIDED),
+            (NodeKind::Checked(checked), _) => self.checked(checked, at),
+            (NodeKind::Union { .. } | NodeKind::Const(_), _) => Err(UNDECIDED),
             _ => Err(misfit(at)),
         };
         self.depth -= 1;
@@ -205,6 +217,7 @@ impl<'s> Scan<'s> {
             at = skip_blank(self.bytes, at);
             at = match byte(self.bytes, at) {
                 b'"' => self.quoted(at)?.0,
+                b'{' if self.checked > 0 => return Err(UNDECIDED),
                 b'{' | b'[' => {
                     open += 1;
                     at + 1
@@ -599,6 +612,51 @@ impl<'s> Scan<'s> {
             }
         }
         Err(last)
+    }
+
+    /// Scans a value along its base, and again for each check.
+    fn checked(&mut self, spec: &'s CheckedSpec, start: usize) -> ScanStep {
+        let (depth, choices) = (self.depth, self.choices);
+        self.checked += 1;
+        let step = self.value(spec.base, start).and_then(|end| {
+            // What a check refuses is no refusal of the value.
+            self.choices += 1;
+            for check in &spec.checks {
+                self.spend(end - start)?;
+                if !self.passes(check, start)? {
+                    return Err(misfit(end));
+                }
+            }
+            Ok(end)
+        });
+        (self.depth, self.choices) = (depth, choices);
+        self.checked -= 1;
+        step
+    }
+
+    /// Returns whether a value passes a check.
+    fn passes(&mut self, check: &'s NodeCheck, at: usize) -> Result<bool, ScanStop> {
+        match check {
+            NodeCheck::Also(node) => self.is_fit(*node, at),
+            NodeCheck::Not { node, .. } => Ok(!self.is_fit(*node, at)?),
+            NodeCheck::If { condition, then, otherwise, .. } => {
+                let node = if self.is_fit(*condition, at)? { then } else { otherwise };
+                node.map_or(Ok(true), |node| self.is_fit(node, at))
+            }
+            NodeCheck::Contains { .. }
+            | NodeCheck::Names(_)
+            | NodeCheck::Requires(..)
+            | NodeCheck::Depends(..) => Err(UNDECIDED),
+        }
+    }
+
+    /// Returns whether a value fits a node of a check, which coerces nothing.
+    fn is_fit(&mut self, node: NodeId, at: usize) -> Result<bool, ScanStop> {
+        match self.value(node, at) {
+            Ok(_) => Ok(true),
+            Err(stop) if stop.misfit_at > 0 => Ok(false),
+            Err(stop) => Err(stop),
+        }
     }
 
     /// Counts bytes that are scanned again, and ends the scan if there are too many: nested alternatives would multiply the work.

@@ -129,11 +129,13 @@ impl<'s> Scan<'s> {
     pub(super) fn integer(&self, spec: &IntSpec, start: usize) -> ScanStep {
         let end = self.digits(start + usize::from(byte(self.bytes, start) == b'-'));
         if let b'.' | b'e' | b'E' = byte(self.bytes, end) {
-            return Err(misfit(end));
+            // `1.0` is an integer to a check.
+            return Err(if self.checked > 0 { UNDECIDED } else { misfit(end) });
         }
         let token = self.slice(start, end)?;
         // `-0` is a float to `serde_json`, so it does not fit.
         match int_from_text(token).int() {
+            Some(_) if self.checked > 0 && token == "-0" => Err(UNDECIDED),
             Some(int @ (Int::Signed(_) | Int::Unsigned(_))) => fits(token != "-0" && spec.takes(int), end),
             Some(_) => Err(UNDECIDED),
             None => Err(misfit(end)),

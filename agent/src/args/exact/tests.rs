@@ -36,6 +36,15 @@ fn schemas() -> Vec<Value> {
         json!({"type": "object", "additionalProperties": {"type": "integer"}, "maxProperties": 2}),
         json!({"type": "object", "patternProperties": {"^x": {"type": "integer"}}, "additionalProperties": false}),
         json!({"anyOf": [circle, rect]}),
+        json!({"type": "object", "properties": {"x": {"type": "integer"}, "y": true}, "not": {"required": ["x", "y"]}}),
+        json!({"type": ["integer", "string"], "not": {"enum": [7, "abc"]}}),
+        json!({"not": {"type": "integer"}}),
+        json!({"properties": {"a": true}, "not": {"properties": {"a": {"const": 1}}, "required": ["a"]}}),
+        json!({
+            "type": "object", "properties": {"kind": {"type": "string"}, "r": true, "w": {"type": "number"}},
+            "if": {"properties": {"kind": {"const": "circle"}}}, "then": {"required": ["r"]}, "else": {"required": ["w"], "properties": {"w": {"minimum": 1}}}
+        }),
+        json!({"type": "array", "items": {"type": "number"}, "if": {"minItems": 2}, "then": {"items": {"type": "integer"}}}),
         json!({"anyOf": [point, {"type": "array", "items": {"type": "string"}}, {"type": "integer"}]}),
         json!({"anyOf": [{"anyOf": [{"type": "boolean"}, {"type": "null"}]}, {"type": "string", "maxLength": 3}]}),
         json!(true),
