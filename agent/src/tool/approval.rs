@@ -86,8 +86,9 @@ impl Approval {
         }
     }
 
-    /// Creates a rule that applies this rule to all arguments, although some are hidden from the model. `whole` adds the hidden arguments
-    /// to the text that the model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required.
+    /// Creates a rule that applies this rule to all arguments, including the arguments that are hidden from the model. `whole` adds the
+    /// hidden arguments to the text that the model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required. A
+    /// rule without a function is returned unchanged.
     pub(super) fn over(
         self,
         plan: Plan,

@@ -88,9 +88,9 @@ pub enum Lint {
     UndocumentedParameter,
     /// A description only repeats the name.
     EmptyWords,
-    /// A description refers to a parameter by another name.
+    /// A description refers to a parameter by a name that no parameter has.
     OtherName,
-    /// The members of a closed set look alike, or are single letters or numbers that no description explains.
+    /// The values of an enumeration look alike, or are single letters or numbers that no description explains.
     AmbiguousWords,
     /// The description of a tool is longer than some provider accepts, or the description of a parameter is too long to help a model.
     LongDescription,

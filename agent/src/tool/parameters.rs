@@ -43,7 +43,7 @@ pub struct Parameters {
     error: Option<DefinitionError>,
 }
 
-/// Generates the methods for each kind of parameter, for a type with parameters. `$to` is the method that changes its [`Parameters`].
+/// Generates the methods for each kind of parameter. `$to` is the method of the implementing type that changes its [`Parameters`].
 macro_rules! kinds {
     ($to:ident) => {
         kinds! { @plain $to
@@ -167,7 +167,7 @@ impl Parameters {
 }
 
 impl Parameters {
-    /// Creates an empty list.
+    /// Creates an empty list of parameters.
     pub fn new() -> Self {
         Self::default()
     }
