@@ -25,8 +25,8 @@ use serde_json::Value;
     note = "write `#[derive(ToolArgs)]` above the type"
 )]
 pub trait ToolArgs {
-    /// Whether a value is a JSON object with fixed fields. If the only by-value parameter of a `#[tool]` function has a type of this kind,
-    /// the parameter is the whole argument object.
+    /// Whether a value is a JSON object with fixed fields. If the only by-value parameter of a `#[tool]` function has a type for which this
+    /// is `true`, the parameter is the whole argument object.
     const OBJECT: bool;
 
     /// Returns a member of a closed set as JSON, which is known without `Serialize`. Values of other types return `None`.

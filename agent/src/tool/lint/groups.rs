@@ -119,7 +119,7 @@ fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
 
 /// Returns the groups of positions that are alike, directly or through other members.
 fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
-    // For each member, the first member of its group.
+    // `first[n]` is the first member of the group of `n`.
     let mut first: Vec<usize> = (0..count).collect();
     for n in 0..count {
         for m in 0..n {
