@@ -82,7 +82,7 @@ fn characters(member: &Value) -> usize {
     member.as_str().map_or_else(|| member.to_string().len(), |text| text.chars().count())
 }
 
-/// Returns the quantities of a schema that exceed the limits of its dialect.
+/// Returns a change for each quantity of a schema that exceeds a limit of its dialect.
 pub(super) fn exceeded(dialect: Dialect, schema: &Value) -> Vec<Change> {
     let size = Size::of(schema);
     let limits: &[(&str, usize, usize, &str)] = match dialect {

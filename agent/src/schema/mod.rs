@@ -76,7 +76,7 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
     Ok(graph)
 }
 
-/// A schema in a dialect, and how it differs from the plan.
+/// A schema in a dialect, and its differences from the plan.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -207,7 +207,7 @@ fn render_lowered(plan: &Plan, dialect: Dialect) -> Rendered {
     Rendered::new(plan, dialect, schema, changes)
 }
 
-/// Renders the plan. If the plan is too large, returns a schema that accepts any object.
+/// Renders the plan. If the plan is too large, returns a schema that accepts any object, and records that the plan cannot be expressed.
 fn render_or_fallback(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
     render::render_lowered(plan.graph(), dialect).unwrap_or_else(|error| {
         let kind = ChangeKind::NotExpressible { reason: error.reason().to_owned() };

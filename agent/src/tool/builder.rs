@@ -70,7 +70,8 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the JSON Schema of all arguments. It replaces the declared parameters, and is sent to the model unchanged.
+    /// Sets the JSON Schema of all arguments. It replaces the declared parameters. A model sees the schema unchanged, unless its provider
+    /// needs another [dialect](crate::schema).
     ///
     /// ```
     /// use agent::{ToolBuilder, ToolContext, Value, args::UnknownKeys, json};
@@ -118,7 +119,8 @@ impl fmt::Debug for ToolBuilder {
 }
 
 impl Tool {
-    /// Creates a tool that checks its arguments against a JSON Schema and passes them to `body`. The schema is sent to the model unchanged.
+    /// Creates a tool that checks its arguments against a JSON Schema and passes them to `body`. A model sees the schema unchanged, unless
+    /// its provider needs another [dialect](crate::schema).
     ///
     /// # Errors
     /// Fails when the name or the description is invalid, or the schema has a keyword that is not supported; the error names the
