@@ -13,7 +13,7 @@ pub(crate) struct Size {
     pub(crate) optional: usize,
     /// The number of schemas with `anyOf` or a list of types.
     pub(crate) unions: usize,
-    /// The nesting depth of objects.
+    /// The nesting depth of objects, counted anew in each definition.
     depth: usize,
     members: usize,
     /// The number of characters in the names of properties and definitions and in closed sets.

@@ -146,9 +146,9 @@ impl fmt::Display for Rendered {
 
 /// Renders the schema of a plan in a dialect.
 ///
-/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()), with two
-/// exceptions that [`changes`](Rendered::changes) lists: open objects that had to be closed, and parts that cannot be expressed. Properties
-/// keep their order and their names. `required` is always written. The same plan always gives the same text.
+/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()).
+/// [`changes`](Rendered::changes) lists the two exceptions: open objects that had to be closed, and parts that cannot be expressed.
+/// Properties keep their order and their names. `required` is always written. The same plan always gives the same text.
 ///
 /// If a plan was compiled from an original schema, the original schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
 /// [`Plain`](Dialect::Plain) if its root is a plain object. For all other dialects, the plan is rendered.

@@ -29,7 +29,7 @@ pub trait ToolArgs {
     /// is `true`, the parameter is the whole argument object.
     const OBJECT: bool;
 
-    /// Returns a member of a closed set as JSON, which is known without `Serialize`. Values of other types return `None`.
+    /// Returns the value as JSON if its type is a closed set, which needs no `Serialize` for this; `None` for other types.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None

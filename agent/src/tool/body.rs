@@ -209,7 +209,8 @@ impl AcceptedArguments {
     }
 
     /// Returns the arguments after coercion, under their canonical names. Whole numbers of up to 64 bits keep every digit; all other
-    /// numbers are rounded to `f64`. Returns `null` if the definition refuses the text, which is possible only after [`new`](Self::new).
+    /// numbers are rounded to `f64`. Returns `null` if the text does not fit the definition. This is possible only for arguments that the
+    /// caller checked ([`new`](Self::new)).
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| {
             let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,8 +242,8 @@ impl AcceptedArguments {
         hash.unwrap_or_else(|| JsonHash::of(&Value::Null))
     }
 
-    /// Takes the arguments as an `A`. If the check parsed an `A`, the first call returns that value. Otherwise, and in later calls (for a
-    /// body that runs again), the text is parsed again.
+    /// Takes the arguments as an `A`. The first call returns the value that the check parsed, if the value is an `A`. Any other call parses
+    /// the text again, for example when the body runs again.
     ///
     /// # Errors
     /// Fails when the text cannot be parsed as an `A`. This is possible only if the arguments were checked as another type, or by the

@@ -78,8 +78,8 @@ impl HiddenArgument {
         Self { name: name.to_owned(), value }
     }
 
-    /// Checks that the model can leave this argument out: its fixed value must be valid, or, if it has no fixed value, the argument must
-    /// not be required. `validate` checks arguments by the whole definition.
+    /// Checks that the model can leave this argument out. A fixed value must be valid, and an argument without a fixed value must not be
+    /// required. `validate` checks arguments by the whole definition.
     pub(super) fn check(
         &self,
         plan: &Plan,

@@ -179,7 +179,8 @@ fn waits_for_person() -> ToolOutcome {
     ToolOutcome::Deferred { handle: ASK_HANDLE.to_owned() }
 }
 
-/// Returns whether the outcome is an error other than a refusal of arguments, a panic, a timeout or a denial.
+/// Returns whether the outcome is a failure of the body, or its request for a better call. Refused arguments, a panic and a timeout do not
+/// count.
 fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Retry { .. } => true,

@@ -248,7 +248,7 @@ macro_rules! setters {
         }
 
         /// States that the body has no effect before its last [question](crate::ToolContext::ask). A call can then be suspended at a
-        /// question, and the body is restarted when the person has answered.
+        /// question, although its effect is [`Effect::Once`]: the body is restarted when the person has answered.
         pub fn asks(mut self) -> Self {
             self.$options().policy.asks = true;
             self
@@ -486,10 +486,10 @@ macro_rules! setters {
             self
         }
 
-        /// Sets a function that returns the content of a stored result in another form, for example in the current state. It runs each time
-        /// a request is built. The function gets the arguments that the call ran with, and the result with the metadata that only the
-        /// application sees. The arguments are those of the model, or those that a person changed. If the function returns `None` or only
-        /// blank text, or if it panics, the stored content is shown. See [`Registry::shown_content`](crate::Registry::shown_content).
+        /// Sets a function that returns other content for a stored result. It runs each time a request is built, so the content can change.
+        /// The function gets the arguments that the call ran with, and the result with the metadata that only the application sees. The
+        /// arguments are those of the model, or those that a person changed. If the function returns `None` or only blank text, or if it
+        /// panics, the stored content is shown. See [`Registry::shown_content`](crate::Registry::shown_content).
         ///
         /// ```
         /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};

@@ -120,8 +120,8 @@ impl ToolOutput {
     /// data. JSON cannot express NaN and infinities. If the value itself is one of them, it becomes the text `NaN`, `inf` or `-inf`.
     ///
     /// # Errors
-    /// Fails when the value cannot be serialized as JSON: a map has keys that JSON does not allow, a number within the value is not finite,
-    /// or its `Serialize` fails.
+    /// Fails when the value cannot be serialized as JSON. For example, a map has keys that JSON does not allow, a number within the value
+    /// is not finite, or the `Serialize` of the value fails.
     ///
     /// ```
     /// # use agent::ToolOutput;

@@ -251,7 +251,7 @@ pub enum AskError {
     /// The person dismissed the question.
     #[error("the person dismissed the question")]
     Dismissed,
-    /// An input was refused: the third input to a question, or the input that [`Question::check`] got.
+    /// An input was refused: the third refused input to a question, or an input that [`Question::check`] refused.
     #[error("the answer does not fit: {report}")]
     #[non_exhaustive]
     Refused {
@@ -268,7 +268,7 @@ pub enum AskError {
         /// The name of the tool.
         tool: String,
     },
-    /// The question is not valid: the schema of its type cannot be compiled, its message is longer than 4 KiB, or it is the 65th question
+    /// The question is not valid. The schema of its type cannot be compiled, its message is longer than 4 KiB, or it is the 65th question
     /// of its call.
     #[error("the question is not valid: {message}")]
     #[non_exhaustive]

@@ -48,9 +48,9 @@ impl Registry {
     /// Creates a registry of the tools of a [`tools!`](crate::tools) list, or of any other value that contains tools.
     ///
     /// # Errors
-    /// Lists all problems of the tools, for example two tools with the same name, a schema that cannot be compiled, two parameters of one
-    /// name, a default that breaks the constraints of its own parameter, or a timeout without a clock, which the feature `runtime`
-    /// provides.
+    /// Lists all problems of the tools. Examples are two tools with the same name, a schema that cannot be compiled, two parameters of one
+    /// name, and a default that breaks the constraints of its own parameter. A timeout is a problem if there is no clock, which the feature
+    /// `runtime` provides.
     pub fn new(tools: impl IntoTools) -> Result<Self, RegistryError> {
         let (registry, problems) = Self::assemble(tools.into_tools(), StateMap::default());
         RegistryError::none_of(problems)?;

@@ -305,8 +305,9 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns the content of a stored result that the tool's `format_result` returns for a model; `None` if there is no such function, or
-    /// if it returns `None`.
+    /// Returns the content that the tool's `format_result` returns for a stored result. The content is neutralized, and put into the
+    /// envelope of the stored result, if the options of the tool require this. Returns `None` if there is no such function, or if the
+    /// function returns `None`.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,
@@ -388,8 +389,8 @@ impl Tool {
     }
 
     /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still parses the arguments as its own
-    /// types, so arguments must fit these types as well as the schema. Arguments that were hidden or fixed before are no longer hidden or
-    /// fixed, so call this method first.
+    /// types, so arguments must fit these types as well as the schema. Arguments that were hidden or fixed before no longer are, so hide
+    /// and fix arguments after this call.
     /// # Errors
     /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.
     #[expect(

@@ -230,8 +230,8 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// Returns whether two words are equal, or probably forms of one word. Forms have the same first four or more letters, after which the
-/// shorter word has at most one letter and the longer word at most four.
+/// Returns whether two words are equal, or probably two forms of one word. Two forms have at least their first four letters in common.
+/// After the common letters, the shorter word has at most one letter, and the longer word at most four.
 fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;

@@ -153,8 +153,9 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Returns whether two names have the same number of words, and the words at each position are equal or look like misspellings of each
-/// other, for example `read_file` and `read_files`. Words of fewer than four letters must be equal, so `get_user` and `set_user` differ.
+/// Returns whether two names differ by little, for example `read_file` and `read_files`. Both names must have the same number of words, and
+/// the words at each position must be equal or look like misspellings of each other. Words of fewer than four letters must be equal, so
+/// `get_user` and `set_user` differ.
 fn differ_by_little(one: &str, other: &str) -> bool {
     let (one, other) = (split(one), split(other));
     one.len() == other.len()
