@@ -1,9 +1,10 @@
 //! The schema that a model sees, in the dialect of its provider.
 //!
-//! A [`Plan`] is the single definition of what a tool accepts: every schema is rendered from it, and every reply is checked against it. A
-//! less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args) checks and coerces everything
-//! that a provider cannot enforce. [`render`] lists the losses. [`Registry::check_dialect`](crate::Registry::check_dialect) checks all
-//! tools, so that a test fails if a dialect cannot express one of them.
+//! A [`Plan`] is the single definition of the arguments that a tool accepts: every schema is rendered from the plan, and every reply is
+//! checked against the plan. A less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args)
+//! checks and coerces everything that a provider cannot enforce. [`render`] lists the losses.
+//! [`Registry::check_dialect`](crate::Registry::check_dialect) checks all tools, so that a test fails if a dialect cannot express one of
+//! them.
 //! ```
 //! use agent::args::{Plan, PlanOptions};
 //! use agent::schema::{Dialect, render};

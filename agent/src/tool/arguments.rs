@@ -29,7 +29,8 @@ pub trait ToolArgs {
     /// is `true`, the parameter is the whole argument object.
     const OBJECT: bool;
 
-    /// Returns the value as JSON if its type is a closed set, which needs no `Serialize` for this; `None` for other types.
+    /// Returns the value as JSON; `None` if its type is not a closed set. The derive generates this method for closed sets, so a default
+    /// value of such a type needs no `Serialize`.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None

@@ -189,7 +189,8 @@ impl Drop for WaitsInPlace<'_> {
     }
 }
 
-// An object with one field, which contains an input whose type is not an object. A doc comment would appear in the question's schema.
+// An object with one field, which contains an input whose type is not an object. This is not a doc comment, because a doc comment would
+// appear in the question's schema.
 #[derive(Deserialize, JsonSchema)]
 struct ValueField<T> {
     value: T,

@@ -98,8 +98,8 @@ pub trait ToolBody: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. Results of
-    /// a body that may are not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt set state.
+    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. If this is
+    /// `true`, results of the tool are not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt set state.
     fn reads_context(&self) -> bool {
         true
     }
@@ -160,7 +160,7 @@ impl AcceptedArguments {
         Ok(accepted)
     }
 
-    /// Creates accepted arguments from a text that the caller has checked by the definition.
+    /// Creates accepted arguments from a text that the caller has checked against `definition`.
     pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Vec<Coercion>) -> Self {
         Self::with(definition, text, coercions)
     }

@@ -63,8 +63,8 @@ impl ToolDefinition {
         Self::with_options(plan, options)
     }
 
-    /// Creates the definition of a tool with these options. The name in `options` replaces the name of the plan, and the options of the
-    /// plan replace those for checking arguments in `options`.
+    /// Creates the definition of a tool with these options. The name in `options` replaces the name of the plan. The plan's options for
+    /// checking arguments replace those in `options`.
     ///
     /// # Errors
     /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, or the description is blank and the tool is not
@@ -199,7 +199,8 @@ impl ToolDefinition {
         &self.inner.options.examples
     }
 
-    /// Returns whether providers are asked to enforce the schema while the model writes; `None` if the application decides.
+    /// Returns whether providers are asked to enforce the schema while the model writes; `None` if the
+    /// [request](crate::model::ModelRequest::with_strict_tools) decides.
     pub fn strict(&self) -> Option<bool> {
         self.inner.options.strict
     }

@@ -116,7 +116,7 @@ impl ToolManifest {
 
     /// Returns the differences between this manifest and `now`, one sentence for each. Differences of the tools of this manifest come
     /// first, then new tools, then a changed order of the tools. After 200 differences, one more sentence gives the number of the remaining
-    /// ones.
+    /// differences.
     pub fn drift(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         for before in &self.tools {
@@ -184,7 +184,7 @@ struct ToolDifference<'m> {
     after: Option<&'m Value>,
 }
 
-/// How two manifests differ: in a tool if the path is empty, and in a value of a definition if it is not.
+/// The kind of a difference. The difference concerns a whole tool if its path is empty, and a value of the tool's definition if it is not.
 #[derive(Clone, Copy)]
 enum DifferenceKind {
     Added,

@@ -279,7 +279,8 @@ macro_rules! setters {
             self
         }
 
-        /// Sets whether providers are asked to enforce the schema while the model writes. By default the application decides.
+        /// Sets whether providers are asked to enforce the schema while the model writes. By default, the
+        /// [request](crate::model::ModelRequest::with_strict_tools) decides.
         pub fn strict(mut self, strict: bool) -> Self {
             self.$options().strict = Some(strict);
             self

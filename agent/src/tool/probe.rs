@@ -1,8 +1,8 @@
-//! Compile-time questions of generated code about types.
+//! Questions about types, which generated code asks at compile time.
 //!
-//! An inherent associated constant takes precedence over a constant of a trait, but only for types that meet its bounds. So the inherent
-//! constant of [`Probe<T>`] is the answer for types that meet a bound, and the constant of the trait is the answer for all other types.
-//! This works through aliases, and the code that asks needs no bound on `T`.
+//! An inherent associated constant takes precedence over a constant of a trait, but only for types that meet the bounds of the inherent
+//! `impl` block. So the inherent constant of [`Probe<T>`] is the answer for types that meet a bound. The constant of the trait is the
+//! answer for all other types. This works through aliases, and the code that asks needs no bound on `T`.
 
 #![expect(
     missing_docs,

@@ -360,8 +360,8 @@ impl Registry {
         self.inner.tools.is_empty()
     }
 
-    /// Checks that a call with this context would find all state that the tools need.
     /// Checks that the context or the registry has all state that the tools require.
+    ///
     /// # Errors
     /// Lists every tool that lacks state, with the type of the missing state.
     pub fn check_state(&self, cx: &ToolContext) -> Result<(), RegistryError> {
@@ -450,7 +450,7 @@ impl Registry {
         self.run_call(call, InvokedArguments::Accepted(arguments), cx).await.into_result(call)
     }
 
-    /// Runs a call, and returns its outcome and the questions for which it is suspended.
+    /// Runs a call, and returns its outcome, the coercions of its arguments, and the questions for which it is suspended.
     pub(crate) async fn run_call(
         &self,
         call: &ToolCall,

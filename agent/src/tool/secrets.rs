@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Filter that withholds the secret arguments of calls, by the definitions of their tools.
 ///
-/// If any tool has secrets, all arguments of a call of an unknown tool are withheld. The reason is that the unknown name may be the
-/// misspelled name of a tool with secrets.
+/// If any tool has secrets, all arguments of a call of an unknown tool are withheld: the unknown name may be a misspelled name of a tool
+/// with secrets.
 #[derive(Clone, Default)]
 pub(crate) struct SecretArguments {
     lists: Vec<Arc<[ToolDefinition]>>,

@@ -51,7 +51,8 @@ fn close(id: &str) -> String {
     format!("</untrusted id=\"{id}\">")
 }
 
-/// Returns 128 random bits as hexadecimal digits. The operating system seeds the keys of `RandomState`, and each value has other keys.
+/// Returns 128 random bits as hexadecimal digits. The operating system seeds the keys of `RandomState`, and each `RandomState` has
+/// different keys.
 fn random_id() -> String {
     let word = || RandomState::new().hash_one(0_u8);
     format!("{:016x}{:016x}", word(), word())

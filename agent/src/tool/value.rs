@@ -391,6 +391,7 @@ impl Tool {
     /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still parses the arguments as its own
     /// types, so arguments must fit these types as well as the schema. Arguments that were hidden or fixed before no longer are, so hide
     /// and fix arguments after this call.
+    ///
     /// # Errors
     /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.
     #[expect(

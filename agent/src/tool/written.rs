@@ -9,7 +9,7 @@ use crate::schema::{Dialect, Size};
 /// A definition as a protocol writes it in requests.
 #[derive(Clone)]
 pub(super) struct WrittenTool {
-    /// The name of the protocol's form of tools. `asked` is the dialect that was requested.
+    /// The name of the form in which the protocol writes tools. `asked` is the dialect that was requested.
     pub(super) form: &'static str,
     pub(super) asked: Dialect,
     pub(super) text: Arc<str>,
