@@ -44,8 +44,8 @@ impl Approval {
     /// The rule that every call needs approval.
     pub const ALWAYS: Self = Self(Rule::Always);
 
-    /// Creates a rule that requires approval if `rule` returns `true`. The function gets the arguments as the argument type of the tool, or
-    /// as a [`Value`](crate::Value). Arguments that cannot be parsed as an `A` require approval.
+    /// Creates a rule that requires approval if `rule` returns `true`. `A` is the argument type of the tool, a [`Value`](crate::Value), or
+    /// another type that the arguments can be parsed as. Arguments that cannot be parsed as an `A` require approval.
     pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
         Self::of(move |arguments| {
             let mut needed = None;

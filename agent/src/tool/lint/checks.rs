@@ -233,8 +233,8 @@ fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a fault for each pair of words of an `enum` that are forms of one word, unless the description mentions both. Words such as
-/// `asc` and `desc` differ enough.
+/// Returns a fault for each pair of values of an `enum` that are forms of one word, unless the description mentions both values. Values
+/// such as `asc` and `desc` differ enough.
 fn similar_values(schema: &Value) -> Vec<String> {
     let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {
