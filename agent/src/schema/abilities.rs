@@ -60,7 +60,7 @@ pub(super) enum PatternSupport {
     None,
 }
 
-/// How a property is marked as optional.
+/// The form in which a schema marks a property as optional.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum OptionalMarking {
     /// `required` does not list the property.
@@ -69,7 +69,7 @@ pub(super) enum OptionalMarking {
     Null,
 }
 
-/// How a schema accepts null.
+/// The form in which a schema accepts null.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NullForm {
     /// `type` becomes a list with `null`. A schema without `type` becomes an `anyOf`.

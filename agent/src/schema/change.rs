@@ -31,7 +31,7 @@ pub struct Change {
     pub path: String,
     /// The JSON Schema keyword.
     pub keyword: String,
-    /// How the keyword was changed.
+    /// The kind of the change to the keyword.
     #[serde(flatten)]
     pub(crate) kind: ChangeKind,
 }

@@ -5,7 +5,7 @@ use crate::args::{Graph, NodeId, NodeKind};
 /// Returns the children of a node that are rendered into the schema of the node.
 fn rendered_children(graph: &Graph, id: NodeId) -> Vec<NodeId> {
     match graph.kind(id) {
-        // The nodes of checks are not rendered as schemas.
+        // The nodes of checks are not rendered as schemas, so only the base counts.
         NodeKind::Checked(checked) => vec![checked.base],
         _ => graph.children(id),
     }

@@ -85,7 +85,7 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
 }
 
 /// Resolves the references of a schema and removes null from the accepted values. Also returns whether the original schema accepted null.
-/// Returns `None` if several types are left, or if references are unknown or nested too deeply.
+/// Returns `None` if the schema has several types other than null, or if references are unknown or nested too deeply.
 fn without_null(
     schema: &Value,
     definitions: Option<&Value>,
@@ -146,7 +146,7 @@ fn scalar(schema: &Map<String, Value>, kind: &str, keywords: &[&str]) -> Value {
     field
 }
 
-/// Converts a closed set to a property in which a person chooses one text.
+/// Converts a closed set to a property in which a person chooses one text. Returns `None` if a member of the set is not a text.
 fn choice(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let field = match titled(schema)? {
         ClosedSet::Plain(members) => json!({"type": "string", "enum": members}),
@@ -188,7 +188,7 @@ fn titled(schema: &Map<String, Value>) -> Option<ClosedSet> {
     })
 }
 
-/// Converts a list of texts to a property in which a person chooses several texts.
+/// Converts a list of texts from a closed set to a property in which a person chooses several texts. Returns `None` for any other list.
 fn list(schema: &Map<String, Value>, definitions: Option<&Value>) -> Option<Map<String, Value>> {
     let (items, is_nullable) = without_null(schema.get("items")?, definitions, 0)?;
     if is_nullable {

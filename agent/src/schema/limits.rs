@@ -13,7 +13,7 @@ pub(crate) struct Size {
     pub(crate) optional: usize,
     /// The number of schemas with `anyOf` or a list of types.
     pub(crate) unions: usize,
-    /// The nesting depth of objects.
+    /// The nesting depth of objects, counted anew in each definition.
     depth: usize,
     members: usize,
     /// The number of characters in the names of properties and definitions and in closed sets.
@@ -82,7 +82,7 @@ fn characters(member: &Value) -> usize {
     member.as_str().map_or_else(|| member.to_string().len(), |text| text.chars().count())
 }
 
-/// Returns the quantities of a schema that exceed the limits of its dialect.
+/// Returns a change for each quantity of a schema that exceeds a limit of its dialect.
 pub(super) fn exceeded(dialect: Dialect, schema: &Value) -> Vec<Change> {
     let size = Size::of(schema);
     let limits: &[(&str, usize, usize, &str)] = match dialect {

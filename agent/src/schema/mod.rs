@@ -1,9 +1,10 @@
 //! The schema that a model sees, in the dialect of its provider.
 //!
-//! A [`Plan`] is the single definition of what a tool accepts: every schema is rendered from it, and every reply is checked against it. A
-//! less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args) checks and coerces everything
-//! that a provider cannot enforce. [`render`] lists the losses. [`Registry::check_dialect`](crate::Registry::check_dialect) checks all
-//! tools, so that a test fails if a dialect cannot express one of them.
+//! A [`Plan`] is the single definition of the arguments that a tool accepts: every schema is rendered from the plan, and every reply is
+//! checked against the plan. A less expressive dialect therefore only gives the model less guidance: the argument [engine](crate::args)
+//! checks and coerces everything that a provider cannot enforce. [`render`] lists the losses.
+//! [`Registry::check_dialect`](crate::Registry::check_dialect) checks all tools, so that a test fails if a dialect cannot express one of
+//! them.
 //! ```
 //! use agent::args::{Plan, PlanOptions};
 //! use agent::schema::{Dialect, render};
@@ -76,7 +77,7 @@ pub(crate) fn with_rendered(mut graph: Graph) -> Result<Graph, SchemaError> {
     Ok(graph)
 }
 
-/// A schema in a dialect, and how it differs from the plan.
+/// A schema in a dialect, and its differences from the plan.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -146,9 +147,9 @@ impl fmt::Display for Rendered {
 
 /// Renders the schema of a plan in a dialect.
 ///
-/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()), with two
-/// exceptions that [`changes`](Rendered::changes) lists: open objects that had to be closed, and parts that cannot be expressed. Properties
-/// keep their order and their names. `required` is always written. The same plan always gives the same text.
+/// The schema accepts everything that the plan accepts under [`CoercionPolicy::exact()`](crate::args::CoercionPolicy::exact()).
+/// [`changes`](Rendered::changes) lists the two exceptions: open objects that had to be closed, and parts that cannot be expressed.
+/// Properties keep their order and their names. `required` is always written. The same plan always gives the same text.
 ///
 /// If a plan was compiled from an original schema, the original schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
 /// [`Plain`](Dialect::Plain) if its root is a plain object. For all other dialects, the plan is rendered.
@@ -207,7 +208,7 @@ fn render_lowered(plan: &Plan, dialect: Dialect) -> Rendered {
     Rendered::new(plan, dialect, schema, changes)
 }
 
-/// Renders the plan. If the plan is too large, returns a schema that accepts any object.
+/// Renders the plan. If the plan is too large, returns a schema that accepts any object, and records that the plan cannot be expressed.
 fn render_or_fallback(plan: &Plan, dialect: Dialect) -> (Value, Vec<Change>) {
     render::render_lowered(plan.graph(), dialect).unwrap_or_else(|error| {
         let kind = ChangeKind::NotExpressible { reason: error.reason().to_owned() };

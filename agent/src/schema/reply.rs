@@ -43,8 +43,8 @@ pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t
 /// Maximum number of alternatives that are tried in the whole text.
 const MAX_TRIALS: usize = 200;
 
-/// Walk that restores a reply along the plan, to a depth of 128 levels, the limit of the parser. Each method returns the restored text of a
-/// value, or `None` if the text stays unchanged.
+/// Walk that restores a reply along the plan, to a depth of 128 levels, the limit of the parser. Each method that restores a value returns
+/// the restored text, or `None` if the text stays unchanged.
 struct Restorer<'g> {
     graph: &'g Graph,
     trials: usize,
@@ -117,7 +117,8 @@ impl Restorer<'_> {
         }
     }
 
-    /// Restores an object. At the root of a plan with alternatives, `known` has the properties of all variants.
+    /// Restores an object: removes the nulls that mean "absent", and restores the other values. At the root of a plan with alternatives,
+    /// `known` has the properties of all variants.
     fn object(
         &mut self,
         object: &ObjectSpec,
@@ -139,7 +140,7 @@ impl Restorer<'_> {
             let name = prop.map_or(key.as_ref(), |p| p.name.as_str());
             let optional = match prop {
                 Some(prop) => prop.null_absent,
-                // The key may be a parameter of another variant, for which null means "absent".
+                // The key may be a parameter of another variant. Null then means that this parameter is absent.
                 None => known.is_some_and(|known| known.contains(name)),
             };
             if value.is_null() && optional && !twice.contains(name) {

@@ -44,8 +44,8 @@ impl Approval {
     /// The rule that every call needs approval.
     pub const ALWAYS: Self = Self(Rule::Always);
 
-    /// Creates a rule that requires approval if `rule` returns `true`. The function gets the arguments as the argument type of the tool, or
-    /// as a [`Value`](crate::Value). Arguments that cannot be parsed as an `A` require approval.
+    /// Creates a rule that requires approval if `rule` returns `true`. `A` is the argument type of the tool, a [`Value`](crate::Value), or
+    /// another type that the arguments can be parsed as. Arguments that cannot be parsed as an `A` require approval.
     pub fn when<A: Argument>(rule: impl Fn(&A) -> bool + Send + Sync + 'static) -> Self {
         Self::of(move |arguments| {
             let mut needed = None;
@@ -86,8 +86,9 @@ impl Approval {
         }
     }
 
-    /// Creates a rule that applies this rule to all arguments, although some are hidden from the model. `whole` adds the hidden arguments
-    /// to the text that the model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required.
+    /// Creates a rule that applies this rule to all arguments, including the arguments that are hidden from the model. `whole` adds the
+    /// hidden arguments to the text that the model sent, so that the text fits `plan`. If `whole` returns `None`, approval is required. A
+    /// rule without a function is returned unchanged.
     pub(super) fn over(
         self,
         plan: Plan,

@@ -25,11 +25,12 @@ use serde_json::Value;
     note = "write `#[derive(ToolArgs)]` above the type"
 )]
 pub trait ToolArgs {
-    /// Whether a value is a JSON object with fixed fields. If the only by-value parameter of a `#[tool]` function has a type of this kind,
-    /// the parameter is the whole argument object.
+    /// Whether a value is a JSON object with fixed fields. If the only by-value parameter of a `#[tool]` function has a type for which this
+    /// is `true`, the parameter is the whole argument object.
     const OBJECT: bool;
 
-    /// Returns a member of a closed set as JSON, which is known without `Serialize`. Values of other types return `None`.
+    /// Returns the value as JSON; `None` if its type is not a closed set. The derive generates this method for closed sets, so a default
+    /// value of such a type needs no `Serialize`.
     #[doc(hidden)]
     fn __json(&self) -> Option<Value> {
         None

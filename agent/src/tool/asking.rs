@@ -89,7 +89,7 @@ struct Asking {
 pub(super) enum AskStop {
     /// The call is suspended until the question is answered.
     Suspended,
-    /// The restarted body asked another question than before.
+    /// The restarted body asked a different question than before.
     Changed,
 }
 
@@ -116,7 +116,7 @@ impl BodyInProgress {
         self.asking().may_restart = policy.effect != Effect::Once || policy.asks;
     }
 
-    /// Returns why the body must be dropped. While there is no reason, returns `None` and registers the task, which `stop` wakes.
+    /// Returns the reason why the body must be dropped. Without a reason, returns `None` and registers the task, so that `stop` wakes it.
     pub(super) fn poll_stop(&self, task: &Context<'_>) -> Option<AskStop> {
         let mut asking = self.asking();
         let replaced = match asking.stop {
@@ -126,7 +126,7 @@ impl BodyInProgress {
         };
         let stop = asking.stop;
         drop(asking);
-        // The old waker is dropped without the lock, because a waker may own a task, whose destructor runs other code.
+        // The old waker is dropped after the lock is released, because it may own a task whose destructor runs other code.
         drop(replaced);
         stop
     }
@@ -163,8 +163,8 @@ impl BodyInProgress {
     }
 }
 
-/// A question that waits in place, as counted in its call and in all outer calls. The time limit of a call is paused while its count is
-/// above zero.
+/// A guard that counts one question as waiting in place, in its call and in all outer calls. The time limit of a call is paused while its
+/// `in_place` is above zero.
 struct WaitsInPlace<'c>(&'c BodyInProgress);
 
 impl<'c> WaitsInPlace<'c> {
@@ -189,7 +189,8 @@ impl Drop for WaitsInPlace<'_> {
     }
 }
 
-// The object that wraps an input that is not an object. It has no doc comment, because a doc comment would be in the question's schema.
+// An object with one field, which contains an input whose type is not an object. This is not a doc comment, because a doc comment would
+// appear in the question's schema.
 #[derive(Deserialize, JsonSchema)]
 struct ValueField<T> {
     value: T,
@@ -214,7 +215,8 @@ impl<T: Argument> InputReader<T> {
         plan.map(|(plan, is_wrapped)| Self { plan, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the value of an input, or the issues of the input as text.
+    /// Returns the value of an input, or the issues of the input as text. If the first text of the input is refused, the second one is
+    /// parsed.
     fn read(&self, question: &Question, input: &Value) -> Result<T, String> {
         let [first, second] = question.texts(input);
         match self.parse(&first) {
@@ -270,17 +272,17 @@ impl ToolContext {
     /// Asks a person for a value of type `T`. The plan of `T` describes the input to forms, and checks and coerces the input like
     /// arguments. If an input is refused, the question is asked again with a list of the issues. The third refused input is an error.
     ///
-    /// If a function answers questions ([`on_question`](crate::AssistantBuilder::on_question) of the assistant, or of the assistant that
-    /// runs it as a sub-agent), the body waits for the function. Meanwhile the time limit of the tool is paused. It begins anew with the
-    /// input.
+    /// A function may answer questions: [`on_question`](crate::AssistantBuilder::on_question) of the assistant, or of an assistant that
+    /// runs this assistant as a sub-agent. The body then waits for the function. Meanwhile the time limit of the tool is paused, and it
+    /// begins anew with the input.
     ///
-    /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The question is then one
-    /// of [its questions](crate::SuspendedRun::questions). A waiting body cannot be stored. The body is therefore dropped, and **started
-    /// again from its beginning** with the same arguments when there is an input. Questions that were answered before return their inputs
-    /// at once, so code before the last question runs more than once. This is allowed for tools with the effect `pure` or `idempotent`. It
-    /// is also allowed for tools with the option [`asks`](crate::tool::ToolOptions::asks), whose authors state that the body has no effect
-    /// before its last question. If a restarted body asks a different question than before, the call ends with the code `ask_changed`.
-    /// Questions that are asked at the same time, with `join!`, wait together.
+    /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The suspended run then
+    /// lists the question among [its questions](crate::SuspendedRun::questions). A waiting body cannot be stored. The body is therefore
+    /// dropped, and **started again from its beginning** with the same arguments when there is an input. Questions that were answered
+    /// before return their inputs at once, so code before the last question runs more than once. A restart is allowed for tools with the
+    /// effect `pure` or `idempotent`. It is also allowed for tools with the option [`asks`](crate::tool::ToolOptions::asks), which states
+    /// that the body has no effect before its last question. If a restarted body asks a different question than before, the call ends with
+    /// the code `ask_changed`. Questions that are asked at the same time, with `join!`, wait together.
     ///
     /// A message has at most 4 KiB, and a call at most 64 questions.
     ///
@@ -392,8 +394,9 @@ impl ToolContext {
         }
     }
 
-    /// Returns the input that this question got before the body was restarted, and copies the recorded refusals and the recorded id to the
-    /// question. If the restarted body asks a different question than before, stops the call and never completes.
+    /// Returns the input that was recorded for this question before the body was restarted; `None` if there is none. Copies the recorded
+    /// refusals and the recorded id to the question. If the recorded question differs from this question, stops the call and never
+    /// completes.
     async fn recorded_input(&self, question: &mut Question) -> Option<QuestionInput> {
         let inputs = self.ask_rules()?.inputs.clone();
         let recorded = inputs.iter().find(|recorded| recorded.question.number == question.number)?;
@@ -406,8 +409,8 @@ impl ToolContext {
         Some(recorded.input.clone())
     }
 
-    /// Returns the input of a person to a question, if a function answers it at once. If not, suspends the call and never completes. Fails
-    /// if the call is over, or if no function answers and the call cannot be suspended or its body cannot be restarted.
+    /// Returns a person's input to a question if a function answers the question at once. If not, suspends the call and never completes.
+    /// Fails if the call is over, if the function panics, if no person can be asked, or if the body cannot be restarted.
     async fn input(&self, mut question: Question) -> Result<QuestionInput, AskError> {
         let call = self.running_call();
         if call.is_over() || self.is_cancelled() {
@@ -462,8 +465,7 @@ impl ToolContext {
         input
     }
 
-    /// Calls the function that answers questions. Returns an error if the function panics, or if the call is cancelled before the function
-    /// answers.
+    /// Calls the function that answers questions. Fails if the function panics, or if the call is cancelled before the function answers.
     async fn call_answerer(
         &self,
         answerer: &Answerer,

@@ -16,8 +16,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// A body of a [`Tool`](crate::Tool) that is written by hand. Closures ([`Tool::new`](crate::Tool::new)) and `#[tool]` are shorter. A type
-/// of your own can also state which state it requires, and check arguments itself.
+/// The body of a [`Tool`](crate::Tool). A closure ([`Tool::new`](crate::Tool::new)) or a `#[tool]` function is shorter than an
+/// implementation by hand. An implementation can also declare the state that it requires, and parse the arguments as a type of its own.
 ///
 /// ```
 /// use agent::tool::{AcceptedArguments, ToolBody};
@@ -98,8 +98,8 @@ pub trait ToolBody: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. If it may,
-    /// and a prompt has state of its own, results of the tool are not [cached](crate::tool::ToolPolicy::cache).
+    /// Returns whether the body may read more of the context than the state that it [requires](Self::requires). Default: `true`. If this is
+    /// `true`, results of the tool are not [cached](crate::tool::ToolPolicy::cache) in a run whose prompt set state.
     fn reads_context(&self) -> bool {
         true
     }
@@ -107,7 +107,7 @@ pub trait ToolBody: Send + Sync + 'static {
 
 /// The arguments that a tool accepted, after coercion.
 ///
-/// The check parses the arguments. The body takes the parsed value, which an approval rule can read before. Records, the cache and hooks
+/// The check parses the arguments once. An approval rule can read the parsed value, and the body takes it. Records, the cache and hooks
 /// read the same arguments as a [`Value`].
 ///
 /// ```
@@ -160,7 +160,7 @@ impl AcceptedArguments {
         Ok(accepted)
     }
 
-    /// Creates accepted arguments from arguments that the caller has checked.
+    /// Creates accepted arguments from a text that the caller has checked against `definition`.
     pub fn new(definition: &ToolDefinition, text: impl Into<String>, coercions: Vec<Coercion>) -> Self {
         Self::with(definition, text, coercions)
     }
@@ -209,7 +209,8 @@ impl AcceptedArguments {
     }
 
     /// Returns the arguments after coercion, under their canonical names. Whole numbers of up to 64 bits keep every digit; all other
-    /// numbers are rounded to `f64`.
+    /// numbers are rounded to `f64`. Returns `null` if the text does not fit the definition. This is possible only for arguments that the
+    /// caller checked ([`new`](Self::new)).
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| {
             let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,8 +242,8 @@ impl AcceptedArguments {
         hash.unwrap_or_else(|| JsonHash::of(&Value::Null))
     }
 
-    /// Takes the arguments as an `A`. The first call returns the value that the check parsed. Later calls, for a body that runs again,
-    /// parse the text again.
+    /// Takes the arguments as an `A`. The first call returns the value that the check parsed, if the value is an `A`. Any other call parses
+    /// the text again, for example when the body runs again.
     ///
     /// # Errors
     /// Fails when the text cannot be parsed as an `A`. This is possible only if the arguments were checked as another type, or by the
@@ -254,8 +255,8 @@ impl AcceptedArguments {
         }
     }
 
-    /// Takes the arguments as a value of the reader's type. Parses the text if the check parsed another type, or if the value was taken
-    /// before.
+    /// Takes the arguments as a value of the reader's type. Parses the text if the check parsed another type, or if the value was already
+    /// taken.
     pub(super) fn take_by(&self, reader: ArgumentReader) -> Result<Box<dyn Any + Send>, InvalidArguments> {
         let parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner).take();
         match parsed {
@@ -265,7 +266,7 @@ impl AcceptedArguments {
     }
 }
 
-/// The type of a tool's arguments, as a value at run time. Code that uses this value is compiled once instead of once for each type.
+/// The type of a tool's arguments, as a value at run time. Code that takes this value instead of a type parameter is compiled only once.
 #[derive(Clone, Copy)]
 pub(super) struct ArgumentReader {
     id: TypeId,
@@ -344,7 +345,7 @@ where
     }
 }
 
-/// A body that is a closure over JSON.
+/// A body made of a closure that takes the arguments as a JSON value.
 pub(super) struct ClosureBody<F>(pub(super) F);
 
 impl<F, Fut> ToolBody for ClosureBody<F>

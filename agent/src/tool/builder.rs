@@ -70,7 +70,8 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the JSON Schema of all arguments. It replaces the declared parameters, and is sent to the model unchanged.
+    /// Sets the JSON Schema of all arguments. It replaces the declared parameters. A model sees the schema unchanged, unless its provider
+    /// needs another [dialect](crate::schema).
     ///
     /// ```
     /// use agent::{ToolBuilder, ToolContext, Value, args::UnknownKeys, json};
@@ -91,8 +92,8 @@ impl ToolBuilder {
     /// Builds the tool. Its body gets the checked and coerced arguments, as with [`Tool::new`].
     ///
     /// # Errors
-    /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, the description is missing, a parameter is invalid, or a keyword of the schema is
-    /// not supported.
+    /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, the description is missing, or a parameter is invalid. Also fails when the schema
+    /// cannot be compiled, for example because a keyword is not supported.
     pub fn build<F, Fut>(self, body: F) -> Result<Tool, DefinitionError>
     where
         F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
@@ -118,10 +119,11 @@ impl fmt::Debug for ToolBuilder {
 }
 
 impl Tool {
-    /// Creates a tool that checks its arguments against a JSON Schema and passes them to `body`. The schema is sent to the model unchanged.
+    /// Creates a tool that checks its arguments against a JSON Schema and passes them to `body`. A model sees the schema unchanged, unless
+    /// its provider needs another [dialect](crate::schema).
     ///
     /// # Errors
-    /// Fails when the name or the description is invalid, or the schema has a keyword that is not supported; the error names the
+    /// Fails when the name or the description is invalid, or when the schema has a keyword that is not supported. The error names the
     /// keyword and its path.
     pub fn new<F, Fut>(
         name: impl Into<Arc<str>>,

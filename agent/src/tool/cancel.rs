@@ -41,7 +41,7 @@ struct Waiters {
 }
 
 impl Node {
-    /// Returns this node, its parent and so on, up to the root.
+    /// Returns this node and its ancestors, from the parent to the root.
     fn chain(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |node| node.parent.as_deref())
     }
@@ -67,8 +67,8 @@ impl Drop for Node {
 }
 
 impl Waiters {
-    /// Registers `waker`, or replaces the waker in `slot`. Returns the slot and the replaced waker, which the caller must drop without the
-    /// lock, because a waker may own a task.
+    /// Registers `waker`, or replaces the waker in `slot`. Returns the slot and the replaced waker. The caller must release the lock before
+    /// it drops the replaced waker, because a waker may own a task.
     fn enter(&mut self, slot: Option<usize>, waker: &Waker) -> (usize, Option<Waker>) {
         if let Some(slot) = slot {
             let replaced = match self.slots.get_mut(slot) {
@@ -129,12 +129,12 @@ impl CancelToken {
         self.node.is_cancelled()
     }
 
-    /// Returns the reason of this token, or that of the nearest cancelled ancestor; `None` if neither is cancelled.
+    /// Returns the reason of this token or of its nearest cancelled ancestor; `None` if the token is not cancelled.
     pub fn reason(&self) -> Option<Arc<str>> {
         self.node.chain().find_map(|node| node.reason.get()).cloned()
     }
 
-    /// Completes when the token is cancelled, or at once if it already is. Dropping the future removes its waiter.
+    /// Returns a future that completes when the token is cancelled, or at once if it already is. Dropping the future removes its waiter.
     ///
     /// ```
     /// # async fn work() {}

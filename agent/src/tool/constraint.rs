@@ -234,7 +234,7 @@ impl<A, B, C> Composed for (A, B, C) {}
 impl<A, B, C, D> Composed for (A, B, C, D) {}
 impl<A, const N: usize> Composed for [A; N] {}
 
-/// Panics at compile time for a map whose keys cannot be the keys of a JSON object. `are` is `true` if they can.
+/// Panics at compile time for a map whose keys cannot be the keys of a JSON object. `are` is `true` if the keys are allowed.
 #[track_caller]
 #[expect(clippy::missing_panics_doc, reason = "it is a compile error")]
 pub const fn text_keys(are: bool) {

@@ -150,12 +150,12 @@ impl ToolContext {
         self.inner.session_id.as_deref()
     }
 
-    /// Returns on whose behalf the call is made; `None` if no source was set.
+    /// Returns the source on whose behalf the call is made; `None` if no source was set.
     pub fn source(&self) -> Option<&Source> {
         self.inner.source.as_ref()
     }
 
-    /// Returns the number of the attempt at running the body, counted from 1.
+    /// Returns the number of this attempt at running the body, counted from 1.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
     }
@@ -193,7 +193,7 @@ impl ToolContext {
         }
     }
 
-    /// Ends the call. Progress that the body reports later is dropped.
+    /// Marks the call as over. Progress that the body reports later is dropped.
     pub(super) fn close(&self) {
         self.inner.running.close();
     }
@@ -216,8 +216,8 @@ impl ToolContext {
         self.inner.cancel.is_cancelled()
     }
 
-    /// Completes when the call is cancelled. A value that the body returns within the grace period still counts as the result; an error
-    /// counts as an interruption.
+    /// Returns a future that completes when the call is cancelled. A value that the body returns within the grace period still counts as
+    /// the result; an error counts as an interruption.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + Unpin + use<> {
         self.inner.cancel.cancelled()
     }
@@ -400,7 +400,7 @@ impl ToolContext {
         self
     }
 
-    /// Sets on whose behalf calls are made.
+    /// Sets the source on whose behalf calls are made.
     pub fn with_source(mut self, source: Source) -> Self {
         self.edit().source = Some(source);
         self
@@ -433,7 +433,7 @@ impl ToolContext {
     }
 
     /// Sets the executor, which runs blocking work and provides timers. By default, tokio is the executor with the feature `runtime`.
-    /// Without this feature, the executor runs blocking work where it is awaited, and has no clock.
+    /// Without this feature, the default executor runs blocking work on the thread that polls it, and has no clock.
     pub fn with_executor(mut self, executor: Arc<dyn Executor>) -> Self {
         self.edit().executor = executor;
         self
@@ -473,7 +473,7 @@ impl ToolContext {
         self
     }
 
-    /// Sets how traces capture the content of calls. With `None`, traces do not contain content.
+    /// Sets the rules by which traces capture the content of calls. With `None`, traces do not contain content.
     #[cfg(feature = "runtime")]
     pub(crate) fn with_capture(mut self, capture: Option<Arc<Capture>>) -> Self {
         self.edit().capture = capture;

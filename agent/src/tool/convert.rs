@@ -1,9 +1,9 @@
 //! Converts the return value of a `#[tool]` function to an outcome.
 //!
 //! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead, the generated code proceeds in steps on the
-//! concrete type. Each step selects by method resolution, which sees through aliases: an inherent method takes precedence over a trait's
-//! method for types that meet its bounds. The steps that select work for all types. Only the step that converts fails to compile for a
-//! wrong type, so that the error names the type of the value or of the error.
+//! concrete type. Each step selects by method resolution, which sees through aliases: an inherent method takes precedence over a method of
+//! a trait, but only for types that meet the bounds of the inherent method. The steps that select work for all types. Only the step that
+//! converts fails to compile for a wrong type, so that the error names the type of the value or of the error.
 
 #![expect(
     missing_docs,
@@ -155,7 +155,7 @@ impl<T> PerhapsNone for Option<T> {
 #[derive(Debug)]
 pub struct OfError<'a, E>(pub &'a E);
 
-/// The result of step 3 for an error that implements `Error`. It is kept as a source, for the operator.
+/// The result of step 3 for a type that implements `Error`. The error is kept as a source, for the operator.
 #[derive(Debug)]
 pub struct WithSource;
 

@@ -106,7 +106,7 @@ fn variants(value: &Value) -> Vec<Value> {
                 };
                 Value::String(text.chars().map(shift).collect())
             };
-            // The second variant changes only the last character, because the first one may break the format of a text.
+            // The second variant changes only the last character, because the first variant may break the format that a text needs.
             let mut last: Vec<char> = text.chars().collect();
             if let Some(char) = last.last_mut() {
                 *char = match *char {

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// Name, description and parameters of a tool: all that a model learns about the tool. A clone costs one reference count.
+/// The definition of a tool: its name, its description, its parameters, and further data for models and clients. A clone costs one
+/// reference count.
 ///
 /// A [`Plan`] provides the parameters and checks the arguments, so the shown schema and the accepted arguments cannot differ. A definition
 /// serializes to `{"name", "description", "parameters"}`, with `title`, `output_schema`, `annotations`, `examples` and `_meta` if they are
@@ -43,7 +44,7 @@ struct Inner {
     /// The plan, which also has the tool's name.
     plan: Plan,
     options: ToolOptions,
-    /// The texts of the definition in requests, one for each protocol and dialect in which it was requested.
+    /// The encoded definition as it appears in requests, one text for each protocol and dialect that was used.
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
         allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -56,13 +57,14 @@ impl ToolDefinition {
     /// Creates the definition of a tool whose arguments are checked by `plan`; the plan's name is the tool's name.
     ///
     /// # Errors
-    /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, the form that every provider accepts, or the description is blank.
+    /// Fails when the description is blank, or when the name is not `[A-Za-z0-9_-]{1,64}`, the form that every provider accepts.
     pub fn new(plan: Plan, description: impl Into<Arc<str>>) -> Result<Self, DefinitionError> {
         let options = ToolOptions::new(plan.name()).description(description);
         Self::with_options(plan, options)
     }
 
-    /// Creates the definition of a tool with these options. The name in the options replaces that of the plan.
+    /// Creates the definition of a tool with these options. The name in `options` replaces the name of the plan. The plan's options for
+    /// checking arguments replace those in `options`.
     ///
     /// # Errors
     /// Fails when the name is not `[A-Za-z0-9_-]{1,64}`, or the description is blank and the tool is not
@@ -197,7 +199,8 @@ impl ToolDefinition {
         &self.inner.options.examples
     }
 
-    /// Returns whether providers are asked to enforce the schema while the model writes; `None` if the application decides.
+    /// Returns whether providers are asked to enforce the schema while the model writes; `None` if the
+    /// [request](crate::model::ModelRequest::with_strict_tools) decides.
     pub fn strict(&self) -> Option<bool> {
         self.inner.options.strict
     }

@@ -42,7 +42,7 @@ pub enum DefinitionError {
         /// The name.
         name: String,
     },
-    /// The description is missing; models choose tools by it.
+    /// The description is missing. Models choose tools by their descriptions.
     #[error("the description is empty: say what the tool does")]
     NoDescription,
     /// A parameter is invalid: it was declared with a mistake at run time, or it cannot be hidden or fixed.

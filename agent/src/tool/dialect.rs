@@ -1,4 +1,4 @@
-//! All tools in the schema dialect of a provider: losses, tools that cannot be expressed, and the limits of strict tools.
+//! Tools in the schema dialect of a provider: losses, tools that the dialect cannot express, and the limits of strict tools.
 
 use super::definition::ToolDefinition;
 use super::problem::{RegistryError, RegistryProblem};
@@ -17,7 +17,7 @@ impl Registry {
     ///
     /// At Anthropic, the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. The budget is assigned in
     /// the order of registration. A tool that fits into the remaining budget is strict. A tool that does not fit is sent without `strict`,
-    /// which is not an error. Register the tools that should be strict first.
+    /// which is not an error. Therefore, register the tools that should be strict before all other tools.
     ///
     /// ```
     /// use agent::{Registry, schema::Dialect, tool, tools};

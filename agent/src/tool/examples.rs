@@ -79,8 +79,8 @@ impl ExamplePath {
     }
 }
 
-/// Checks the examples of the parameters. Each example is checked in a call that contains nothing else, so the report may list other
-/// issues, such as missing parameters. Only issues at or below the path of the example count.
+/// Checks the examples of the parameters. Each example is checked in a call without other arguments, so the report may list other issues,
+/// such as missing parameters. Only issues at or below the path of the example count.
 fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     let root = tool.definition().parameters();
     let mut left = vec![(root, ExamplePath::default())];
@@ -112,7 +112,7 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// Returns the schemas of the properties and items of a value, in order. Follows references and alternatives.
+/// Returns the schemas of the properties and items of a value, in order, each with its path. Follows references and alternatives.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =

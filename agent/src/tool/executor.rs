@@ -4,8 +4,8 @@ use super::BoxFuture;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// The environment that runs blocking work and waits. The feature `runtime` provides the executor of tokio; tests can bring executors of
-/// their own.
+/// The environment that runs blocking work and provides timers. The feature `runtime` provides the executor of tokio; tests can bring
+/// executors of their own.
 ///
 /// A call gets its executor from the [`ToolContext`](crate::ToolContext), so nothing in the library requires a specific
 /// asynchronous runtime.
@@ -59,7 +59,7 @@ pub trait Executor: Send + Sync + 'static {
     }
 }
 
-/// An executor without a runtime: blocking work runs where it is awaited, and there is no clock.
+/// An executor without a runtime: blocking work runs on the thread that polls it, and there is no clock.
 #[cfg(not(feature = "runtime"))]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct InlineExecutor;

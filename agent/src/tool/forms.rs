@@ -23,7 +23,8 @@ pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
     /// Returns the inputs to the latest questions of another program, and the state that the program gave with these questions. Returns
-    /// `None` if the call was not suspended for questions of a program.
+    /// `None` if the call was not suspended for questions of a program. Also raises the count of questions to the number that was asked
+    /// before.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
         let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
@@ -50,8 +51,8 @@ impl ToolContext {
     }
 
     /// Asks a person the questions of another program. A question is dismissed if its form cannot be shown, and declined if no person can
-    /// be asked. If no function answers a question at once, the call is suspended, provided that `may_suspend` is set and the run can be
-    /// suspended; if not, the question is declined. When a suspended call restarts, [`form_inputs`](Self::form_inputs) returns the inputs.
+    /// be asked. If no function answers a question at once, the call is suspended. If `may_suspend` is not set, or the run cannot be
+    /// suspended, the question is declined instead. When a suspended call restarts, [`form_inputs`](Self::form_inputs) returns the inputs.
     pub(crate) async fn ask_forms(
         &self,
         server: &str,
@@ -117,7 +118,8 @@ impl ToolContext {
     }
 
     /// Returns the input that the function of the application gives to a question, and the question as it was last asked. If there is no
-    /// function, the input is [`QuestionInput::Later`].
+    /// function, the input is [`QuestionInput::Later`]. If the function fails, or `MAX_REFUSALS` inputs are refused, the input is
+    /// [`QuestionInput::Cancel`].
     async fn form_input(&self, mut question: Question) -> (Question, QuestionInput) {
         let Some((rules, answerer)) =
             self.ask_rules().and_then(|rules| Some((rules, rules.answerer.as_ref()?)))

@@ -27,8 +27,8 @@ use std::marker::PhantomData;
 use std::panic::resume_unwind;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The definition of a tool, or the tool's name with the reason why it is invalid. Each `#[tool]` has one, compiled when it is first
-/// listed.
+/// The definition of a tool, or the tool's name with the reason why the definition is invalid. Each `#[tool]` compiles its definition once,
+/// when the tool is first listed.
 pub type Compiled = Result<ToolDefinition, (String, DefinitionError)>;
 
 impl ToolOptions {
@@ -38,7 +38,7 @@ impl ToolOptions {
         self.compiled(false, schema_of::<A>)
     }
 
-    /// Compiles the definition of a tool that is the type `A` itself.
+    /// Compiles the definition of a tool that is itself the type `A` of its arguments, such as a struct with `#[tool]`.
     #[doc(hidden)]
     pub fn compile_type<A: Argument>(self) -> Compiled {
         self.compiled(true, schema_of::<A>)

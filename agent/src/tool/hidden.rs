@@ -37,7 +37,7 @@ impl HiddenArguments {
         }
     }
 
-    /// Leaves the hidden arguments out of a report of the tool, and rewrites the report for the definition that the model saw.
+    /// Removes the hidden arguments from a report of the tool, and rewrites the report for the definition that the model saw.
     pub(super) fn rewrite(&self, mut report: InvalidArguments, shown: &ToolDefinition) -> InvalidArguments {
         for argument in &self.arguments {
             report = report.without_place(&argument.pointer());
@@ -78,8 +78,8 @@ impl HiddenArgument {
         Self { name: name.to_owned(), value }
     }
 
-    /// Checks that the model can leave this argument out: its fixed value must be valid, or, if it has no fixed value, the argument must
-    /// not be required. `validate` checks arguments by the whole definition.
+    /// Checks that the model can leave this argument out. A fixed value must be valid, and an argument without a fixed value must not be
+    /// required. `validate` checks arguments by the whole definition.
     pub(super) fn check(
         &self,
         plan: &Plan,
@@ -128,7 +128,7 @@ pub(super) fn join(
         let text = arguments.to_owned();
         return Ok(JoinedArguments { text, coercions: parsed.coercions, value: parsed.value });
     };
-    // If unknown keys are kept, the model could still send a hidden argument, by its name or an alias. The hidden argument is then refused.
+    // If unknown keys are kept, the model could still send a hidden argument, by its name or an alias. The call is then refused.
     let is_hidden = |key: &&String| {
         whole.parameter_of(key).is_some_and(|name| hidden.iter().any(|argument| argument.name == name))
     };

@@ -49,7 +49,8 @@ pub(crate) enum InvokedArguments<'a> {
     Accepted(&'a AcceptedArguments),
 }
 
-/// Runs `tool` once. `cx` is the context of this call, with a cancel token of its own.
+/// Checks the arguments if they were not checked yet, and runs the body of `tool` once. `cx` is the context of this call, with a cancel
+/// token of its own. Returns the outcome and the coercions of the arguments.
 pub(super) async fn invoke(
     tool: &Tool,
     arguments: InvokedArguments<'_>,
@@ -139,7 +140,7 @@ pub(super) async fn invoke(
     };
     // A body that asks and ends in the same poll has ended, so its questions are dropped.
     cx.take_questions();
-    // A body that returns an error after its call is cancelled was interrupted; it did not fail.
+    // A body that returns an error after its call was cancelled did not fail: it was interrupted.
     if is_cancelled && is_own_error(&outcome) {
         outcome = aborted(cx);
     }
@@ -178,7 +179,8 @@ fn waits_for_person() -> ToolOutcome {
     ToolOutcome::Deferred { handle: ASK_HANDLE.to_owned() }
 }
 
-/// Returns whether the outcome is an error that the body itself returned.
+/// Returns whether the outcome is a failure of the body, or its request for a better call. Refused arguments, a panic and a timeout do not
+/// count.
 fn is_own_error(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Retry { .. } => true,
@@ -202,7 +204,8 @@ fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     }
 }
 
-/// Fails a call that its tool deferred under a handle that is reserved for the library. The tools of assistants may use these handles.
+/// Fails a call if its tool deferred the result under a handle that is reserved for the library. Only tools of assistants may use such
+/// handles.
 fn refuse_own_handle(tool: &Tool, cx: &ToolContext, outcome: &mut ToolOutcome) {
     if tool.options().of_assistant.is_none()
         && matches!(outcome, ToolOutcome::Deferred { handle } if handle.starts_with(OWN_HANDLES))

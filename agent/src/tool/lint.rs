@@ -10,9 +10,9 @@ use super::registry::Registry;
 use std::fmt;
 
 impl Registry {
-    /// Reports faults that make these tools hard to choose or to call correctly, for example missing descriptions, descriptions that name a
-    /// parameter that does not exist, similar words, texts that are too long or repeated, names that a provider refuses, refused examples,
-    /// and definitions that cost many tokens in each request. Use it in a test:
+    /// Reports faults that make these tools hard to choose or to call correctly. Examples are missing, repeated or too long descriptions,
+    /// descriptions that name a parameter that does not exist, similar names, names that a provider refuses, refused examples, and
+    /// definitions that cost many tokens in each request. Use it in a test:
     ///
     /// ```
     /// use agent::{Registry, lint::Lint, tool, tools};
@@ -40,8 +40,9 @@ impl Registry {
     /// that differ only in the secret, and reports the type if their `Debug` texts differ. A `Debug` by hand that leaves the secret out is
     /// not reported.
     ///
-    /// For foreign tools, such as those of an MCP server or of a schema that is read at run time, the hints are for the user of the tool.
-    /// All parameters with the same fault have one finding. Names that look alike are reported once, at the last tool of the group:
+    /// The hints about a foreign tool, for example of an MCP server or of a schema that is read at run time, are for the user of the tool.
+    /// All parameters of a foreign tool with the same fault have one finding. Names that look alike are reported once, at the last tool of
+    /// the group:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};
@@ -88,9 +89,9 @@ pub enum Lint {
     UndocumentedParameter,
     /// A description only repeats the name.
     EmptyWords,
-    /// A description refers to a parameter by another name.
+    /// A description refers to a parameter by a name that no parameter has.
     OtherName,
-    /// The members of a closed set look alike, or are single letters or numbers that no description explains.
+    /// The values of an enumeration look alike, or are single letters or numbers that no description explains.
     AmbiguousWords,
     /// The description of a tool is longer than some provider accepts, or the description of a parameter is too long to help a model.
     LongDescription,

@@ -92,8 +92,8 @@ pub struct ToolManifest {
 }
 
 impl ToolManifest {
-    /// Returns a fingerprint of the tools, as 32 hexadecimal digits. It changes when a definition changes, or the order of the tools.
-    /// [`drift`](Self::drift) tells what changed.
+    /// Returns a fingerprint of the tools, as 32 hexadecimal digits. It changes when a definition or the order of the tools changes.
+    /// [`drift`](Self::drift) lists the changes.
     ///
     /// ```
     /// # /// Adds.
@@ -114,8 +114,9 @@ impl ToolManifest {
         format!("{:032x}", hash.0)
     }
 
-    /// Returns the differences between this manifest and `now`, a sentence for each. The first are about the tools of this manifest, the
-    /// next about new tools, and the last is about the order of the tools. Beyond 200 differences, only their number is given.
+    /// Returns the differences between this manifest and `now`, one sentence for each. Differences of the tools of this manifest come
+    /// first, then new tools, then a changed order of the tools. After 200 differences, one more sentence gives the number of the remaining
+    /// differences.
     pub fn drift(&self, now: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         for before in &self.tools {
@@ -183,7 +184,7 @@ struct ToolDifference<'m> {
     after: Option<&'m Value>,
 }
 
-/// How two manifests differ: in a tool if the path is empty, and in a value of a definition if it is not.
+/// The kind of a difference. The difference concerns a whole tool if its path is empty, and a value of the tool's definition if it is not.
 #[derive(Clone, Copy)]
 enum DifferenceKind {
     Added,

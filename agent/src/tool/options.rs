@@ -14,8 +14,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The options of a tool: everything except its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) and a [`ToolPolicy`]
-/// are views of the options.
+/// The options of a tool: everything except its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) contains the options,
+/// and a [`ToolPolicy`] is the part of the options that decides how calls are run.
 ///
 /// The setters have the names of the options of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
 /// setters. [`Tool::configure`](crate::Tool::configure) changes the options of any tool:
@@ -61,7 +61,7 @@ pub struct ToolOptions {
     pub(super) examples_for: Option<Arc<ExamplesFor>>,
     pub(super) format_result: Option<Arc<FormatResult>>,
     pub(super) triggers_follow_up: Option<Arc<TriggersFollowUp>>,
-    /// The data with which the runtime runs an assistant. Set if a call of the tool is a run of this assistant.
+    /// The data that the runtime needs to run an assistant. Set only if each call of the tool is a run of that assistant.
     pub(crate) of_assistant: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -101,7 +101,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets a human-readable name.
+        /// Sets the title: a name for people, which may contain any characters.
         pub fn title(mut self, title: impl Into<Arc<str>>) -> Self {
             self.$options().title = Some(title.into());
             self
@@ -152,7 +152,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets what a call of the tool does to the world.
+        /// Sets the effect of a call on the world. The effect decides whether an interrupted call may be repeated.
         ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
@@ -185,7 +185,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets how long a body may take. [`Duration::MAX`] means no limit.
+        /// Sets the time limit of the body of a call. [`Duration::MAX`] means no limit.
         pub fn timeout(mut self, after: Duration) -> Self {
             self.$options().policy.timeout = Some(after);
             self
@@ -209,13 +209,14 @@ macro_rules! setters {
             self
         }
 
-        /// Sets how many further calls a model may make in a run after bad arguments, or after the body asked for a better call.
+        /// Sets the maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a
+        /// better call.
         pub fn max_retries(mut self, retries: u32) -> Self {
             self.$options().policy.max_retries = Some(retries);
             self
         }
 
-        /// Sets whether a call has to be approved.
+        /// Sets the rule that decides whether a call needs approval.
         ///
         /// ```
         /// use agent::{Approval, ToolBuilder, ToolContext, Value};
@@ -234,7 +235,7 @@ macro_rules! setters {
             self
         }
 
-        /// Runs no other call of the same reply at the same time.
+        /// Runs each call of the tool alone: no other call of the same reply runs at the same time.
         pub fn exclusive(mut self) -> Self {
             self.$options().policy.exclusive = true;
             self
@@ -246,8 +247,8 @@ macro_rules! setters {
             self
         }
 
-        /// States that the body has no effect before its last [question](crate::ToolContext::ask). The body may then be restarted with the
-        /// input.
+        /// States that the body has no effect before its last [question](crate::ToolContext::ask). A call can then be suspended at a
+        /// question, although its effect is [`Effect::Once`]: the body is restarted when the person has answered.
         pub fn asks(mut self) -> Self {
             self.$options().policy.asks = true;
             self
@@ -259,7 +260,8 @@ macro_rules! setters {
             self
         }
 
-        /// Asks the model at once when a call that was made outside of a run is recorded (`Assistant::record`).
+        /// Makes an assistant ask the model at once when the application records a call that it made outside of a run
+        /// (`Assistant::record`).
         pub fn follow_up(mut self) -> Self {
             self.$options().policy.follow_up = true;
             self
@@ -277,7 +279,8 @@ macro_rules! setters {
             self
         }
 
-        /// Sets whether providers are asked to enforce the schema while the model writes. By default the application decides.
+        /// Sets whether providers are asked to enforce the schema while the model writes. By default, the
+        /// [request](crate::model::ModelRequest::with_strict_tools) decides.
         pub fn strict(mut self, strict: bool) -> Self {
             self.$options().strict = Some(strict);
             self
@@ -317,7 +320,7 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the JSON Schema of the structured result; `None` if it is not known.
+        /// Sets the JSON Schema of the structured result. `None` means that the schema is unknown.
         pub fn output_schema(mut self, schema: impl Into<Option<Value>>) -> Self {
             self.$options().output_schema = schema.into();
             self
@@ -330,14 +333,14 @@ macro_rules! setters {
             self
         }
 
-        /// Sets what happens to sent keys that are not parameters of the tool.
+        /// Sets the rule for sent keys that are not parameters of the tool.
         pub fn unknown(mut self, unknown: UnknownKeys) -> Self {
             let options = self.$options();
             options.arguments = options.arguments.unknown(unknown);
             self
         }
 
-        /// Sets all options for checking arguments. [`coerce`](Self::coerce) and [`unknown`](Self::unknown) set one of them each.
+        /// Sets all options for checking arguments. [`coerce`](Self::coerce) and [`unknown`](Self::unknown) each set one of these options.
         ///
         /// ```
         /// use agent::args::{CoercionPolicy, PlanOptions, UnknownKeys};
@@ -421,9 +424,9 @@ macro_rules! setters {
             self
         }
 
-        /// Makes the parameters depend on the source of a call. Without a source, and if the function returns `None`, the tool's own
-        /// parameters apply, so they should offer the least. The source decides both which parameters a model sees and which arguments are
-        /// accepted.
+        /// Sets a function that returns the parameters for the source of a call. The tool's own parameters apply to calls without a source,
+        /// and if the function returns `None`, so they should offer the least. The parameters for a source decide both which schema a model
+        /// sees and which arguments are accepted.
         ///
         /// ```
         /// use agent::message::ToolCall;
@@ -457,8 +460,8 @@ macro_rules! setters {
             self
         }
 
-        /// Makes the examples depend on the source of a call. Without a source, and if the function returns `None`, the tool's own examples
-        /// are shown.
+        /// Sets a function that returns the examples for the source of a call. The tool's own examples are shown without a source, and if
+        /// the function returns `None`.
         ///
         /// ```
         /// use agent::{Registry, ToolBuilder, ToolContext, Value, json, tool::Source, tools};
@@ -484,10 +487,10 @@ macro_rules! setters {
             self
         }
 
-        /// Shows a stored result in another form, each time a request is built. The function gets the arguments that the call ran with, and
-        /// the result with the metadata that only the application sees. The arguments are those of the model, or those that a person
-        /// changed. If the function returns `None` or only blank text, the stored content is shown. See
-        /// [`Registry::shown_content`](crate::Registry::shown_content).
+        /// Sets a function that returns other content for a stored result. It runs each time a request is built, so the content can change.
+        /// The function gets the arguments that the call ran with, and the result with the metadata that only the application sees. The
+        /// arguments are those of the model, or those that a person changed. If the function returns `None` or only blank text, or if it
+        /// panics, the stored content is shown. See [`Registry::shown_content`](crate::Registry::shown_content).
         ///
         /// ```
         /// use agent::message::{OutcomeKind, Part, ToolCall, ToolResultMessage};
@@ -523,8 +526,8 @@ macro_rules! setters {
         }
 
         /// Sets the function that decides whether the model is asked at once when a call is recorded. The function gets the arguments that
-        /// the call ran with, and the result. By default, [`follow_up`](Self::follow_up) decides. In a run, the model sees every result
-        /// anyway.
+        /// the call ran with, and the result. By default, [`follow_up`](Self::follow_up) decides. The function has no influence on a run,
+        /// in which the model sees every result anyway.
         ///
         /// ```
         /// use agent::message::{OutcomeKind, ToolCall, ToolResultMessage};

@@ -1,4 +1,4 @@
-//! How a call ended. Every outcome except a deferred result becomes a result message for the model.
+//! The outcomes of tool calls. Every outcome except a deferred result becomes a result message for the model.
 
 use super::error::ToolError;
 use super::output::{Control, ToolOutput};
@@ -35,7 +35,7 @@ use std::fmt;
 /// # Ok(()) }
 /// ```
 ///
-/// Applications, models and messages read different parts of an outcome:
+/// An application reads the code and the output, a model reads the text, and a message stores the kind:
 ///
 /// ```
 /// use agent::message::OutcomeKind;
@@ -78,7 +78,7 @@ pub enum ToolOutcome {
     },
     /// The call was not allowed.
     Denied {
-        /// The code of the party that did not allow the call.
+        /// The code of the denial, for the application, such as [`OutcomeCode::BLOCKED`].
         code: OutcomeCode,
         /// The reason, for the model.
         message: String,
@@ -88,7 +88,7 @@ pub enum ToolOutcome {
     },
     /// The call was stopped, or never started.
     Interrupted {
-        /// The cause.
+        /// The cause, for the application, such as [`OutcomeCode::ABORTED`].
         code: OutcomeCode,
         /// The reason, for the model.
         reason: String,
@@ -242,7 +242,7 @@ impl ToolOutcome {
         Self::Interrupted { code: OutcomeCode::ABORTED, reason: format!("The call was stopped: {reason}.") }
     }
 
-    /// Returns the outcome of a call that had begun, but whose process ended or whose engine lost the call before a result was recorded.
+    /// Returns the outcome of a call that was started but has no recorded result, because its process ended or its engine lost the call.
     #[cfg(feature = "runtime")]
     pub(crate) fn lost() -> Self {
         Self::Interrupted { code: OutcomeCode::LOST, reason: crate::message::LOST.to_owned() }
@@ -289,8 +289,8 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns the data that the tool gave to the application. `None` if the call was stopped, if its result is pending, or if an unknown
-    /// outcome has no such data.
+    /// Returns the data that the tool gave to the application. `None` if the call was interrupted, if its result is pending, or if an
+    /// unknown outcome has no metadata.
     ///
     /// ```
     /// use agent::{ToolError, ToolOutcome, json};
@@ -310,8 +310,8 @@ impl ToolOutcome {
         }
     }
 
-    /// Returns whether the run continues after this call. For a completed call the output decides; for any other outcome, `stop_loop` in
-    /// its metadata ends the run.
+    /// Returns whether the run continues after this call. The output of a completed call decides this. Any other outcome ends the run if
+    /// its metadata contains `"stop_loop": true`.
     pub(crate) fn control(&self) -> Control {
         match self {
             Self::Completed(output) => output.control,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 /// The parameters of a tool, or the properties of an object parameter, in the order in which models see them.
 ///
 /// Each parameter is required or optional. Every object is closed: it accepts only the properties that are added to it. A mistake, such as
-/// a repeated name or an empty set of words, becomes an error of [`schema`](Self::schema) or of building the tool. The error names the
-/// parameter.
+/// a repeated name or an enumeration without words, becomes an error of [`schema`](Self::schema) or of building the tool. The error names
+/// the parameter.
 ///
 /// ```
 /// use agent::Parameters;
@@ -43,7 +43,7 @@ pub struct Parameters {
     error: Option<DefinitionError>,
 }
 
-/// Generates the methods for each kind of parameter, for a type with parameters. `$to` is the method that changes its [`Parameters`].
+/// Generates the methods for each kind of parameter. `$to` is the method of the implementing type that changes its [`Parameters`].
 macro_rules! kinds {
     ($to:ident) => {
         kinds! { @plain $to
@@ -167,7 +167,7 @@ impl Parameters {
 }
 
 impl Parameters {
-    /// Creates an empty list.
+    /// Creates an empty list of parameters.
     pub fn new() -> Self {
         Self::default()
     }

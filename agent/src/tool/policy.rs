@@ -1,10 +1,10 @@
-//! The settings for how a tool may be run. Drivers read them; models never see them.
+//! The policy of a tool, which decides how its calls are run. Drivers read the policy; models never see it.
 
 use super::approval::Approval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a call of a tool does to the world. The effect decides whether an interrupted call may be repeated.
+/// The effect of a call of a tool on the world. The effect decides whether an interrupted call may be repeated.
 ///
 /// ```
 /// use agent::{Registry, tool, tool::Effect, tools};
@@ -62,7 +62,7 @@ pub enum Effect {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, with its own name")]
 pub struct ToolPolicy {
-    /// What a call of the tool does to the world.
+    /// The effect of a call of the tool on the world.
     pub effect: Effect,
     /// The time limit of a body. When it is reached, the token of the call is cancelled, the body is dropped, and the call fails with the
     /// code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's [default](crate::ToolContext::with_default_timeout).
@@ -73,7 +73,7 @@ pub struct ToolPolicy {
     /// after a crash of the process or the engine. It is not started again after an error that it returns. A body with the effect
     /// [`Once`](Effect::Once) is never started again. `None`: the driver decides.
     pub max_attempts: Option<u32>,
-    /// The number of further calls that a model gets in a run after bad arguments, or after the body asked for a [better
+    /// Maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a [better
     /// call](crate::ToolError::retry). `None`: the driver decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.

@@ -1,8 +1,8 @@
-//! Questions about types that generated code asks at compile time.
+//! Questions about types, which generated code asks at compile time.
 //!
-//! An inherent associated constant takes precedence over a constant of a trait, but only for types that meet its bounds. So the inherent
-//! constant of [`Probe<T>`] is the answer for types that meet a bound, and the constant of the trait is the answer for all other types.
-//! This works through aliases, and the code that asks needs no bound on `T`.
+//! An inherent associated constant takes precedence over a constant of a trait, but only for types that meet the bounds of the inherent
+//! `impl` block. So the inherent constant of [`Probe<T>`] is the answer for types that meet a bound. The constant of the trait is the
+//! answer for all other types. This works through aliases, and the code that asks needs no bound on `T`.
 
 #![expect(
     missing_docs,
@@ -262,7 +262,8 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The bounds of `FieldOf` as a plain trait. The derives on a mirror type have it as a bound, so that the derives report no errors.
+/// The bounds of `FieldOf` as a plain trait. The derives on a mirror type use this trait as their bound, so that only `FieldOf` reports an
+/// unsuitable type.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
@@ -282,7 +283,8 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The bounds of `OutputOf` as a plain trait. The derive on a mirror type has it as a bound, so that the derive reports no errors.
+/// The bounds of `OutputOf` as a plain trait. The derive on a mirror type uses this trait as its bound, so that only `OutputOf` reports an
+/// unsuitable type.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}

@@ -63,13 +63,13 @@ impl Progress {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// Sets how much is done and how much there is to do, in the same unit. A number that does not fit a `u64` counts as 0.
+    /// Sets the finished amount and the whole amount, in the same unit. A number that does not fit a `u64` counts as 0.
     pub fn of(mut self, done: impl TryInto<u64>, total: impl TryInto<u64>) -> Self {
         self.total = Some(total.try_into().unwrap_or(0));
         self.at(done)
     }
 
-    /// Sets how much is done, if the total is unknown. A number that does not fit a `u64` counts as 0.
+    /// Sets only the finished amount, for work whose whole amount is unknown. A number that does not fit a `u64` counts as 0.
     pub fn at(mut self, done: impl TryInto<u64>) -> Self {
         self.done = Some(done.try_into().unwrap_or(0));
         self
@@ -81,7 +81,7 @@ impl Progress {
         self
     }
 
-    /// Returns the share that is done, from 0 to 1; `None` if a number is unknown, or there is nothing to do.
+    /// Returns the finished share, from 0 to 1; `None` if one of the amounts is unknown, or if the whole amount is 0.
     #[expect(clippy::cast_precision_loss, reason = "a share needs no more")]
     pub fn fraction(&self) -> Option<f64> {
         match (self.done?, self.total?) {

@@ -104,7 +104,8 @@ impl Question {
         self.accepted(input).map(drop)
     }
 
-    /// Checks an input by the schema, and returns the coerced input.
+    /// Checks an input by the schema, and returns the coerced input. If the schema has only the property `value`, the returned input is an
+    /// object with this property.
     pub(crate) fn accepted(&self, input: &Value) -> Result<Value, AskError> {
         let plan = self.plan()?;
         let [first, second] =
@@ -250,14 +251,14 @@ pub enum AskError {
     /// The person dismissed the question.
     #[error("the person dismissed the question")]
     Dismissed,
-    /// Three inputs were refused.
+    /// An input was refused: the third refused input to a question, or an input that [`Question::check`] refused.
     #[error("the answer does not fit: {report}")]
     #[non_exhaustive]
     Refused {
-        /// The report on the third input.
+        /// The report on the refused input.
         report: String,
     },
-    /// The call was made where no person can be asked.
+    /// No person can be asked during this call.
     #[error("no person can be asked here")]
     Unavailable,
     /// The question would have to wait, but the body cannot be restarted: its tool has the effect `once`, and not the option `asks`.
@@ -267,7 +268,7 @@ pub enum AskError {
         /// The name of the tool.
         tool: String,
     },
-    /// The question is not valid: the schema of its type cannot be compiled, its message is longer than 4 KiB, or it is the 65th question
+    /// The question is not valid. The schema of its type cannot be compiled, its message is longer than 4 KiB, or it is the 65th question
     /// of its call.
     #[error("the question is not valid: {message}")]
     #[non_exhaustive]
@@ -305,7 +306,7 @@ impl AskError {
     }
 }
 
-/// A question with its input. The restarted body gets the input.
+/// A question and its input, which the restarted body gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedInput {
     pub(crate) question: Question,

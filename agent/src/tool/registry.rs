@@ -48,9 +48,9 @@ impl Registry {
     /// Creates a registry of the tools of a [`tools!`](crate::tools) list, or of any other value that contains tools.
     ///
     /// # Errors
-    /// Lists all problems of the tools, for example two tools with the same name, a schema that cannot be compiled, two parameters of one
-    /// name, a default that breaks the constraints of its own parameter, or a timeout without a clock, which the feature `runtime`
-    /// provides.
+    /// Lists all problems of the tools. Examples are two tools with the same name, a schema that cannot be compiled, two parameters of one
+    /// name, and a default that breaks the constraints of its own parameter. A timeout is a problem if there is no clock, which the feature
+    /// `runtime` provides.
     pub fn new(tools: impl IntoTools) -> Result<Self, RegistryError> {
         let (registry, problems) = Self::assemble(tools.into_tools(), StateMap::default());
         RegistryError::none_of(problems)?;
@@ -83,8 +83,8 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// Fails as [`new`](Self::new) does, and when the registry already has a tool with one of the names. After an error, none of the tools
-    /// is added.
+    /// Fails for the same problems as [`new`](Self::new), and when the registry already has a tool with one of the names. After an error,
+    /// none of the tools is added.
     pub fn register(&mut self, tools: impl IntoTools) -> Result<&mut Self, RegistryError> {
         let (mut changed, mut problems) = (Inner::clone(&self.inner), Vec::new());
         changed.add_all(tools.into_tools(), &mut problems);
@@ -217,8 +217,8 @@ impl Registry {
         &self.inner.secrets
     }
 
-    /// Returns the definitions that models see on behalf of `source`. Without a source, or if no tool depends on the source, this is the
-    /// shared list of [`definitions`](Self::definitions).
+    /// Returns the definitions that a model sees if its calls are made on behalf of `source`. Without a source, or if no tool depends on
+    /// the source, this is the shared list of [`definitions`](Self::definitions).
     ///
     /// # Errors
     /// Lists every tool whose schema for this source cannot be compiled, or whose function for the source panics.
@@ -246,9 +246,9 @@ impl Registry {
         Ok(definitions.into())
     }
 
-    /// Returns the content of a stored result that a model sees. This is the content that the tool's function for
-    /// [`format_result`](crate::tool::ToolOptions::format_result) returns. It is the stored content if the tool no longer exists or has no
-    /// such function, or if the function returns `None`, returns only blank text, or panics.
+    /// Returns the content of a stored result that a model sees. This is the content that the tool's
+    /// [`format_result`](crate::tool::ToolOptions::format_result) function returns. It is the stored content if the tool no longer exists
+    /// or has no such function, or if the function returns `None`, returns only blank text, or panics.
     pub fn shown_content<'m>(&self, call: &ToolCall, result: &'m ToolResultMessage) -> Cow<'m, [Part]> {
         let shown = self.ask_tool(call, result, None, Tool::format_result);
         let is_blank = |part: &Part| part.as_text().is_some_and(|text| text.trim().is_empty());
@@ -264,8 +264,8 @@ impl Registry {
         self.ask_tool(call, result, false, Tool::triggers_follow_up)
     }
 
-    /// Calls `ask` with the tool of the result and the arguments that the call ran with: those that a person changed, or else those of the
-    /// model. Returns `otherwise` if the tool no longer exists, or if `ask` panics.
+    /// Calls `ask` with the tool of the result and the arguments that the call ran with: the arguments that a person changed, or else the
+    /// arguments of the model. Returns `otherwise` if the tool no longer exists, or if `ask` panics.
     fn ask_tool<T>(
         &self,
         call: &ToolCall,
@@ -323,7 +323,8 @@ impl Registry {
         Self { inner: Arc::new(kept) }
     }
 
-    /// Returns a registry of the same tools, without state. The tools check arguments by `options`, unless they have options of their own.
+    /// Returns a registry of the same tools, without state. `options` are the defaults for checking arguments; options of a tool take
+    /// precedence.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn with_options(&self, options: PlanOptions) -> Result<Self, RegistryError> {
         let tools: ToolSet = self.tools().cloned().collect();
@@ -359,7 +360,7 @@ impl Registry {
         self.inner.tools.is_empty()
     }
 
-    /// Checks that a call with this context would find all state that the tools need.
+    /// Checks that the context or the registry has all state that the tools require.
     ///
     /// # Errors
     /// Lists every tool that lacks state, with the type of the missing state.
@@ -375,8 +376,8 @@ impl Registry {
         RegistryError::none_of(missing.collect())
     }
 
-    /// Checks a call without running it, and returns its arguments as the tool would get them. [`call_accepted`](Self::call_accepted) runs
-    /// the call with these arguments.
+    /// Checks a call without running it, and returns the arguments that the tool would get. [`call_accepted`](Self::call_accepted) runs the
+    /// call with these arguments.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused. Also fails when there is no such tool, when its
@@ -449,7 +450,7 @@ impl Registry {
         self.run_call(call, InvokedArguments::Accepted(arguments), cx).await.into_result(call)
     }
 
-    /// Runs a call, and returns its outcome and the questions for which it is suspended.
+    /// Runs a call, and returns its outcome, the coercions of its arguments, and the questions for which it is suspended.
     pub(crate) async fn run_call(
         &self,
         call: &ToolCall,
@@ -479,7 +480,7 @@ impl Registry {
         tool.requires().iter().filter_map(|key| self.inner.state.value(key).cloned()).collect()
     }
 
-    /// Returns the context with the state of this registry. State of the run takes precedence.
+    /// Returns the context with the state of this registry. State that the context has for the run takes precedence.
     #[cfg(feature = "runtime")]
     pub(crate) fn context(&self, cx: &ToolContext) -> ToolContext {
         cx.over(&self.inner.state)
@@ -490,7 +491,8 @@ impl Registry {
 pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool {
     let names = || tools.iter().map(ToolDefinition::name);
     let mut suggestions = did_you_mean(name, names());
-    // Some models put a namespace in front of the name, as in `functions.book_room`. The name without the namespace is compared, too.
+    // Some models put a namespace in front of the name, as in `functions.book_room`. If no tool has a name similar to the full name, the
+    // name without the namespace is compared.
     let own = name.rsplit(['.', ':', '/']).next().filter(|own| own.len() < name.len());
     if let Some(own) = own.filter(|_| suggestions.is_empty()) {
         suggestions = names().filter(|name| *name == own).collect();
@@ -498,8 +500,8 @@ pub(crate) fn unknown_among(tools: &[ToolDefinition], name: &str) -> UnknownTool
             suggestions = did_you_mean(own, names());
         }
     }
-    // Some models put a prefix in front of the name, as in `mcp_notes_search_notes`. The longest tool name at the end of `name` is
-    // suggested first.
+    // Some models put a prefix in front of the name, as in `mcp_notes_search_notes`. The longest tool name with which `name` ends is added
+    // as the first suggestion.
     let is_end = |tool: &&str| {
         let before = name.strip_suffix(*tool).unwrap_or_default();
         !tool.is_empty() && before.ends_with(|c: char| !c.is_alphanumeric())

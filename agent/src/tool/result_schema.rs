@@ -35,7 +35,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// The default of `OUTPUT` for types that are not a [`ResultSchema`]. `OUTPUT` is `true` if a type is one.
+/// The default of `OUTPUT` for types that are not a [`ResultSchema`]. `OUTPUT` is `true` if a type implements this trait.
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -97,7 +97,7 @@ impl<T> ResultOf<T> {
 }
 
 impl<T, E> ResultOf<Result<T, E>> {
-    /// Step 1 for a `Result`: returns the type of its value.
+    /// Step 1 for a `Result`: returns the type of its `Ok` value.
     pub fn value(self) -> ResultOf<T> {
         ResultOf::NEW
     }
@@ -146,9 +146,8 @@ const MAX_INLINED: usize = 16 * 1024;
 
 /// Returns the output schema of a type that is an object or a list. Returns `None` for other types, whose values are sent only as text.
 ///
-/// In the schema of a list, definitions are inlined, except recursive ones. FastMCP's client makes a type from the subschema of the list
-/// alone, without the definitions of the whole schema. If the inlined schema is longer than [`MAX_INLINED`], the definitions are not
-/// inlined.
+/// In the schema of a list, definitions are inlined, except recursive ones, because FastMCP's client reads the subschema of the list
+/// without the definitions of the whole schema. If the inlined schema is longer than [`MAX_INLINED`], the definitions are not inlined.
 fn of<T: JsonSchema>() -> Option<Value> {
     let schema = generated::<T>(false);
     match schema.get("type").and_then(Value::as_str)? {

@@ -65,8 +65,8 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the names that the fields of a flattened type have in the outer object, and whether serde takes these fields out of the object.
-/// serde takes out the fields of a struct, so that a later field cannot have the same names. It does not take out the fields of an enum.
+/// Returns the names of the fields of a flattened type in the outer object, and whether serde takes these fields out of the object. serde
+/// takes out the fields of a struct, so that a later field cannot have the same names. serde does not take out the fields of an enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -145,8 +145,9 @@ impl Transform for CompareNames {
     }
 }
 
-/// Writes the members of a closed set as one `enum`, although they have descriptions. In any other form, schemars loses the members of a
-/// set that is the type of a map's keys. The descriptions stay in `x-variants`, from which the plan restores them.
+/// Converts the described members of a closed set to one `enum`. In any other form, schemars loses the members of a set that is the type of
+/// a map's keys. The descriptions stay in `x-variants`, from which the plan restores them. A schema with an alternative that is not a
+/// constant stays unchanged.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {

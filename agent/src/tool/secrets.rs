@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Filter that withholds the secret arguments of calls, by the definitions of their tools.
 ///
-/// If any tool has secrets, all arguments of a call of an unknown tool are withheld, because the unknown name may be the misspelled name of
-/// a tool with secrets.
+/// If any tool has secrets, all arguments of a call of an unknown tool are withheld: the unknown name may be a misspelled name of a tool
+/// with secrets.
 #[derive(Clone, Default)]
 pub(crate) struct SecretArguments {
     lists: Vec<Arc<[ToolDefinition]>>,
@@ -58,8 +58,8 @@ impl SecretArguments {
         self.hides_unknown
     }
 
-    /// Returns the plan with which the arguments of a tool are read: that of the last list with a definition of the tool. `None` for an
-    /// unknown tool.
+    /// Returns the plan with which the arguments of a tool are read; `None` for an unknown tool. If several lists define the tool, the plan
+    /// is from the list that was added last.
     pub(crate) fn plan(&self, tool: &str) -> Option<&Plan> {
         let mut known = self.lists.iter().rev().flat_map(|list| list.iter());
         known.find(|known| known.name() == tool).map(ToolDefinition::plan)
@@ -73,7 +73,7 @@ impl SecretArguments {
     }
 
     /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld. The arguments of an unknown tool
-    /// are withheld as a whole.
+    /// are withheld as a whole, unless they are an empty object.
     pub(crate) fn value(&self, tool: &str, args: &Value) -> Option<Value> {
         if !self.hides_unknown {
             return None;
@@ -156,7 +156,7 @@ impl SecretArguments {
     }
 }
 
-/// The secrets of some calls. The provider's data of a message is dropped if it contains one of them.
+/// The secrets of some calls. The provider's data of a message is dropped if it contains one of these secrets.
 struct Quoted(Vec<String>);
 
 impl Quoted {

@@ -6,7 +6,7 @@ use crate::args::PlanOptions;
 use std::fmt;
 use std::sync::Arc;
 
-/// A tool, or the name of an invalid tool with the error.
+/// A tool, or the name and the error of an invalid tool.
 #[doc(hidden)]
 #[cfg_attr(not(feature = "macros"), expect(unreachable_pub, reason = "the macros name it"))]
 pub type Entry = Result<Tool, (String, DefinitionError)>;

@@ -1,12 +1,13 @@
-//! On whose behalf tools are shown and called.
+//! The source of a call: the party on whose behalf tools are shown and called.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// On whose behalf tools are shown and called: a user, a tenant, a request. The library passes the source on and does not read it.
+/// The party on whose behalf tools are shown and called: a user, a tenant, a request. The library passes the source on and does not read
+/// it.
 ///
-/// Without a source, a tool whose schema depends on the source uses its own definition, which should offer the least.
+/// A tool whose schema depends on the source uses its own definition for calls without a source. This definition should offer the least.
 ///
 /// ```
 /// use agent::{ToolContext, tool::Source};

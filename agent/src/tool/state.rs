@@ -135,7 +135,7 @@ impl StateMap {
         self.values.get(key)
     }
 
-    /// Returns all values, in no order.
+    /// Returns all values, in an arbitrary order.
     #[cfg(feature = "runtime")]
     pub(crate) fn all(&self) -> impl Iterator<Item = &StateValue> {
         self.values.values()
@@ -150,7 +150,7 @@ impl StateMap {
         self.values.contains_key(key)
     }
 
-    /// Returns the values of both maps. Those of this map take precedence.
+    /// Returns the values of both maps. Values of this map take precedence.
     #[cfg(any(feature = "runtime", feature = "mcp-server"))]
     pub(crate) fn over(&self, below: &Self) -> Self {
         if self.values.is_empty() {

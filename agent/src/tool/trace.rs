@@ -33,7 +33,8 @@ pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
     )
 }
 
-/// Warns of the arguments that were dropped because the tool does not have them: by name, never by value.
+/// Logs a warning with the names, and never the values, of the arguments that were dropped because the tool does not have them. Does
+/// nothing if the tool has another rule for unknown keys.
 pub(crate) fn warn_of_dropped(tool: &Tool, coercions: &[Coercion], cx: &ToolContext) {
     /// Maximum number of names, and of characters in a name.
     const NAMES: usize = 10;

@@ -148,7 +148,7 @@ impl Tool {
         self.options().of_assistant.is_some()
     }
 
-    /// Returns the data with which the runtime runs the assistant that this tool is; `None` for any other tool.
+    /// Returns the data that the runtime needs to run the assistant behind this tool; `None` if the tool is not an assistant.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn assistant_spec(&self) -> Option<&(dyn std::any::Any + Send + Sync)> {
         self.options().of_assistant.as_deref()
@@ -168,7 +168,8 @@ impl Tool {
         self.body.reads_context()
     }
 
-    /// Returns the definition that a model sees on behalf of `source`; `None` if the source changes neither parameters nor examples.
+    /// Returns the definition that a model sees if its calls are made on behalf of `source`; `None` if the source changes neither
+    /// parameters nor examples.
     ///
     /// # Errors
     /// Fails when the schema for the source cannot be compiled, or when the function for the parameters or for the examples panics.
@@ -253,7 +254,7 @@ impl Tool {
         }
     }
 
-    /// Checks arguments without running the tool's `prepare` and its body, and returns the changes that made them fit.
+    /// Checks arguments without running the tool's `prepare` or its body, and returns the changes that made the arguments fit.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.
@@ -277,12 +278,12 @@ impl Tool {
         Ok(AcceptedArguments::new(shown, text, joined.coercions).with_whole(joined.value, checked))
     }
 
-    /// Returns the arguments as the tool's `prepare` changed them; `None` if there is no such function, or if it changed nothing. A panic
-    /// of the function becomes an error.
+    /// Returns the arguments as the tool's `prepare` changed them. Returns `None` if the tool has no `prepare`, if the text is not a JSON
+    /// object, or if nothing changed. A panic of `prepare` becomes an error.
     fn prepare(&self, arguments: &str) -> Result<Option<String>, ToolError> {
         let Some(prepare) = &self.options().prepare else { return Ok(None) };
         let text = if arguments.trim_start().is_empty() { "{}" } else { arguments };
-        // Text that is not a JSON object is not prepared. The check reports it.
+        // The check reports text that is not a JSON object, so such text is not prepared.
         let Ok(Value::Object(sent)) = serde_json::from_str(text) else { return Ok(None) };
         let mut prepared = sent.clone();
         catch(|| prepare(&mut prepared)).unwrap_or_else(|panic| {
@@ -304,8 +305,9 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns the content of a stored result that the tool's `format_result` returns for a model; `None` if there is no such function, or
-    /// if it returns `None`.
+    /// Returns the content that the tool's `format_result` returns for a stored result. The content is neutralized, and put into the
+    /// envelope of the stored result, if the options of the tool require this. Returns `None` if there is no such function, or if the
+    /// function returns `None`.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,
@@ -329,7 +331,7 @@ impl Tool {
         self.options().format_result.is_some()
     }
 
-    /// Returns whether the model is asked at once after a call outside of a run was recorded.
+    /// Returns whether the model is asked at once after a call that was made outside of a run was recorded.
     pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
         options
@@ -387,7 +389,8 @@ impl Tool {
     }
 
     /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still parses the arguments as its own
-    /// types, so they must fit these types, too. The new schema replaces hidden and fixed arguments, so hide and fix arguments afterwards.
+    /// types, so arguments must fit these types as well as the schema. Arguments that were hidden or fixed before no longer are, so hide
+    /// and fix arguments after this call.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.
@@ -468,7 +471,7 @@ impl Tool {
         Self { body: Arc::new(WrappedBody { inner: self.body, around, reads_context }), ..self }
     }
 
-    /// Changes the output of each call that completes.
+    /// Returns the tool with `change` applied to the output of each completed call.
     pub(super) fn map_output(
         self,
         change: impl Fn(ToolOutput) -> ToolOutput + Clone + Send + Sync + 'static,

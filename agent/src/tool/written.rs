@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::schema::{Dialect, Size};
 
-/// A tool as a protocol writes it.
+/// A definition as a protocol writes it in requests.
 #[derive(Clone)]
 pub(super) struct WrittenTool {
-    /// The protocol's name of the form. `asked` is the dialect that was requested.
+    /// The name of the form in which the protocol writes tools. `asked` is the dialect that was requested.
     pub(super) form: &'static str,
     pub(super) asked: Dialect,
     pub(super) text: Arc<str>,

@@ -38,7 +38,7 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// Writes `items` for an array that is always empty, if the dialect needs it.
+    /// Writes `items` for an array that is always empty, if the dialect requires `items`.
     fn nothing(&mut self, out: &mut SchemaDraft) {
         // `maxItems: 0` is enough, but providers that require types also require `items`.
         if !self.can.any {

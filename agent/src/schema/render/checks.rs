@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 200;
 
 impl Renderer<'_> {
     pub(super) fn checks(&mut self, out: &mut SchemaDraft, checks: &[NodeCheck]) {
-        // If arguments are checked against the original schema, `unrendered_restrictions` lists its keywords as changes.
+        // If arguments are checked against the original schema, `unrendered_restrictions` lists the keywords of these checks as changes.
         if self.graph.whole.is_some() {
             return;
         }

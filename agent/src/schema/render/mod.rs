@@ -50,7 +50,7 @@ struct Renderer<'g> {
     graph: &'g Graph,
     can: &'static Abilities,
     cycles: Cycles,
-    /// Recursive definitions. Every cycle contains one of them, or the root.
+    /// Recursive definitions. Every cycle contains one of these definitions, or the root.
     recursive: HashSet<NodeId>,
     /// Definitions that the rendered schema refers to, until they are rendered.
     referenced: BTreeSet<NodeId>,

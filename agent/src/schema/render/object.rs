@@ -162,7 +162,7 @@ impl<'g> Renderer<'g> {
         Ok(out)
     }
 
-    /// Writes the key patterns, if the dialect can express them. Returns whether there are key patterns that it cannot express.
+    /// Writes the key patterns, if the dialect can express them. Returns whether there are key patterns that the dialect cannot express.
     fn patterns(&mut self, out: &mut SchemaDraft, others: &OtherKeys<'g>) -> Result<bool> {
         if others.patterns.is_empty() || !self.can.has("patternProperties") {
             return Ok(!others.patterns.is_empty());

@@ -16,7 +16,7 @@ const MAX_VARIANTS: usize = 1_000;
 pub(in crate::schema) struct RootVariant<'g> {
     pub(in crate::schema) id: NodeId,
     pub(in crate::schema) object: &'g ObjectSpec,
-    /// The tags that select the variant.
+    /// The tags that select the variant: the name of each tag, and its value.
     pub(in crate::schema) tags: Vec<(&'g str, &'g str)>,
     /// The enum whose variants are the properties, if exactly one property must be given.
     pub(in crate::schema) external: Option<&'g ExternalSpec>,
@@ -24,7 +24,7 @@ pub(in crate::schema) struct RootVariant<'g> {
     checks: Vec<&'g NodeCheck>,
 }
 
-/// The variants that have a property, by the name of the property: the index of each variant, with its property.
+/// For each name of a property, the variants with this property: the index of the variant, and the property.
 type PropertyOwners<'g> = HashMap<&'g str, Vec<(usize, &'g Prop)>>;
 /// The properties of one name, each with the variant that has the property.
 type Owners<'v, 'g> = Vec<(&'v RootVariant<'g>, &'g Prop)>;
@@ -74,7 +74,7 @@ pub(in crate::schema) fn variants(graph: &Graph) -> Option<Vec<RootVariant<'_>>>
 }
 
 impl RootVariant<'_> {
-    /// Returns the tags of the variant, such as `kind = "circle"`.
+    /// Returns the tags of the variant, such as `kind = "circle"`; `None` for a variant without tags.
     fn label(&self) -> Option<String> {
         let tags: Vec<String> = self.tags.iter().map(|(tag, name)| format!("{tag} = {name:?}")).collect();
         (!tags.is_empty()).then(|| tags.join(", "))
@@ -124,7 +124,7 @@ impl<'g> Renderer<'g> {
         }
         let mut others = self.merged_others(&variants);
         if matches!(variants[..], [RootVariant { external: Some(_), .. }]) && !self.can.has("minProperties") {
-            // The sentence about the sets of parameters also says how many must be given.
+            // The sentence about the sets of parameters also says how many parameters must be given, so the limits are not written again.
             self.record_change("minProperties", ChangeKind::Described);
             self.record_change("maxProperties", ChangeKind::Described);
             (others.min, others.max) = (0, u64::MAX);
@@ -162,7 +162,7 @@ impl<'g> Renderer<'g> {
             Some(words) => FieldSchema::Words(words),
             None => self.merged_form(&given)?,
         };
-        // In a choice, each alternative has its own annotations.
+        // In a choice, each alternative has its own annotations, so the property itself has none.
         let notes = if matches!(form, FieldSchema::Choice(_)) { Map::new() } else { self.joined(&given) };
         Ok(Field { name, required, null_absent: !required && !can_be_null, in_cycle, form, notes })
     }
@@ -182,7 +182,8 @@ impl<'g> Renderer<'g> {
         let choice = forms.into_iter().map(|(_, id, owners)| {
             let mut notes = self.joined(&owners);
             let labels: Vec<String> = owners.iter().filter_map(|(variant, _)| variant.label()).collect();
-            // A description that was joined from several descriptions already contains the labels of the variants.
+            // A description that was joined from several descriptions already contains the labels of the variants, so the labels are not
+            // added.
             let description = notes.get("description").and_then(Value::as_str).unwrap_or_default();
             if !labels.is_empty()
                 && !labels.iter().all(|label| description.contains(&format!("For {label}: ")))
@@ -310,7 +311,8 @@ fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<Stri
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// Returns the words of all tags, if the property is a tag in each variant that has it.
+/// Returns the values of a tag in all variants. Returns `None` if the property is not a tag in each variant that has the property, or if
+/// the values of the tag are not a closed set.
 fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;

@@ -104,8 +104,8 @@ impl ToolSet {
         self.into_entries().into_iter().filter(keep).collect()
     }
 
-    /// Changes each tool that has one of these names. `change` gets a set of this tool alone, and the set that it returns takes the
-    /// position of the tool.
+    /// Changes each tool that has one of these names. `change` gets a set that contains only this tool, and the tools that it returns take
+    /// the position of the tool.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,
@@ -132,7 +132,7 @@ impl ToolSet {
         changed
     }
 
-    /// Adds `prefix` to each name, so that two sets can be combined.
+    /// Puts `prefix` in front of each name, so that sets with the same names can be combined.
     pub fn prefix(self, prefix: &str) -> Self {
         self.map(|tool| {
             let name = format!("{prefix}{}", tool.definition().name());
@@ -231,7 +231,7 @@ impl ToolSet {
         set
     }
 
-    /// Changes every tool. An error of `change` is an error of the registry that is built from the set.
+    /// Applies `change` to every tool. An error of `change` is an error of the registry that is built from the set.
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -257,7 +257,7 @@ impl ToolSet {
         self.names().any(|own| own == name)
     }
 
-    /// Returns the tool with this name, or the error that the set has no such tool.
+    /// Returns the entry with this name, or an error entry if the set has no such entry.
     fn entry(&self, name: &str) -> Entry {
         let found = self.entries().iter().find(|entry| entry_name(entry) == name);
         found.cloned().unwrap_or_else(|| {
@@ -292,7 +292,7 @@ impl IntoTools for Registry {
 
 impl Registry {
     /// Returns a registry of the tools for which `keep` returns `true`, with the same state. Filtering is cheap, so it can be done for each
-    /// user or turn. The order is kept, so that cached requests stay valid at providers.
+    /// user or turn. The order of the tools is kept, so the same selection always produces the same list, which providers can cache.
     ///
     /// ```
     /// # use agent::{Registry, tool, tools};

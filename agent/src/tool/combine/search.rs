@@ -25,7 +25,8 @@ const LISTED: usize = 50;
 
 impl ToolSet {
     /// Adds a tool `search_tools`, with which models find the [deferred](ToolDefinition::is_deferred) tools of this set. Adds nothing if no
-    /// tool is deferred, or if the set already has a search. Call this last: tools that are added or renamed later are not found.
+    /// tool is deferred, or if a name in the set already ends with `search_tools`. Call this method last: it does not find tools that are
+    /// added or renamed later.
     ///
     /// The result of a search contains the names of the tools that were found. [`Registry::shown`] reads the names from the results in the
     /// conversation, and shows these tools after all other tools.
@@ -55,7 +56,7 @@ impl ToolSet {
     ///
     /// An assistant adds the search automatically to a set that has none.
     pub fn with_tool_search(mut self) -> Self {
-        // A search tool that was added earlier may have a prefix.
+        // A prefix may have been added to the name of an earlier search tool, so only the end of each name is compared.
         if self.names().any(|name| name.ends_with(SEARCH_TOOLS)) {
             return self;
         }
@@ -92,8 +93,9 @@ impl Registry {
     }
 
     /// Returns the tools that a model sees after these messages. These are all tools that are not [deferred](ToolDefinition::is_deferred),
-    /// followed by the tools that the model has [found](ToolSet::with_tool_search), in the order in which it found them. This order keeps a
-    /// cached list valid at providers. Without deferred tools, this is the shared list of [`definitions`](Self::definitions).
+    /// followed by the tools that the model has [found](ToolSet::with_tool_search), in the order in which it found them. New tools are thus
+    /// added at the end, so that a list that a provider has cached stays valid. Without deferred tools, this is the shared list of
+    /// [`definitions`](Self::definitions).
     ///
     /// ```
     /// # /// Reads a file.
@@ -228,7 +230,8 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
-/// Returns whether the words are equal, or forms of one word that differ only in the last letters.
+/// Returns whether two words are equal, or probably two forms of one word. Two forms have at least their first four letters in common.
+/// After the common letters, the shorter word has at most one letter, and the longer word at most four.
 fn alike(one: &str, other: &str) -> bool {
     if one == other {
         return true;

@@ -100,7 +100,8 @@ fn check_parameters(
     hints: &Hints,
     find: &mut impl FnMut(Lint, &str, String),
 ) {
-    // The findings about a tool in code are ordered by parameter. For a foreign tool, one finding lists all parameters with the same fault.
+    // The findings about a tool in code are ordered by parameter, so the parameters are checked one by one. For a foreign tool, one finding
+    // lists all parameters with the same fault.
     let together = if hints.is_foreign { parameters.len().max(1) } else { 1 };
     for parameters in parameters.chunks(together) {
         for findings in parameter_findings(definition, parameters, hints) {
@@ -232,8 +233,8 @@ fn raw_description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns a fault for each pair of words of an `enum` that are forms of one word, unless the description mentions both. Words such as
-/// `asc` and `desc` differ enough.
+/// Returns a fault for each pair of values of an `enum` that are forms of one word, unless the description mentions both values. Values
+/// such as `asc` and `desc` differ enough.
 fn similar_values(schema: &Value) -> Vec<String> {
     let (words, said, mut found) = (values(schema), raw_description(schema), Vec::new());
     for (n, other) in words.iter().enumerate() {
@@ -246,8 +247,8 @@ fn similar_values(schema: &Value) -> Vec<String> {
     found
 }
 
-/// Returns the fault that words of an `enum` are single letters or numbers that the description does not explain. An `enum` of one word has
-/// no such fault.
+/// Returns a fault if values of an `enum` are codes that the description does not mention. The fault names at most five codes. An `enum`
+/// with a single value has no such fault.
 fn meaningless_values(schema: &Value) -> Option<String> {
     let (words, said) = (values(schema), raw_description(schema));
     let codes: Vec<String> = words
@@ -259,7 +260,7 @@ fn meaningless_values(schema: &Value) -> Option<String> {
     (words.len() > 1 && !codes.is_empty()).then(|| format!("{} says nothing by itself", codes.join(", ")))
 }
 
-/// Returns whether the word has at most one letter.
+/// Returns whether the value is a code: it has at most one letter.
 fn is_code(word: &str) -> bool {
     word.chars().filter(|char| char.is_alphabetic()).count() <= 1
 }
@@ -268,7 +269,8 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
-/// Finds quoted names in the descriptions that no parameter and no word of an `enum` has, but that are similar to the name of a parameter.
+/// Finds names in backticks in the descriptions that are similar to the name of a parameter, but that are neither a parameter nor a value
+/// of an `enum`.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],

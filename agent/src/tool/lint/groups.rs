@@ -119,7 +119,7 @@ fn groups<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Vec<usize>> {
 
 /// Returns the groups of positions that are alike, directly or through other members.
 fn alike(count: usize, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
-    // For each member, the first member of its group.
+    // `first[n]` is the first member of the group of `n`.
     let mut first: Vec<usize> = (0..count).collect();
     for n in 0..count {
         for m in 0..n {
@@ -153,8 +153,9 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Returns whether two names have the same number of words, and the words at each position are equal or look like misspellings of each
-/// other, for example `read_file` and `read_files`. Words of fewer than four letters must be equal, so `get_user` and `set_user` differ.
+/// Returns whether two names differ by little, for example `read_file` and `read_files`. Both names must have the same number of words, and
+/// the words at each position must be equal or look like misspellings of each other. Words of fewer than four letters must be equal, so
+/// `get_user` and `set_user` differ.
 fn differ_by_little(one: &str, other: &str) -> bool {
     let (one, other) = (split(one), split(other));
     one.len() == other.len()

@@ -21,7 +21,7 @@ pub(super) struct Hints {
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
     pub(super) costly_tool: &'static str,
-    /// The text after the message. It begins with a separator, or is empty.
+    /// The hints for a name that no parameter has. They follow the message directly, so they begin with a separator, or are empty.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
 }
