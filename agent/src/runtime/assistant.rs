@@ -80,7 +80,7 @@ pub(super) struct AssistantState {
     spilled: Vec<Arc<SpilledFile>>,
     /// The session that the conversation is stored in.
     pub(super) session: Option<Box<SessionState>>,
-    /// The ends of calls of finished runs that the store has not recorded yet.
+    /// The ends of calls that the store has not recorded yet. The runs of these calls are finished.
     pub(super) debts: UnrecordedEnds,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct AssistantRun {
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
     pub(super) growing: Option<GrowingReply>,
-    /// Copies the run with its children. Set once the run has had a child.
+    /// The function that copies the run with its children. `None` until the run has had a child.
     pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
 
@@ -276,9 +276,9 @@ impl Assistant {
         }
     }
 
-    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results, except those
-    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await this function in a listener, hook or tool of
-    /// the same assistant, because the run waits for all of them.
+    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages, cached results and [files of
+    /// results](super::AssistantBuilder::spill_results). A [cache that assistants share](super::AssistantBuilder::cache_results_in) keeps
+    /// its results. Do not await this function in a listener, hook or tool of the same assistant, because the run waits for all of them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, the reset is recorded with the next prompt.
     pub async fn reset(&self) {
@@ -292,7 +292,8 @@ impl Assistant {
         }
     }
 
-    /// Discards all messages, queued messages, cached results and files of results. Returns false if a run is active.
+    /// Discards all messages, queued messages, files of results, and cached results that are not in a shared cache. Returns false if a run
+    /// is active.
     fn clear_if_idle(&self) -> bool {
         let mut state = self.state();
         if state.active.is_some() {

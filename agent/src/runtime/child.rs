@@ -72,7 +72,7 @@ pub struct ChildTool {
     output: Option<Result<OutputSchema, DefinitionError>>,
 }
 
-/// The functions that define the arguments of a call, and make from them the message with which the child begins.
+/// The functions that define the arguments of a call, check them, and convert them to the message with which the child begins.
 #[derive(Clone)]
 struct ChildInput {
     plan: fn(&str, PlanOptions) -> Result<Plan, DefinitionError>,
@@ -143,7 +143,7 @@ impl ChildTool {
         Self { assistant, options, input: ChildInput::task(), output: None }
     }
 
-    /// Sets the type of the arguments, and the function that makes from them the message with which a run begins.
+    /// Sets the type of the arguments, and the function that converts them to the message with which a run begins.
     pub fn input<A: Argument + ToolArgs, M: Into<UserMessage>>(
         self,
         message: impl Fn(A) -> M + Send + Sync + 'static,

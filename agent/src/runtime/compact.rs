@@ -8,7 +8,7 @@ use crate::message::{ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
-/// The divisor of the conversation's tokens: a quarter of the tokens, at the end, is not summarized.
+/// The conversation's tokens divided by this number are kept: the newest messages of this total size are not summarized.
 const TAIL: u64 = 4;
 
 /// The result of a [compaction](Assistant::compact).

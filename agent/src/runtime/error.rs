@@ -84,7 +84,7 @@ pub enum RunError {
     )]
     #[non_exhaustive]
     SuspendedInTool {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
     /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
@@ -378,21 +378,21 @@ pub enum BuildError {
     Budget {
         /// The name of the budget.
         budget: String,
-        /// The reason.
+        /// The reason why the budget cannot be used.
         reason: String,
     },
     /// Two [models](super::AssistantBuilder::named_model) have the same name.
     #[error("two models are named `{name}`")]
     #[non_exhaustive]
     DuplicateModel {
-        /// The name.
+        /// The name that both models have.
         name: String,
     },
     /// The rules of the window name a [model](super::AssistantBuilder::named_model) that does not exist.
     #[error("there is no model named `{name}`; add it with `AssistantBuilder::named_model`")]
     #[non_exhaustive]
     UnknownModel {
-        /// The name.
+        /// The name that no model has.
         name: String,
     },
 }

@@ -82,8 +82,8 @@ impl ParentRun {
         self.config.max_depth == 0
     }
 
-    /// Notifies the listeners of this run and of all runs above it, but not the readers of their streams, which would have to be waited
-    /// for.
+    /// Notifies the listeners of this run and of all runs above it, but not the readers of their streams, because a drop cannot wait for a
+    /// reader.
     pub(super) fn notify_at_once(&self, event: &Arc<Event>) {
         let mut parent = Some(self);
         while let Some(run) = parent {
@@ -267,7 +267,7 @@ impl InProcessSteps {
 /// and once after the child, to make the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
-    /// The child has not begun. The body puts the child's first message here.
+    /// The child has not begun. The body stores the child's first message in this value.
     Begins(Mutex<Option<UserMessage>>),
     /// The child ended with this outcome.
     Ended(ToolOutcome),

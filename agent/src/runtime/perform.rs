@@ -31,7 +31,7 @@ pub(crate) struct Performer {
     pub(super) context: ToolContext,
     /// The notices of the run's requests.
     pub(super) notices: RequestNotices,
-    /// The budgets that were announced as nearly spent. Set if there are budgets.
+    /// The budgets that were announced as nearly spent. `None` if the assistant has no budgets.
     announced: Option<AnnouncedBudgets>,
 }
 
@@ -44,7 +44,8 @@ impl Performer {
         Self { config, run_id, context, notices: RequestNotices::default(), announced }
     }
 
-    /// Returns the budgets that requests of the run have to fit into.
+    /// Returns the budgets that requests of the run have to fit into, or `None` if the assistant has no budgets. The inner error is the
+    /// reason why the budgets cannot be used in this run.
     pub(super) fn bound_budgets(&self) -> Option<Result<BoundBudgets, ModelError>> {
         let (budgets, announced) = self.config.budgets.as_ref().zip(self.announced.as_ref())?;
         Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, announced))
@@ -209,7 +210,7 @@ impl Performer {
         self.config.context.is_some()
     }
 
-    /// Records an event if the model of this reply differs from the model of the last reply. `view` contains the sent messages. It is used
+    /// Records an event if the model of this reply differs from the model of the last reply. `view` contains the sent messages, and is used
     /// only if the context is managed.
     pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
         let mut run = run.lock();

@@ -58,8 +58,8 @@ pub struct RunOutput<T = ()> {
     pub stop: RunStop,
     /// The coercions of each call whose arguments were coerced, with the id of the call, in order.
     pub coercions: Vec<(String, Vec<Coercion>)>,
-    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
-    /// no other answer. A run that a tool or a hook ended may have none.
+    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for no
+    /// other answer. A run that a tool or a hook ended may have no answer.
     ///
     /// ```
     /// use agent::model::{OutputSchema, reply};

@@ -131,7 +131,7 @@ fn range(args: &Value) -> (u64, u64) {
     (args["offset"].as_u64().unwrap_or(0), args["length"].as_u64().unwrap_or(8192).min(MAX_READ))
 }
 
-/// The results that a call of [`READ_RESULT`] may read: those of its assistant.
+/// The results that the calls of [`READ_RESULT`] in one assistant may read.
 pub(super) struct SpilledResults {
     /// The files that the assistant, or an assistant that it was forked from, wrote.
     files: Vec<Arc<SpilledFile>>,

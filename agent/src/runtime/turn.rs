@@ -79,7 +79,8 @@ pub(crate) trait TurnSteps: Send {
 #[derive(Default)]
 pub(crate) struct TurnChoices {
     turn: u32,
-    /// The performer of requests that differ from the run's own: to another model, or with more room for the reply.
+    /// The performer of the turn's requests, if they go to another model or leave more room for the reply than the requests of the run's
+    /// own performer.
     performer: Option<Performer>,
     has_model: bool,
     /// The tools, if the application chooses them.
@@ -98,7 +99,7 @@ impl TurnChoices {
         self.tools.clone().filter(|_| self.turn == turn)
     }
 
-    /// Drops the choices of an earlier turn, if `turn` is a new one.
+    /// Drops the choices of an earlier turn if `turn` is a new one. The number of refused answers is kept.
     fn begin(&mut self, turn: u32) {
         if self.turn != turn {
             *self = Self { turn, refused_answers: self.refused_answers, ..Self::default() };
@@ -236,7 +237,8 @@ async fn fit_context<S: TurnSteps>(
     }
 }
 
-/// Records in a reply the tokens of its request without the messages. The estimate of the next request begins with this number.
+/// Records in a reply how many tokens of its request are not in messages. The estimate of the next request begins with this number. Does
+/// nothing if the context is not managed, or if the provider reported no input tokens.
 fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
         let context = steps.replace_context(ContextState::default());

@@ -38,7 +38,7 @@ use crate::tool::definition::ToolDefinition;
 #[derive(Clone)]
 pub struct TurnStart {
     tools: Arc<[ToolDefinition]>,
-    /// The name of the tool that the run itself added, which is never removed. Empty if there is none.
+    /// The name of the answer tool, which is never removed. Empty if the run has no answer tool.
     added: Arc<str>,
     messages: MessageList,
     turn: u32,
@@ -84,7 +84,8 @@ impl TurnStart {
         &self.messages
     }
 
-    /// Returns the name that the provider gives the model of the last reply.
+    /// Returns the model of the last reply, by the name that the provider has for it. Returns `None` if there is no reply, or if the reply
+    /// names no model.
     pub fn last_model(&self) -> Option<&str> {
         let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
         reply.map(|reply| &*reply.model).filter(|model| !model.is_empty())

@@ -61,9 +61,9 @@ pub enum Decision {
     /// The call runs with these arguments, which are validated and passed to the hooks
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that the arguments were changed.
     ///
-    /// A marker `"[secret]"` that was shown for a secret and is not changed is replaced by the secret that the model sent. Within a list,
-    /// only markers in unchanged items are replaced, and only if the number of items is the same. If any other secret has the value
-    /// `"[secret]"`, the call is refused, because the secret is unknown.
+    /// The request shows each secret as the marker `"[secret]"`. A marker that the new arguments keep is replaced by the secret that the
+    /// model sent. Within a list, only markers in unchanged items are replaced, and only if the number of items is the same. If any other
+    /// secret has the value `"[secret]"`, the call is refused, because the secret is unknown.
     AllowWith(Value),
     /// The call does not run. The model receives the reason.
     Deny(String),

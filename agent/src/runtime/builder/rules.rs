@@ -77,7 +77,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds the assistant itself as a tool, whose calls are runs with conversations of their own, down to the [depth
+    /// Adds the assistant itself as a tool. Each call starts a run with a conversation of its own, down to the [depth
     /// limit](Self::max_depth).
     ///
     /// ```
@@ -154,8 +154,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked for another call; 2 by default.
-    /// A tool with `max_retries = …` has its own number.
+    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked the model to try again; 2 by
+    /// default. A tool with `max_retries = …` has its own number.
     pub fn max_retries(mut self, tries: u32) -> Self {
         self.rules.max_retries = tries;
         self
@@ -221,8 +221,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the effect of a steering message on the calls of the turn in which it arrives. By default it has none
-    /// ([`SteeringPolicy::AfterBatch`]).
+    /// Sets the effect of a steering message on the calls of the turn in which it arrives. By default, the message has no effect on these
+    /// calls ([`SteeringPolicy::AfterBatch`]).
     ///
     /// ```
     /// use agent::run::SteeringPolicy;
@@ -252,7 +252,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Delivers all messages of a queue when a turn begins. By default one message is delivered in each turn.
+    /// Delivers all messages of a queue together. By default, each turn receives only the oldest message.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, run::Queue};
@@ -271,8 +271,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default.
-    /// Longer texts are cut in the middle, where a line reports the omission.
+    /// Sets the maximum size of the text of a result in the conversation, in bytes; 64 KiB by default. A tool can set its own size. Longer
+    /// texts are cut in the middle, and a line at the cut reports the omission.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.rules.max_result_bytes = bytes;
         self

@@ -220,8 +220,8 @@ impl StoreAccess {
         }
     }
 
-    /// Appends entries after the entry with the number `expected`, and returns the number of the last one. After an error that leaves open
-    /// whether the entries were stored, they are loaded to find out.
+    /// Appends entries after the entry with the number `expected`, and returns the number of the last appended entry. If an error leaves
+    /// open whether the entries were stored, loads them to find out.
     pub(super) async fn append(
         &self,
         session: &str,
@@ -230,8 +230,8 @@ impl StoreAccess {
     ) -> Result<u64, StoreError> {
         let minimum = expected.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let error = match self.retry(|| self.store.append(session, expected, entries.clone())).await {
-            // Each entry has a higher number than the one before. If the returned number is too low, the next append would fail, so this is
-            // an error now.
+            // Each entry has a higher number than the one before. If the returned number is too low, the next append would fail, so this
+            // append already fails.
             Ok(last) if last < minimum => {
                 let text = format!(
                     "the store appended {} entries to session `{session}` after number {expected}, and returned {last} as their last number",

@@ -335,7 +335,8 @@ impl StoredSession {
     }
 }
 
-/// Adds the recorded controls to the results of the last turn, if only results follow its reply.
+/// Adds the recorded controls to the results of the last turn. Does nothing if a message other than a result follows the reply of this
+/// turn.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,
@@ -358,7 +359,8 @@ async fn add_recorded_controls(
     Ok(())
 }
 
-/// Adds the recorded results of the last reply's open calls. Returns the calls that have begun and not ended.
+/// Adds the recorded results of the last reply's open calls to the conversation. Returns the keys of the calls that have begun and not
+/// ended.
 async fn add_recorded_results(
     keeper: &StoreAccess,
     config: &Config,

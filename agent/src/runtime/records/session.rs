@@ -102,7 +102,7 @@ impl SessionState {
         if self.is_rewritten { 0 } else { self.stored_changes }
     }
 
-    /// Abandons the interrupted run, if there is one, because another run begins.
+    /// Abandons the interrupted run, if there is one, because another run begins or the session is reset.
     pub(in crate::runtime) fn abandon_interrupted_run(&mut self) {
         self.is_begin_stored = false;
         if let Some(interrupted) = self.interrupted.take() {
