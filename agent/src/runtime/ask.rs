@@ -48,7 +48,7 @@ pub(super) struct ReplyStream {
     cancelled: Cancelled,
     /// The notices of the request.
     pub(super) notices: RequestNotices,
-    /// Set if the request has to fit into budgets: the request is sent once its cost is reserved.
+    /// The budgets that the request has to fit into, if there are any: the request is sent once its cost is reserved.
     budgeted: Option<Box<BudgetedReply>>,
 }
 

@@ -191,7 +191,7 @@ impl Assistant {
         removed.inspect(QueuedMessage::clear).is_some()
     }
 
-    /// Returns the conversation so far, including that of the current run. The messages are shared, not copied.
+    /// Returns the conversation so far, including the messages of the current run. The messages are shared, not copied.
     pub fn messages(&self) -> Conversation {
         self.state().messages()
     }
@@ -248,8 +248,8 @@ impl Assistant {
     /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages
     /// stay in their queues.
     ///
-    /// A [stream](super::Prompt::stream) becomes the current run when it is first polled. Before that, only its
-    /// [handle](super::Run::handle) can cancel it.
+    /// A [stream](super::Prompt::stream) becomes the current run when it is first polled. Before its first poll, only the
+    /// [handle](super::Run::handle) of the stream can cancel it.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
@@ -267,7 +267,7 @@ impl Assistant {
             return;
         }
         loop {
-            // The future is created before the check, because a run may end between the two, and its end must not be missed.
+            // The future is created before the check. If it was created later, it would miss the end of a run that ends after the check.
             let idle = self.shared.idle.notified();
             if !self.is_busy() {
                 return;
@@ -347,8 +347,8 @@ impl Assistant {
         !self.state().listeners.is_empty()
     }
 
-    /// Wraps the future of a run of this assistant, so that code in the run is recognized. The function is not `async`, because its future
-    /// would hold the run twice.
+    /// Wraps the future of a run of this assistant, so that `wait_until_idle` recognizes calls from code in the run. The function is not
+    /// `async`, because its future would hold the run twice.
     pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
         runs.push(self.id());

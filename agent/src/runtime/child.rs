@@ -65,7 +65,7 @@ const MAX_TASK: u32 = 64 << 10;
 #[must_use = "an assistant has it as a tool with `tools`"]
 #[derive(Clone)]
 pub struct ChildTool {
-    /// `None` stands for the assistant that makes the call.
+    /// The assistant that a call runs, or `None` for the assistant that makes the call.
     assistant: Option<Assistant>,
     options: ToolOptions,
     input: ChildInput,
@@ -86,10 +86,10 @@ impl Assistant {
     /// Makes the assistant a tool. Each call runs a [fork](Self::fork) with a conversation of its own, and the answer of that run is the
     /// result of the call. The model gives the `task` as text, unless [`input`](ChildTool::input) sets other arguments.
     ///
-    /// The run of a call is a child of the run that makes the call, its parent. The child is cancelled and dropped with the parent, and its
-    /// tools get the state and the source of the parent. The events of the child reach the parent's listeners with their
-    /// [path](crate::Event::path), and its tokens, requests and calls count against the parent's limits. If the child has to wait for
-    /// decisions, the parent waits, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
+    /// The run of a call is a child of the run that makes the call, its parent. The child is cancelled and dropped with the parent, and the
+    /// tools of the child get the state and the source of the parent. The events of the child reach the parent's listeners with their
+    /// [path](crate::Event::path). The tokens, requests and calls of the child count against the parent's limits. If the child has to wait
+    /// for decisions, the parent waits, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
     /// continues each run where it stopped. If the parent has a [session](super::AssistantBuilder::session), each child is a session of its
     /// own, and continues after a crash.
     ///
@@ -227,7 +227,7 @@ impl ChildInput {
 
 /// The assistant that a call runs, and the schema of its answer.
 pub(super) struct ChildSpec {
-    /// `None` stands for the assistant that makes the call.
+    /// The assistant that a call runs, or `None` for the assistant that makes the call.
     pub(super) assistant: Option<Assistant>,
     pub(super) output: Option<OutputSchema>,
 }

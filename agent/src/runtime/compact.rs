@@ -68,7 +68,7 @@ impl Assistant {
     ///
     /// # Errors
     /// Fails with [`RunError::Context`] if the summary fails, and with [`RunError::Request`] if the context is not
-    /// [managed](super::AssistantBuilder::manage_context), or its rules have no summaries.
+    /// [managed](super::AssistantBuilder::manage_context), or if the rules turn summaries off.
     pub async fn compact(&self, focus: Option<&str>) -> Result<Option<Compaction>, RunError> {
         let config = self.config().clone();
         let off = || RunError::Request {

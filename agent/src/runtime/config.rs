@@ -49,7 +49,7 @@ pub(super) struct Config {
     /// The function that gives inputs to the questions of tools.
     pub(super) answerer: Option<Answerer>,
     pub(super) signer: Option<Arc<Signer>>,
-    /// The listeners of the builder. A new assistant starts with these.
+    /// The listeners of the builder. A new assistant starts with these listeners.
     pub(super) listeners: Listeners,
     /// The queues of which a turn takes all waiting messages.
     pub(super) delivers_all: Vec<Queue>,
@@ -64,7 +64,7 @@ pub(super) struct Config {
     pub(super) cancel_grace: Duration,
     /// Whether to cache the results of tools that do not set caching themselves.
     pub(super) cache: bool,
-    /// The cache that other assistants share; `None` if the assistant has its own.
+    /// The cache that other assistants share; `None` if the assistant has its own cache.
     pub(super) shared_cache: Option<ResultCache>,
     /// The tools whose results are not cached, each with the reason.
     pub(super) uncached: Arc<[(String, &'static str)]>,

@@ -420,7 +420,7 @@ pub enum ResumeError {
     /// The run has ended, so it cannot be resumed.
     #[error("the run is over")]
     Over,
-    /// The conversation of the assistant is neither empty nor that of the suspended run.
+    /// The conversation of the assistant is neither empty nor the conversation of the suspended run.
     #[error(
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]

@@ -158,11 +158,11 @@ pub trait Hooks: Send + Sync {
     /// these arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] are ignored. To enforce a rule in every case, block the
     /// call.
     ///
-    /// When a suspended run is resumed, the hook is called again for each call that is about to run, with the arguments of the model, or of
-    /// the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is satisfied by a
-    /// decision for the same arguments. A new decision is requested, under a new request id, if the approved arguments differ from those
-    /// that would run, or if a call without a decision now needs one. The run is then suspended again, or its approver is called. Until the
-    /// new decision, none of the calls that waited together runs.
+    /// When a suspended run is resumed, the hook is called again for each call that is about to run. The hook receives the arguments of the
+    /// model, or of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is satisfied
+    /// by a decision for the same arguments. A new decision is requested, under a new request id, if the approved arguments differ from the
+    /// arguments that would run, or if a call without a decision now needs a decision. The run is then suspended again, or its approver is
+    /// called. Until the new decision, none of the calls that waited together runs.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
@@ -256,7 +256,7 @@ impl ToolCallInfo {
         self.inner.checked.as_ref().map_or(&Value::Null, |checked| checked.value())
     }
 
-    /// Returns one top-level argument as the tool receives it. A number has all its digits, and the name is that of the parameter, even if
+    /// Returns one top-level argument as the tool receives it. A number has all its digits. `name` is the name of the parameter, even if
     /// the model used an alias.
     ///
     /// If the call omits the parameter, returns the default of the parameter, or `None` for an `Option` without a default. A name that is

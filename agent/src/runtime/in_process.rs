@@ -65,11 +65,11 @@ pub(super) struct InProcessSteps {
     pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
     /// The parent, if this run is a child.
     pub(super) parent: Option<Arc<ParentRun>>,
-    /// This run as its children see it. Set once there is a child.
+    /// This run as its children see it. `None` until the run has a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
     /// The suspended children of this segment's calls that are about to continue, by the position of the call.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
-    /// The calls that start a child and have not ended. Set once there is such a call.
+    /// The calls that start a child and have not ended. `None` until a call starts a child.
     pub(super) children: Option<RunningChildren>,
     /// Whether the run has neither ended nor been suspended. Dropping the steps of such a run cancels it.
     pub(super) is_running: bool,

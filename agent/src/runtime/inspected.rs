@@ -23,7 +23,8 @@ impl Assistant {
         self.fork().into_session(id).await
     }
 
-    /// Lists the sessions of the assistant's store, the latest first, at most `limit`. `None` if it has no store.
+    /// Returns at most `limit` sessions of the assistant's store whose names contain the text `containing`, the latest session first. The
+    /// list begins after the session `after`. Returns `None` if the assistant has no store.
     pub(crate) async fn stored_sessions(
         &self,
         containing: &str,

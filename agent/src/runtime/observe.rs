@@ -77,7 +77,7 @@ pub enum Metric {
         cached: bool,
         /// The attempt, counted from 1.
         attempt: u32,
-        /// The duration of the body, all attempts together, in whole milliseconds.
+        /// The time from the begin of the call to the end of its body, all attempts together, in whole milliseconds.
         duration: Duration,
     },
 }

@@ -58,7 +58,8 @@ pub(super) struct ParentRun {
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// The permits for concurrent requests, which all children in the tree share. A run makes no requests while its children run.
+    /// The permits for concurrent requests, which all children in the tree share. A run makes no requests while its children run, so it
+    /// holds no permit that the children wait for.
     requests: Arc<Semaphore>,
     above: Option<Arc<ParentRun>>,
 }

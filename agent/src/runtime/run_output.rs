@@ -80,8 +80,8 @@ pub struct RunOutput<T = ()> {
 }
 
 impl<T> RunOutput<T> {
-    /// Returns the text of the last reply. If this reply continues earlier ones
-    /// ([`continue_length`](crate::AssistantBuilder::continue_length)), their texts come first.
+    /// Returns the text of the last reply. If this reply continues earlier replies
+    /// ([`continue_length`](crate::AssistantBuilder::continue_length)), the texts of these replies come first.
     pub fn text(&self) -> String {
         answer_text(&self.messages)
     }
@@ -101,7 +101,7 @@ impl RunOutput {
 }
 
 impl<T> RunOutput<T> {
-    /// Returns the answer, and the output without it.
+    /// Returns the answer, and the output without the answer.
     pub(super) fn split_value(self) -> (T, RunOutput) {
         let Self { value, run_id, messages, usage, turns, stop, coercions, answer, snapshot, submitted } =
             self;

@@ -43,7 +43,7 @@ pub(crate) const NEW_MESSAGE: &str = "a new message came";
 struct SegmentCall {
     ord: u32,
     body: BoxFuture<'static, CallEnd>,
-    /// Set if the body is a run of an assistant.
+    /// The child that the body runs, if the tool is an assistant.
     child: Option<Arc<ChildCall>>,
     /// Whether the body was polled.
     is_begun: bool,
@@ -276,7 +276,7 @@ pub(crate) struct JournaledCall {
     pub(crate) call: Arc<ToolCall>,
     /// The reply that contains the call, if the reply is known.
     pub(crate) reply: Option<Arc<Message>>,
-    /// The text of the reply for its first call, and an empty text for the others.
+    /// The text of the reply if this is its first call, and an empty text for any other call.
     pub(crate) text: String,
     /// The arguments of the call, if they were checked in this process.
     pub(crate) checked: Option<Arc<CheckedArguments>>,

@@ -299,7 +299,7 @@ impl ServedAssistant {
         self.config.registry.get(&call.name).is_some_and(|tool| tool.policy().effect == Effect::Once)
     }
 
-    /// Notifies the assistant's listeners, and those of the assistants above it.
+    /// Notifies the assistant's listeners, and the listeners of the assistants above it.
     pub(crate) fn notify(&self, event: &Event) {
         self.config.listeners.notify(event);
         if let Some(above) = &self.above {

@@ -133,7 +133,7 @@ fn range(args: &Value) -> (u64, u64) {
 
 /// The results that the calls of [`READ_RESULT`] in one assistant may read.
 pub(super) struct SpilledResults {
-    /// The files that the assistant, or an assistant that it was forked from, wrote.
+    /// The files that this assistant wrote, or the assistants that it was forked from.
     files: Vec<Arc<SpilledFile>>,
     /// The conversation. The files that it names may be read, too, because a loaded conversation can name results whose files still exist.
     conversation: Conversation,

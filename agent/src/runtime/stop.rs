@@ -19,7 +19,7 @@ pub(super) struct StopSignal {
 struct TimeLimit {
     begun: Instant,
     allowed: Duration,
-    /// Set if the time was up before the run was cancelled.
+    /// The time limit, once it has stopped the run. Not set if the run was cancelled before the time was up.
     reached: OnceLock<LimitReached>,
 }
 

@@ -43,8 +43,8 @@ use crate::tool::question::Question;
 /// # Ok(()) }
 /// ```
 ///
-/// A suspended run holds the secret arguments of its calls, which are needed to run them. Its requests and its `Debug` text contain no
-/// secrets.
+/// A suspended run contains the secret arguments of its calls, because the calls need them to run. Its requests and its `Debug` text
+/// contain no secrets.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SuspendedRun {
@@ -126,7 +126,7 @@ impl SuspendedRun {
         self.run.pending()
     }
 
-    /// Calls a function for every [request](Self::requests), and returns its decisions.
+    /// Calls a function for every [request](Self::requests), and returns the decisions of the function.
     pub fn decide(&self, mut decide: impl FnMut(&ApprovalRequest) -> Decision) -> Decisions {
         self.requests().iter().fold(Decisions::new(), |decisions, request| {
             let decision = decide(request);

@@ -94,7 +94,7 @@ impl TurnChoices {
         self.performer.as_ref().unwrap_or(own)
     }
 
-    /// Returns the tools that were chosen for this turn, or `None` if none were chosen yet.
+    /// Returns the tools that were chosen for this turn, or `None` if no tools were chosen yet.
     pub(crate) fn tools(&self, turn: u32) -> Option<Arc<[ToolDefinition]>> {
         self.tools.clone().filter(|_| self.turn == turn)
     }
@@ -269,7 +269,7 @@ async fn ask<S: TurnSteps>(
     }
 }
 
-/// Returns the tools of a request: those of the turn, without deferred tools that the model has not found yet in the conversation. The
+/// Returns the tools of a request: the tools of the turn, without deferred tools that the model has not found yet in the conversation. The
 /// inner error is the message of a failed hook.
 async fn shown_tools<S: TurnSteps>(
     steps: &mut S,
@@ -345,7 +345,7 @@ async fn ask_again<S: TurnSteps>(
     Err(steps.failed(error.into()))
 }
 
-/// Records that a request was too long. A reply that began stays in the conversation as a failed one.
+/// Records that a request was too long. A reply that began stays in the conversation as a failed reply.
 async fn record_overflow<S: TurnSteps>(
     steps: &mut S,
     reply: ModelReply,

@@ -31,8 +31,8 @@ pub(crate) enum CheckedAgain {
 }
 
 impl InProcessSteps {
-    /// Checks ready calls again, and returns the calls that still may run, with their arguments. Returns `None` if the run has another step
-    /// first, for example because it waits for decisions, or if no call is left.
+    /// Checks ready calls again, and returns the calls that still may run, with their arguments. Returns `None` if no call may run, or if
+    /// the run has another step first, for example because a call waits for a decision.
     pub(in crate::runtime) async fn check_again(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,

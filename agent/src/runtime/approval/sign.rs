@@ -74,7 +74,7 @@ impl Signer {
         hex
     }
 
-    /// Returns whether `mac` is the signature of the text with the current key or a former one. The comparison takes constant time, so that
+    /// Returns whether `mac` is the signature of the text with the current key or a former key. The comparison takes constant time, so that
     /// its duration does not show where a wrong signature differs.
     fn verify_text(&self, mac: &str, text: &str) -> bool {
         let bytes: Option<Vec<u8>> = mac

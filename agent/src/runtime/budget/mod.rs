@@ -105,8 +105,8 @@ impl Budget {
         Self::new(BudgetUnit::Tokens, tokens, (tokens == 0).then_some("it has no tokens"))
     }
 
-    /// Creates a budget of US dollars. Every model of the assistant needs a price: one that is built in, or one of the
-    /// [price list](crate::AssistantBuilder::prices).
+    /// Creates a budget of US dollars. Every model of the assistant needs a price: a built-in price, or a price in the [price
+    /// list](crate::AssistantBuilder::prices).
     ///
     /// ```
     /// use agent::run::Budget;
@@ -216,7 +216,7 @@ impl Budgets {
     /// Creates the budgets of an assistant. Returns `None` if no budget was set.
     ///
     /// # Errors
-    /// A budget is invalid or needs a store, two budgets are the same, or a model has no price.
+    /// Fails if a budget is invalid or needs a store, if two budgets have the same name, unit and period, or if a model has no price.
     pub(super) fn new(
         options: BudgetOptions,
         store: Option<StoreAccess>,

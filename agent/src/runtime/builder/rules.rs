@@ -55,8 +55,8 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum number of requests to models that runs of [assistants as tools](super::Assistant::as_tool) make at the same time,
-    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes no requests. Only the limit of the
-    /// root run applies. On a durable engine, the limits of the engine apply instead.
+    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes no request, so it does not count.
+    /// Only the limit of the root run applies. On a durable engine, the limits of the engine apply instead.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -165,8 +165,8 @@ impl AssistantBuilder {
     ///
     /// A text is continued by a short message that asks the model to continue at that point, and
     /// [`RunOutput::text`](crate::RunOutput::text) has the whole text. A call, structured output, and thinking without a text cannot be
-    /// continued. Their request is made once more with twice its `max_tokens`, up to the model's maximum, and the first reply stays in the
-    /// conversation as a failed one. A reply that ended because the window was full is not continued; see
+    /// continued. In these cases, the request is made once more with twice its `max_tokens`, up to the model's maximum, and the first reply
+    /// stays in the conversation as a failed reply. A reply that ended because the window was full is not continued; see
     /// [`manage_context`](Self::manage_context).
     ///
     /// ```

@@ -33,9 +33,9 @@ struct FitPass {
     clears: u32,
     compactions: u32,
     is_changed: bool,
-    /// The reason why a summary failed, if one did.
+    /// The reason why a summary failed, or `None` if no summary failed.
     failure: Option<String>,
-    /// The limit that admitted no request for a summary, if one did.
+    /// The limit that admitted no request for a summary, or `None` if no limit was reached.
     limit: Option<LimitReached>,
 }
 
@@ -154,7 +154,8 @@ impl Performer {
         full(view, self.estimate(view, state.frame.tokens), usable, None, Some(provider))
     }
 
-    /// Requests a summary of the messages before index `at`, and replaces these messages by the summary.
+    /// Requests a summary of the messages before index `at`, and replaces these messages by the summary. If the messages do not fit into
+    /// one request, fewer messages are summarized and replaced.
     ///
     /// # Errors
     /// The inner error is the reason why the messages were not replaced.
@@ -226,7 +227,7 @@ impl Performer {
         Ok(outcome)
     }
 
-    /// Returns the index before which messages are summarized, and the task that writes the summary. The index is `at`, or an earlier one
+    /// Returns the index before which messages are summarized, and the task that writes the summary. The index is `at`, or an earlier index
     /// if the messages before `at` are too long for a single request. Returns `None` if no model writes summaries.
     pub(in crate::runtime) fn summary_task(
         &self,

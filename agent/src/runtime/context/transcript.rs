@@ -69,7 +69,7 @@ fn words_of(part: &Part) -> Cow<'_, str> {
     words.into()
 }
 
-/// Returns the first `characters` characters of a text. If more follow, their number is added.
+/// Returns the first `characters` characters of a text. If more characters follow, adds their number.
 pub(super) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     let end = if text.len() <= characters || text.is_ascii() {
         Some(characters).filter(|end| *end < text.len())

@@ -47,7 +47,7 @@ struct Inner {
     owed: Vec<UnrecordedEnd>,
 }
 
-/// The result of recording the begin of a call: its body runs, or the call ends without it.
+/// The result of recording the begin of a call: its body runs, or the call ends and its body does not run.
 enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
@@ -381,7 +381,7 @@ impl RunRecords {
     }
 }
 
-/// Returns the end that a record contains, or an end with an unknown outcome if it contains none.
+/// Returns the end that a record contains, or an end with an unknown outcome if the record contains no end.
 fn recorded_end(record: &InvocationRecord) -> CallEnd {
     let outcome = record.outcome().cloned().unwrap_or_else(ToolOutcome::lost);
     let mut end = CallEnd::ran(outcome, 0);

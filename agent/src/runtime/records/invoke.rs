@@ -78,10 +78,10 @@ impl Registry {
     /// If the pending record cannot be saved, the body does not run.
     ///
     /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record. If the context has none,
-    /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. If the process died
-    /// during the first call, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again, as [after a
-    /// crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a tokio runtime
-    /// with its timer enabled.
+    /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. If the first call
+    /// has no recorded end, for example because the process died, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether
+    /// the call runs again, as [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as
+    /// interrupted. Needs a tokio runtime with its timer enabled.
     ///
     /// ```
     /// use agent::message::ToolCall;

@@ -167,9 +167,9 @@ impl StoreAccess {
         self.perform(async { operation().await }).await
     }
 
-    /// Begins a record. Returns the existing record of the call if there is one. A retry follows only if the store was busy, because it
-    /// then stored nothing. After another error, a retry could find the record of the first attempt, and mistake it for the record of a
-    /// process that died.
+    /// Begins a record. Returns the existing record of the call if there is one. A retry follows only if the store was busy, because a busy
+    /// store has stored nothing. After another error, a retry could find the record of the first attempt, and mistake it for the record of
+    /// a process that died.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
@@ -295,7 +295,7 @@ impl StoreAccess {
         }
     }
 
-    /// Lists sessions, the latest first, at most `limit`.
+    /// Lists at most `limit` sessions whose names contain the text `containing`, the latest session first.
     #[cfg(feature = "studio")]
     pub(in crate::runtime) async fn list_sessions(
         &self,

@@ -77,7 +77,7 @@ pub(in crate::runtime) struct EndedRun {
     /// The position of the run's first message in the conversation.
     pub(in crate::runtime) from: usize,
     pub(in crate::runtime) stop: String,
-    /// The reached limit, the reason of the cancellation, or the error, if the run ended for one of these.
+    /// The reached limit, the reason of the cancellation, or the error, if the run ended for one of these reasons.
     pub(in crate::runtime) detail: Option<String>,
 }
 
