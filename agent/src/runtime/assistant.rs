@@ -267,7 +267,7 @@ impl Assistant {
             return;
         }
         loop {
-            // The future is created before the check. If it was created later, it would miss the end of a run that ends after the check.
+            // The future is created before the check. If it were created later, it would miss the end of a run that ends after the check.
             let idle = self.shared.idle.notified();
             if !self.is_busy() {
                 return;
@@ -342,7 +342,7 @@ impl Assistant {
         self.shared.cache.get_or_init(|| self.config().shared_cache.clone().unwrap_or_default())
     }
 
-    /// Returns whether there are listeners.
+    /// Returns whether the assistant has listeners.
     pub(super) fn is_watched(&self) -> bool {
         !self.state().listeners.is_empty()
     }

@@ -27,7 +27,7 @@ pub(super) struct CallBody {
     pub(super) call: Arc<ToolCall>,
     pub(super) context: ToolContext,
     pub(super) max_attempts: u32,
-    /// The reply with the call, if there are hooks.
+    /// The reply that contains the call. Set only if there are hooks.
     pub(super) reply: Option<Arc<Message>>,
     pub(super) checked: Option<Arc<CheckedArguments>>,
     pub(super) begun: Instant,

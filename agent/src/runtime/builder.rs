@@ -46,7 +46,7 @@ use crate::tool::value::Tool;
 /// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Builds an [`Assistant`].
+/// A builder of an [`Assistant`].
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, UsageLimits};
@@ -581,7 +581,7 @@ fn limits(
     ContextLimits::new(rules, model, all, request)
 }
 
-/// Returns the first name that two models have.
+/// Returns the first name that two models have, or `None` if all names differ.
 fn twice(models: &[NamedModel]) -> Option<&str> {
     let is_twice = |at: usize, name: &str| models.iter().skip(at + 1).any(|(other, _)| **other == *name);
     models.iter().enumerate().find_map(|(at, (name, _))| is_twice(at, name).then_some(&**name))

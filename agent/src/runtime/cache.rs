@@ -18,7 +18,7 @@ use crate::tool::registry::Registry;
 use crate::tool::state::StateKey;
 use crate::tool::value::Tool;
 
-/// Maximum number of results; the oldest is dropped first.
+/// Maximum number of results in a cache. The oldest result is dropped first.
 const MAX_RESULTS: usize = 1024;
 
 /// Completed results of tools, which several assistants can share. A clone is a handle to the same results.

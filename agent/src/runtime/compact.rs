@@ -35,7 +35,7 @@ pub struct Compaction {
     pub tokens_after: u64,
     /// The usage of the requests for the summary.
     pub usage: Usage,
-    /// The model that wrote the summary.
+    /// The model that wrote the summary, as `provider/model`.
     pub model: String,
 }
 

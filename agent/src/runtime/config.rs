@@ -91,9 +91,9 @@ pub(super) struct Config {
     pub(super) agent_description: Option<Arc<str>>,
     /// The reader of the answers of all runs, if the requests have a schema for answers.
     pub(super) answer: Option<Arc<AnswerReader<Value>>>,
-    /// The answer that a run is expected to give. Set only in the configuration of that run.
+    /// The answer that runs with this configuration are expected to give. Not set in the configuration of an assistant.
     pub(super) expected: Option<Arc<ExpectedOutput>>,
-    /// The name of the tool that was added for the answer of a run. Empty if no tool was added.
+    /// The name of the tool that was added for the expected answer. Empty if no tool was added.
     pub(super) output_tool: Arc<str>,
     /// The rules for content in traces; `None` if traces record no content.
     pub(super) capture: Option<Arc<Capture>>,

@@ -30,7 +30,7 @@ use crate::tool::{cancel::CancelToken, context::ToolContext, problem::RegistryEr
 /// A run that has begun.
 pub(super) struct BegunRun {
     steps: Box<InProcessSteps>,
-    /// The number of messages that are already stored, if there is a store.
+    /// The number of messages, from the beginning of the conversation, that are not searched for calls without a record.
     seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     interrupted: Option<InterruptedTurn>,

@@ -58,10 +58,10 @@ pub enum RunError {
     #[error("the request could not be made: {message}")]
     #[non_exhaustive]
     Request {
-        /// The message of the error.
+        /// The reason why the run cannot continue, for example the error of the hook.
         message: String,
     },
-    /// A limit was reached.
+    /// A limit ended the run before the model had finished.
     #[error("{0} and the model has not finished; prompt again to continue from here")]
     Limit(LimitReached),
     /// The run was cancelled.
@@ -363,7 +363,7 @@ pub enum BuildError {
     #[error("{message}")]
     #[non_exhaustive]
     ReservedName {
-        /// The error message, with the name.
+        /// The error message, which contains the name.
         message: String,
     },
     /// The session could not be read.
@@ -451,7 +451,7 @@ pub enum ResumeError {
     #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
     #[non_exhaustive]
     Undecided {
-        /// The id of the request.
+        /// The id of the undecided request.
         request_id: String,
     },
     /// The run was stored, and the assistant has no approval key to verify that it was not changed.

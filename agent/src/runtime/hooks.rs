@@ -353,7 +353,7 @@ pub enum BeforeCall {
     Block {
         /// The reason that the model reads.
         reason: String,
-        /// Whether the run continues.
+        /// Whether the run continues, ends now, or ends if all results of the turn agree.
         control: Control,
     },
     /// The call waits for an approval.
@@ -452,7 +452,7 @@ pub struct AfterCall {
     /// Whether the result is an error. `true` turns a completed result into a failure with the code `hook_set_error`; a result that is an
     /// error already keeps its code. `false` makes the result completed.
     pub is_error: Option<bool>,
-    /// Whether the run continues.
+    /// Whether the run continues, ends now, or ends if all results of the turn agree. `None` keeps the choice of the tool.
     pub control: Option<Control>,
 }
 

@@ -39,7 +39,7 @@ pub enum Metric {
         turn: u32,
         /// The provider, for example `anthropic`.
         provider: String,
-        /// The requested model.
+        /// The requested model. For a fallback, the model that the fallback asked.
         model: String,
         /// The model that answered, if the provider reports it.
         response_model: Option<String>,
@@ -75,7 +75,7 @@ pub enum Metric {
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
-        /// The attempt, counted from 1.
+        /// The number of the last attempt, counted from 1.
         attempt: u32,
         /// The time from the begin of the call to the end of its body, all attempts together, in whole milliseconds.
         duration: Duration,

@@ -251,7 +251,7 @@ impl Performer {
         HandOffLosses::between(conversation.shared(), sent.messages())
     }
 
-    /// Returns the recipient of the requests.
+    /// Returns the model of the requests, as the recipient of messages.
     pub(super) fn recipient(&self) -> Recipient {
         self.config.model.info().recipient()
     }

@@ -29,7 +29,7 @@ pub enum Delivery {
     /// The message is in the conversation.
     #[non_exhaustive]
     Delivered {
-        /// The run that took the message.
+        /// The run whose conversation contains the message.
         run_id: Arc<str>,
         /// The turn that began with the message.
         turn: u32,

@@ -50,9 +50,9 @@ pub struct RunOutput<T = ()> {
     pub run_id: Arc<str>,
     /// All messages that the run added, starting with the prompt.
     pub messages: Vec<Arc<Message>>,
-    /// The tokens and cost of the run.
+    /// The tokens and cost of the run and its sub-agents.
     pub usage: Usage,
-    /// The number of replies.
+    /// The number of turns.
     pub turns: u32,
     /// The reason why the run stopped.
     pub stop: RunStop,

@@ -25,7 +25,7 @@ pub(super) const READ_RESULT: &str = "read_result";
 /// The prefix of the handles of files. The handle of a result that is only in the conversation is the id of its call.
 const HANDLE: &str = "result";
 
-/// Maximum number of bytes that one call reads.
+/// Maximum number of bytes that one call of `read_result` reads.
 const MAX_READ: u64 = 32 * 1024;
 
 /// A folder for files of results.

@@ -13,7 +13,8 @@ use crate::tool::question::Question;
 ///
 /// [`RunOutput::snapshot`](super::RunOutput::snapshot) has such a value when a run was suspended. Store it as JSON, show its requests to a
 /// person, and resume it with the decisions. The run can resume in another process, where its approvals count only if they are signed, see
-/// [`approval_key`](super::AssistantBuilder::approval_key). The stored form has a version, and later versions of the library read it.
+/// [`approval_key`](super::AssistantBuilder::approval_key). The stored form has a version, and later versions of the library read it. They
+/// do not resume a signed run of an [old version](super::ResumeError::OldVersion).
 ///
 /// ```
 /// use agent::model::reply;

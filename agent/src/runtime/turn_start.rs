@@ -9,7 +9,7 @@ use crate::tool::definition::ToolDefinition;
 
 /// A turn that begins: the conversation, the usage of the run, and the tools. The functions that choose its
 /// [model](super::AssistantBuilder::select_model) and its [tools](super::AssistantBuilder::prepare_tools) receive this value. The function
-/// that chooses tools returns it with the chosen tools.
+/// that chooses tools returns this value with the chosen tools.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, hooks::TurnStart, tool, tools};
@@ -96,7 +96,7 @@ impl TurnStart {
         self.turn
     }
 
-    /// Returns the tokens and cost of the run so far.
+    /// Returns the tokens and cost of the run so far, including its sub-agents that ended.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }

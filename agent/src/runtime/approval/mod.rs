@@ -83,7 +83,7 @@ impl fmt::Debug for Decision {
     }
 }
 
-/// The function that decides on calls.
+/// The function of the application that decides on calls that need approval.
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
 /// The decisions on calls, answers to questions, and results from outside with which [`Assistant::resume`](super::Assistant::resume)
@@ -152,7 +152,7 @@ impl Decisions {
         Self::default()
     }
 
-    /// Allows the call.
+    /// Allows the call with the arguments of the request.
     pub fn allow(self, request: &ApprovalRequest) -> Self {
         self.decide(request, Decision::Allow)
     }

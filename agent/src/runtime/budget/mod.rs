@@ -539,8 +539,8 @@ impl Budgets {
         cost.map_or(0, |cost| nanos(cost.total))
     }
 
-    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. Returns `None` if not even a reply of
-    /// `plan.least` tokens fits.
+    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. The store has refused a reply of
+    /// `plan.output` tokens. Returns `None` if not even a reply of `plan.least` tokens fits.
     fn fitting(&self, budget: &Budget, plan: &RequestPlan, used: &BudgetUse) -> Option<u64> {
         let left = budget.limit.saturating_sub(used.spent).saturating_sub(used.held);
         let fits = |output: u64| self.needed(budget, plan, output) <= left;

@@ -27,7 +27,7 @@ const MAX_COMPACTIONS: u32 = 4;
 /// failed summary, no further summary is requested until the conversation has grown by the same number of tokens.
 const MIN_EFFECT: u64 = 10;
 
-/// The changes of the view before one request.
+/// The state of the changes that are made to the view before one request.
 #[derive(Default)]
 struct FitPass {
     clears: u32,

@@ -79,7 +79,7 @@ pub(crate) struct SummaryOutcome {
     /// The text of the summary, or the reason why there is none.
     pub(crate) text: Result<String, String>,
     pub(crate) usage: Usage,
-    /// The model that was asked.
+    /// The model that was asked for the summary, as `provider/model`.
     pub(crate) model: String,
     /// The notices of the requests, such as the notice of a nearly spent budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -39,7 +39,7 @@ pub(in crate::runtime) struct RunRecords {
 struct Inner {
     /// The calls that have begun in this process and have not ended, in call order.
     open: BTreeSet<StepKey>,
-    /// The calls of this turn that have a record.
+    /// The calls of the current turn that have a record.
     known: HashSet<StepKey>,
     /// The first error of the store.
     failure: Option<StoreError>,

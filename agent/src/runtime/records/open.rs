@@ -303,7 +303,8 @@ impl StoredSession {
                     core.restore_view(changes.iter().cloned());
                     interrupted = Some(InterruptedRun { core, withheld, pending });
                 }
-                // The stored run does not replay under the current configuration, so it is not resumed.
+                // The stored run does not replay under the current configuration, or the messages before it are not sound, so it is not
+                // resumed.
                 None => lost = pending,
             }
         }
@@ -335,8 +336,8 @@ impl StoredSession {
     }
 }
 
-/// Adds the recorded controls to the results of the last turn. Does nothing if a message other than a result follows the reply of this
-/// turn.
+/// Sets the control of each result of the last turn to the recorded control, which tells whether the run continues. Does nothing if a
+/// message other than a result follows the reply of this turn.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,

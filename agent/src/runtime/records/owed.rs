@@ -15,9 +15,9 @@ const MAX_UNRECORDED: usize = 1_000;
 /// An end that the record of its call does not contain yet.
 #[derive(Clone)]
 pub(in crate::runtime) enum UnrecordedEnd {
-    /// A call that did not run. It may have a record without an end.
+    /// The record and the outcome of a call that did not run. The store may have a record of the call without an end.
     NotRun(Box<InvocationRecord>, ToolOutcome),
-    /// A call that had begun.
+    /// The end of a call that had begun.
     Ended(StepKey, InvocationEnd),
     /// A call that had begun and is deferred, so that its result arrives later.
     Deferred(StepKey, String),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::message::{Content, Media, MediaSource, Message, Part, ProviderTool, StopReason};
 use crate::model::ModelRequest;
 
-/// Returns the messages of a request.
+/// Returns the messages of a request in the form of the conventions.
 pub(super) fn input<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Value {
     messages.into_iter().filter_map(message).collect()
 }
