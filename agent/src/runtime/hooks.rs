@@ -353,7 +353,7 @@ pub enum BeforeCall {
     Block {
         /// The reason that the model reads.
         reason: String,
-        /// Whether the run continues, ends now, or ends if all results of the turn agree.
+        /// Whether the run continues, ends after the calls of the turn, or ends if all results of the turn agree.
         control: Control,
     },
     /// The call waits for an approval.
@@ -380,8 +380,8 @@ impl BeforeCall {
         Self::Block { reason: reason.into(), control: Control::Continue }
     }
 
-    /// Returns a decision that blocks the call for this reason, and sets whether the run continues, ends now, or ends if all results of the
-    /// turn agree.
+    /// Returns a decision that blocks the call for this reason, and sets whether the run continues, ends after the calls of the turn, or
+    /// ends if all results of the turn agree.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -452,7 +452,8 @@ pub struct AfterCall {
     /// Whether the result is an error. `true` turns a completed result into a failure with the code `hook_set_error`; a result that is an
     /// error already keeps its code. `false` makes the result completed.
     pub is_error: Option<bool>,
-    /// Whether the run continues, ends now, or ends if all results of the turn agree. `None` keeps the choice of the tool.
+    /// Whether the run continues, ends after the calls of the turn, or ends if all results of the turn agree. `None` keeps the choice of
+    /// the tool.
     pub control: Option<Control>,
 }
 

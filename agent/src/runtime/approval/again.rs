@@ -26,7 +26,7 @@ pub(crate) enum CheckedAgain {
     /// The call waits for a decision, because its arguments differ from the approved arguments, or because the call now needs approval.
     /// `args` are the arguments with which the call would run, and `checked` are these arguments after coercion.
     Asks { args: ToolArguments, checked: ToolArguments },
-    /// The call does not run, and ends like this.
+    /// The call does not run. The value is the end of the call.
     Ends(Box<CallEnd>),
 }
 
