@@ -51,7 +51,7 @@ pub(super) struct ParentRun {
     /// The assistant, whose listeners are notified of the events of the children.
     assistant: Assistant,
     reader: Option<EventSlot>,
-    /// The configuration of the run. Its children take over some of the options.
+    /// The configuration of the run. The children of the run take over some of its options.
     config: Arc<Config>,
     /// Whether the run and its children are stored in sessions.
     pub(super) has_session: bool,

@@ -198,7 +198,8 @@ impl Performer {
         Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
     }
 
-    /// Returns the performer that repeats the request of this reply with more room for the reply, if the reply needs more.
+    /// Returns the performer that repeats the request of this reply with more room for the reply, or `None` if the reply needs no more
+    /// room.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })

@@ -29,7 +29,7 @@ pub(crate) struct ServedAssistant {
     config: Arc<Config>,
     /// The configuration without the expected answer, for an assistant that has itself as a tool.
     plain: Arc<Config>,
-    /// The types of state that the request of a run has to bring, because tools need them.
+    /// The types of state that the request of a run must contain, because tools need them.
     needed_state: Vec<StateType>,
     conversation: Conversation,
     /// Whether the answers of the assistant's runs are values, because the assistant is a tool with an output.

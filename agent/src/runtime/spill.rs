@@ -110,7 +110,7 @@ pub(super) fn read_result(spill: Option<SpillFolder>) -> Result<Tool, Definition
     tool.configure(|options| options.effect(Effect::Pure).cache(false))
 }
 
-/// Returns the text of the newest result in a conversation whose call has this id.
+/// Returns the text of the newest result of the call with this id, or `None` if the conversation has no such result.
 pub(super) fn result_text(conversation: &Conversation, call_id: &str) -> Option<String> {
     let mut results = conversation.iter().rev().filter_map(Message::as_tool_result);
     let result = results.find(|result| result.call_id == call_id)?;

@@ -144,7 +144,7 @@ impl SuspendedRun {
     }
 }
 
-/// Shows what the run waits for.
+/// Shows the id of the run, and the decisions and results that the run waits for.
 impl fmt::Debug for SuspendedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SuspendedRun")

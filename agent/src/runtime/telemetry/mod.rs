@@ -260,7 +260,7 @@ pub(super) fn end_request(
     }
 }
 
-/// Records an attempt of a fallback that gave no reply.
+/// Records an attempt without a reply, made by a fallback.
 fn record_attempt(attempt: &ModelAttempt) {
     let info = ModelInfo::new(&*attempt.provider, "", &*attempt.model);
     tracing::event!(
