@@ -80,9 +80,9 @@ impl Prompt {
         self.asking(AnswerReader::new().map(TypedAnswer::new))
     }
 
-    /// Asks for an answer that fits a JSON Schema. Use it if no Rust type describes the answer. The answer is requested, checked and sent
-    /// back as with [`output`](Self::output). If the schema does not describe an object, the model is asked for an object that has the
-    /// answer as its field `result`.
+    /// Asks for an answer that fits a JSON Schema. Use this method if no Rust type describes the answer. The answer is requested, checked
+    /// and sent back as with [`output`](Self::output). If the schema does not describe an object, the model is asked for an object that has
+    /// the answer as its field `result`.
     ///
     /// To ask for the same answer in every run of an assistant, set the schema [in its requests](super::AssistantBuilder::request); the
     /// answer is then in [`RunOutput::answer`].

@@ -48,7 +48,7 @@ pub(super) struct ReplyStream {
     cancelled: Cancelled,
     /// The notices of the request.
     pub(super) notices: RequestNotices,
-    /// Set if the request has to fit into budgets: the request is sent once its cost is reserved.
+    /// The budgets that the request has to fit into, if there are any: the request is sent once its cost is reserved.
     budgeted: Option<Box<BudgetedReply>>,
 }
 
@@ -63,8 +63,8 @@ struct BudgetedReply {
 }
 
 impl ReplyStream {
-    /// Polls for the next event, or `None` at the end. A cancelled stream ends by itself; if its model ignores the token, an error ends the
-    /// reply. The function is not `async`, because a future would move the large event an additional time.
+    /// Polls for the next event. Returns `None` at the end of the reply. A cancelled stream ends by itself; if its model ignores the token,
+    /// an error ends the reply. The function is not `async`, because a future would move the large event an additional time.
     pub(super) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
@@ -167,7 +167,7 @@ impl Performer {
         self.fold(request, |hook, request| hook.before_request(request, context.clone())).await
     }
 
-    /// Begins a request, and returns its reply, which streams. A request with budgets is sent later, when the reply is polled.
+    /// Sends a request, and returns the stream of its reply. A request with budgets is sent later, when the stream is polled.
     ///
     /// # Errors
     /// Returns a failed reply if the client of the model panics.

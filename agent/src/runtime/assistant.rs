@@ -80,7 +80,7 @@ pub(super) struct AssistantState {
     spilled: Vec<Arc<SpilledFile>>,
     /// The session that the conversation is stored in.
     pub(super) session: Option<Box<SessionState>>,
-    /// The ends of calls of finished runs that the store has not recorded yet.
+    /// The ends of calls that the store has not recorded yet. The runs of these calls are finished.
     pub(super) debts: UnrecordedEnds,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct AssistantRun {
     pub(super) cancel: CancelToken,
     /// The reply while it streams.
     pub(super) growing: Option<GrowingReply>,
-    /// Copies the run with its children. Set once the run has had a child.
+    /// The function that copies the run with its children. `None` until the run has had a child.
     pub(super) copy_tree: Option<Arc<dyn Fn() -> AgentLoop + Send + Sync>>,
 }
 
@@ -191,7 +191,7 @@ impl Assistant {
         removed.inspect(QueuedMessage::clear).is_some()
     }
 
-    /// Returns the conversation so far, including that of the current run. The messages are shared, not copied.
+    /// Returns the conversation so far, including the messages of the current run. The messages are shared, not copied.
     pub fn messages(&self) -> Conversation {
         self.state().messages()
     }
@@ -248,8 +248,8 @@ impl Assistant {
     /// Cancels the current run, if there is one. Its prompt fails with [`RunError::Aborted`](super::RunError::Aborted). Queued messages
     /// stay in their queues.
     ///
-    /// A [stream](super::Prompt::stream) becomes the current run when it is first polled. Before that, only its
-    /// [handle](super::Run::handle) can cancel it.
+    /// A [stream](super::Prompt::stream) becomes the current run when it is first polled. Before its first poll, only the
+    /// [handle](super::Run::handle) of the stream can cancel it.
     pub fn cancel(&self, reason: impl Into<Arc<str>>) {
         let active = self.state().active.as_ref().map(|active| active.cancel.clone());
         if let Some(run) = active {
@@ -267,7 +267,7 @@ impl Assistant {
             return;
         }
         loop {
-            // The future is created before the check, because a run may end between the two, and its end must not be missed.
+            // The future is created before the check. If it were created later, it would miss the end of a run that ends after the check.
             let idle = self.shared.idle.notified();
             if !self.is_busy() {
                 return;
@@ -276,9 +276,9 @@ impl Assistant {
         }
     }
 
-    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages and cached results, except those
-    /// in a [cache that others share](super::AssistantBuilder::cache_results_in). Do not await this function in a listener, hook or tool of
-    /// the same assistant, because the run waits for all of them.
+    /// Starts over: cancels the current run, waits for its end, and discards all messages, queued messages, cached results and [files of
+    /// results](super::AssistantBuilder::spill_results). A [cache that assistants share](super::AssistantBuilder::cache_results_in) keeps
+    /// its results. Do not await this function in a listener, hook or tool of the same assistant, because the run waits for all of them.
     ///
     /// The reset is recorded in the session, if there is one. If the store fails, the reset is recorded with the next prompt.
     pub async fn reset(&self) {
@@ -292,7 +292,8 @@ impl Assistant {
         }
     }
 
-    /// Discards all messages, queued messages, cached results and files of results. Returns false if a run is active.
+    /// Discards all messages, queued messages, files of results, and cached results that are not in a shared cache. Returns false if a run
+    /// is active.
     fn clear_if_idle(&self) -> bool {
         let mut state = self.state();
         if state.active.is_some() {
@@ -341,13 +342,13 @@ impl Assistant {
         self.shared.cache.get_or_init(|| self.config().shared_cache.clone().unwrap_or_default())
     }
 
-    /// Returns whether there are listeners.
+    /// Returns whether the assistant has listeners.
     pub(super) fn is_watched(&self) -> bool {
         !self.state().listeners.is_empty()
     }
 
-    /// Wraps the future of a run of this assistant, so that code in the run is recognized. The function is not `async`, because its future
-    /// would hold the run twice.
+    /// Wraps the future of a run of this assistant, so that `wait_until_idle` recognizes calls from code in the run. The function is not
+    /// `async`, because its future would hold the run twice.
     pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
         runs.push(self.id());

@@ -90,7 +90,7 @@ pub(super) struct StartedRun {
     pub(super) resumption: Option<Resumption>,
     /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
-    /// The number of messages that are already stored, if there is a store.
+    /// The number of messages, from the beginning of the conversation, that are not searched for calls without a record.
     pub(super) seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     pub(super) interrupted: Option<InterruptedTurn>,

@@ -19,15 +19,15 @@ use crate::tool::{
     value::Tool,
 };
 
-/// A call that may run, with the parts of the run that its body needs. The code for stores and caches wraps this type, which depends on
-/// neither.
+/// A call that may run, with the values of the run that its body needs. This type depends on neither stores nor caches: their code wraps
+/// it.
 pub(super) struct CallBody {
     pub(super) config: Arc<Config>,
     pub(super) key: StepKey,
     pub(super) call: Arc<ToolCall>,
     pub(super) context: ToolContext,
     pub(super) max_attempts: u32,
-    /// The reply with the call, if there are hooks.
+    /// The reply that contains the call. Set only if there are hooks.
     pub(super) reply: Option<Arc<Message>>,
     pub(super) checked: Option<Arc<CheckedArguments>>,
     pub(super) begun: Instant,
@@ -69,7 +69,8 @@ impl CallBody {
         };
     }
 
-    /// Runs the body, beginning with the attempt `first_attempt`. Retries panics and timeouts up to `max_attempts`, then runs the hooks.
+    /// Runs the body, beginning with the attempt `first_attempt`. Repeats the body after a panic or a timeout, until `max_attempts` is
+    /// reached or the run is cancelled. Then calls the hooks.
     pub(super) async fn perform(&self, first_attempt: u32) -> CallEnd {
         let (InvokedCall { outcome, coercions, asked }, attempt) = self.attempts(first_attempt).await;
         let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -110,8 +111,8 @@ impl CallBody {
         self.context.clone().with_attempt(attempt, max)
     }
 
-    /// Passes the end of the call to the hooks in turn, and returns the changed end. An error of a hook replaces the outcome, and later
-    /// hooks are skipped.
+    /// Passes the end of the call to the hooks in turn, and returns the changed end. An error of a hook replaces the outcome and lets the
+    /// run continue, and later hooks are skipped.
     async fn after(&self, mut end: CallEnd) -> CallEnd {
         let Self { config, call, context, reply, checked, .. } = self;
         let info = ToolCallInfo::new(reply.clone(), (**call).clone(), checked.clone(), context.clone());

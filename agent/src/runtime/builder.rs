@@ -46,7 +46,7 @@ use crate::tool::value::Tool;
 /// Default timeout of a call.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Builds an [`Assistant`].
+/// A builder of an [`Assistant`].
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, UsageLimits};
@@ -419,9 +419,9 @@ impl AssistantBuilder {
     /// were dropped or [reset](Assistant::reset). The files of a killed process stay. If the conversation names a result whose file was
     /// deleted, the tool reports that.
     ///
-    /// Only the owner can access the files (mode 0600), and the folder if this option creates it (mode 0700). The tool reads no other files
-    /// in the folder, and follows no links. It reads results that this assistant, or an assistant that it was forked from, wrote, and
-    /// results that its conversation names.
+    /// Only the owner can access the files (mode 0600), and the folder if this option creates it (mode 0700). The tool reads the results of
+    /// this assistant, the results of assistants that it was forked from, and results that its conversation names. The tool reads no other
+    /// files in the folder, and follows no links.
     pub fn spill_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.spill = Some(SpillFolder::new(folder.into()));
         self
@@ -581,7 +581,7 @@ fn limits(
     ContextLimits::new(rules, model, all, request)
 }
 
-/// Returns the first name that two models have.
+/// Returns the first name that two models have, or `None` if all names differ.
 fn twice(models: &[NamedModel]) -> Option<&str> {
     let is_twice = |at: usize, name: &str| models.iter().skip(at + 1).any(|(other, _)| **other == *name);
     models.iter().enumerate().find_map(|(at, (name, _))| is_twice(at, name).then_some(&**name))

@@ -18,14 +18,14 @@ use crate::tool::registry::Registry;
 use crate::tool::state::StateKey;
 use crate::tool::value::Tool;
 
-/// Maximum number of results; the oldest is dropped first.
+/// Maximum number of results in a cache. The oldest result is dropped first.
 const MAX_RESULTS: usize = 1024;
 
 /// Completed results of tools, which several assistants can share. A clone is a handle to the same results.
 ///
-/// An assistant reuses a result for a call with the same tool name, parameters, arguments, session and source. Before that, its own hooks
-/// and approvals must let the call run. State is compared, too: two assistants share results of a tool that reads state only if they have
-/// the same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state). An assistant with [hooks](super::Hooks)
+/// An assistant reuses a result for a call with the same tool name, parameters, arguments, session and source, once its own hooks and
+/// approvals have let the call run. State is compared, too: two assistants share results of a tool that reads state only if they have the
+/// same value, added as one `Arc` with [`shared_state`](super::AssistantBuilder::shared_state). An assistant with [hooks](super::Hooks)
 /// shares results only with its [forks](super::Assistant::fork), because a hook may have changed the results. Values that a tool captured,
 /// and statics that it reads, are not compared: share a cache only between assistants whose tools of the same name do the same.
 ///

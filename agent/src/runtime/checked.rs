@@ -17,7 +17,7 @@ pub(crate) struct CheckedArguments {
     accepted: AcceptedArguments,
 }
 
-/// Checks arguments with their tool, on behalf of the run's source. Refused arguments are returned as the outcome of the call.
+/// Checks arguments with their tool, on behalf of the run's source. If the arguments are refused, returns the outcome of the call.
 pub(super) fn check(
     tool: &Tool,
     args: &ToolArguments,
@@ -58,7 +58,7 @@ impl CheckedArguments {
         self.accepted.value()
     }
 
-    /// Returns whether the arguments of the call are those that were checked.
+    /// Returns whether the call has the arguments that were checked.
     pub(super) fn is_of(&self, call: &ToolCall) -> bool {
         self.args == call.args
     }

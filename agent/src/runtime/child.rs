@@ -65,14 +65,14 @@ const MAX_TASK: u32 = 64 << 10;
 #[must_use = "an assistant has it as a tool with `tools`"]
 #[derive(Clone)]
 pub struct ChildTool {
-    /// `None` stands for the assistant that makes the call.
+    /// The assistant that a call runs, or `None` for the assistant that makes the call.
     assistant: Option<Assistant>,
     options: ToolOptions,
     input: ChildInput,
     output: Option<Result<OutputSchema, DefinitionError>>,
 }
 
-/// The functions that define the arguments of a call, and make from them the message with which the child begins.
+/// The functions that define the arguments of a call, check them, and convert them to the message with which the child begins.
 #[derive(Clone)]
 struct ChildInput {
     plan: fn(&str, PlanOptions) -> Result<Plan, DefinitionError>,
@@ -86,10 +86,10 @@ impl Assistant {
     /// Makes the assistant a tool. Each call runs a [fork](Self::fork) with a conversation of its own, and the answer of that run is the
     /// result of the call. The model gives the `task` as text, unless [`input`](ChildTool::input) sets other arguments.
     ///
-    /// The run of a call is a child of the run that makes the call, its parent. The child is cancelled and dropped with the parent, and its
-    /// tools get the state and the source of the parent. The events of the child reach the parent's listeners with their
-    /// [path](crate::Event::path), and its tokens, requests and calls count against the parent's limits. If the child has to wait for
-    /// decisions, the parent waits, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
+    /// The run of a call is a child of the run that makes the call, its parent. The child is cancelled and dropped with the parent, and the
+    /// tools of the child get the state and the source of the parent. The events of the child reach the parent's listeners with their
+    /// [path](crate::Event::path). The tokens, requests and calls of the child count against the parent's limits. If the child has to wait
+    /// for decisions, the parent waits, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
     /// continues each run where it stopped. If the parent has a [session](super::AssistantBuilder::session), each child is a session of its
     /// own, and continues after a crash.
     ///
@@ -143,7 +143,7 @@ impl ChildTool {
         Self { assistant, options, input: ChildInput::task(), output: None }
     }
 
-    /// Sets the type of the arguments, and the function that makes from them the message with which a run begins.
+    /// Sets the type of the arguments, and the function that converts them to the message with which a run begins.
     pub fn input<A: Argument + ToolArgs, M: Into<UserMessage>>(
         self,
         message: impl Fn(A) -> M + Send + Sync + 'static,
@@ -227,7 +227,7 @@ impl ChildInput {
 
 /// The assistant that a call runs, and the schema of its answer.
 pub(super) struct ChildSpec {
-    /// `None` stands for the assistant that makes the call.
+    /// The assistant that a call runs, or `None` for the assistant that makes the call.
     pub(super) assistant: Option<Assistant>,
     pub(super) output: Option<OutputSchema>,
 }
@@ -460,7 +460,7 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // The message is the text of the failed reply, which is the same after a crash and on an engine.
+        // The message of the error is the text of the failed reply, so the outcome is the same after a crash and on an engine.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

@@ -8,7 +8,7 @@ use crate::message::{ConversationView, Usage};
 use crate::model::{ContextRules, SizeCounter};
 use crate::tool::context::ToolContext;
 
-/// The divisor of the conversation's tokens: a quarter of the tokens, at the end, is not summarized.
+/// The conversation's tokens divided by this number are kept: the newest messages of this total size are not summarized.
 const TAIL: u64 = 4;
 
 /// The result of a [compaction](Assistant::compact).
@@ -35,7 +35,7 @@ pub struct Compaction {
     pub tokens_after: u64,
     /// The usage of the requests for the summary.
     pub usage: Usage,
-    /// The model that wrote the summary.
+    /// The model that wrote the summary, as `provider/model`.
     pub model: String,
 }
 
@@ -68,7 +68,7 @@ impl Assistant {
     ///
     /// # Errors
     /// Fails with [`RunError::Context`] if the summary fails, and with [`RunError::Request`] if the context is not
-    /// [managed](super::AssistantBuilder::manage_context), or its rules have no summaries.
+    /// [managed](super::AssistantBuilder::manage_context), or if the rules turn summaries off.
     pub async fn compact(&self, focus: Option<&str>) -> Result<Option<Compaction>, RunError> {
         let config = self.config().clone();
         let off = || RunError::Request {

@@ -49,7 +49,7 @@ pub(super) struct Config {
     /// The function that gives inputs to the questions of tools.
     pub(super) answerer: Option<Answerer>,
     pub(super) signer: Option<Arc<Signer>>,
-    /// The listeners of the builder. A new assistant starts with these.
+    /// The listeners of the builder. A new assistant starts with these listeners.
     pub(super) listeners: Listeners,
     /// The queues of which a turn takes all waiting messages.
     pub(super) delivers_all: Vec<Queue>,
@@ -64,7 +64,7 @@ pub(super) struct Config {
     pub(super) cancel_grace: Duration,
     /// Whether to cache the results of tools that do not set caching themselves.
     pub(super) cache: bool,
-    /// The cache that other assistants share; `None` if the assistant has its own.
+    /// The cache that other assistants share; `None` if the assistant has its own cache.
     pub(super) shared_cache: Option<ResultCache>,
     /// The tools whose results are not cached, each with the reason.
     pub(super) uncached: Arc<[(String, &'static str)]>,
@@ -89,17 +89,17 @@ pub(super) struct Config {
     /// The name of the agent in traces.
     pub(super) agent_name: Option<Arc<str>>,
     pub(super) agent_description: Option<Arc<str>>,
-    /// Reads the answers of all runs, if the requests have a schema for them.
+    /// The reader of the answers of all runs, if the requests have a schema for answers.
     pub(super) answer: Option<Arc<AnswerReader<Value>>>,
-    /// The answer that this run is expected to give.
+    /// The answer that runs with this configuration are expected to give. Not set in the configuration of an assistant.
     pub(super) expected: Option<Arc<ExpectedOutput>>,
-    /// The name of the tool that was added for the answer of this run, or an empty text if none was added.
+    /// The name of the tool that was added for the expected answer. Empty if no tool was added.
     pub(super) output_tool: Arc<str>,
     /// The rules for content in traces; `None` if traces record no content.
     pub(super) capture: Option<Arc<Capture>>,
     /// The source of prompts that name no source.
     pub(super) source: Option<Source>,
-    /// Wraps the models of this assistant and of its sub-agents.
+    /// The function that wraps the models of this assistant and of its sub-agents.
     #[cfg(feature = "studio")]
     pub(super) wrap_model: Option<ModelWrap>,
 }
@@ -224,8 +224,8 @@ impl Config {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }
 
-    /// Returns the configuration for repeating a request with twice its `max_tokens`. Returns `None` unless `continue_length` is set, the
-    /// reply was cut and cannot be continued as text, and the model allows more tokens.
+    /// Returns the configuration for repeating a request with twice its `max_tokens`. Returns `None` unless `continue_length` and
+    /// `max_tokens` are set, the reply was cut and cannot be continued as text, and the model allows more tokens.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let ModelReply { message, is_cut, .. } = reply;
         let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;

@@ -30,11 +30,12 @@ use crate::tool::{cancel::CancelToken, context::ToolContext, problem::RegistryEr
 /// A run that has begun.
 pub(super) struct BegunRun {
     steps: Box<InProcessSteps>,
-    /// The number of messages that are already stored, if there is a store.
+    /// The number of messages, from the beginning of the conversation, that are not searched for calls without a record.
     seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     interrupted: Option<InterruptedTurn>,
-    /// Parses the answer by the assistant's schema; `None` if the assistant has no schema, or if the prompt asks for another answer.
+    /// The reader of the answer, by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another
+    /// answer.
     answer: Option<Arc<AnswerReader<Value>>>,
     /// The tool whose body made the prompt, if any. A suspended run is then an error, because a body cannot keep it.
     in_tool: Option<Arc<str>>,

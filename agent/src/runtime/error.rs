@@ -58,10 +58,10 @@ pub enum RunError {
     #[error("the request could not be made: {message}")]
     #[non_exhaustive]
     Request {
-        /// The message of the error.
+        /// The reason why the run cannot continue, for example the error of the hook.
         message: String,
     },
-    /// A limit was reached.
+    /// A limit ended the run before the model had finished.
     #[error("{0} and the model has not finished; prompt again to continue from here")]
     Limit(LimitReached),
     /// The run was cancelled.
@@ -84,7 +84,7 @@ pub enum RunError {
     )]
     #[non_exhaustive]
     SuspendedInTool {
-        /// The tool.
+        /// The name of the tool.
         tool: String,
     },
     /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
@@ -363,7 +363,7 @@ pub enum BuildError {
     #[error("{message}")]
     #[non_exhaustive]
     ReservedName {
-        /// The error message, with the name.
+        /// The error message, which contains the name.
         message: String,
     },
     /// The session could not be read.
@@ -378,21 +378,21 @@ pub enum BuildError {
     Budget {
         /// The name of the budget.
         budget: String,
-        /// The reason.
+        /// The reason why the budget cannot be used.
         reason: String,
     },
     /// Two [models](super::AssistantBuilder::named_model) have the same name.
     #[error("two models are named `{name}`")]
     #[non_exhaustive]
     DuplicateModel {
-        /// The name.
+        /// The name that both models have.
         name: String,
     },
     /// The rules of the window name a [model](super::AssistantBuilder::named_model) that does not exist.
     #[error("there is no model named `{name}`; add it with `AssistantBuilder::named_model`")]
     #[non_exhaustive]
     UnknownModel {
-        /// The name.
+        /// The name that no model has.
         name: String,
     },
 }
@@ -420,7 +420,7 @@ pub enum ResumeError {
     /// The run has ended, so it cannot be resumed.
     #[error("the run is over")]
     Over,
-    /// The conversation of the assistant is neither empty nor that of the suspended run.
+    /// The conversation of the assistant is neither empty nor the conversation of the suspended run.
     #[error(
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]
@@ -451,7 +451,7 @@ pub enum ResumeError {
     #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
     #[non_exhaustive]
     Undecided {
-        /// The id of the request.
+        /// The id of the undecided request.
         request_id: String,
     },
     /// The run was stored, and the assistant has no approval key to verify that it was not changed.

@@ -66,7 +66,8 @@ impl Assistant {
     /// Asks the provider how many input tokens a request with the system prompt, the tools and the conversation so far would have. Returns
     /// `None` if the provider has no endpoint for that.
     ///
-    /// Anthropic, OpenAI's Responses API and Gemini have such an endpoint. A count costs a request, so a run never makes one.
+    /// Anthropic, OpenAI's Responses API and Gemini have such an endpoint. A count costs a request, so runs do not count their tokens with
+    /// it.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

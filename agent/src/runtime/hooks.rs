@@ -38,11 +38,11 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 ///
 /// Every method has a default that changes nothing. To set a single hook, pass a closure to the [builder](super::AssistantBuilder).
 ///
-/// Hooks run in the order in which they were added, and each receives the result of the previous hook. In each turn they are called in this
-/// order: [`select_model`](Self::select_model), [`prepare_tools`](Self::prepare_tools), [`transform_context`](Self::transform_context),
-/// [`convert`](Self::convert), [`before_request`](Self::before_request), then [`before_tool_call`](Self::before_tool_call) and
-/// [`after_tool_call`](Self::after_tool_call) for each call, and [`on_turn_end`](Self::on_turn_end) if the run could continue. When the run
-/// is cancelled, a pending hook is dropped.
+/// Hooks run in the order in which they were added. A hook that changes a value receives the value from the previous hook. In each turn,
+/// the methods are called in this order: [`prepare_tools`](Self::prepare_tools), [`select_model`](Self::select_model),
+/// [`transform_context`](Self::transform_context), [`convert`](Self::convert), [`before_request`](Self::before_request), then
+/// [`before_tool_call`](Self::before_tool_call) and [`after_tool_call`](Self::after_tool_call) for each call, and
+/// [`on_turn_end`](Self::on_turn_end) if the run could continue. When the run is cancelled, a pending hook is dropped.
 ///
 /// ```
 /// use agent::model::reply;
@@ -78,8 +78,8 @@ pub trait Hooks: Send + Sync {
     /// model](super::AssistantBuilder::named_model), or `None` for no choice. The last hook that names a model decides.
     ///
     /// Hooks that never choose a model return `None` instead of a future, like the default. On an engine each choice is a recorded step, so
-    /// whether there is a future must depend on the turn alone. The function itself must have no effects, because an engine may call it
-    /// without awaiting the future.
+    /// `turn` alone must determine whether the function returns a future. The function itself must have no effects, because an engine may
+    /// call it without awaiting the future.
     fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
         None
     }
@@ -123,8 +123,8 @@ pub trait Hooks: Send + Sync {
         None
     }
 
-    /// Returns the messages for this request. The conversation itself does not change. The returned messages are
-    /// [repaired](crate::message::Conversation::repair) before they are sent.
+    /// Returns the messages of a request, made from the messages of the conversation. The conversation itself does not change. The returned
+    /// messages are [repaired](crate::message::Conversation::repair) before they are sent.
     fn transform_context(
         &self,
         messages: MessageList,
@@ -140,8 +140,8 @@ pub trait Hooks: Send + Sync {
         message.for_model.clone()
     }
 
-    /// Changes the settings, tools or messages of this request. The hook receives the context of the run: the state of the prompt and of
-    /// the assistant, the source and the ids.
+    /// Changes the settings, tools or messages of a request before it is sent. The hook receives the context of the run: the state of the
+    /// prompt and of the assistant, the source and the ids.
     fn before_request(
         &self,
         request: ModelRequest,
@@ -158,11 +158,11 @@ pub trait Hooks: Send + Sync {
     /// these arguments: [`BeforeCall::RequireApproval`] and [`BeforeCall::Replace`] are ignored. To enforce a rule in every case, block the
     /// call.
     ///
-    /// When a suspended run is resumed, the hook is called again for each call that is about to run, with the arguments of the model, or of
-    /// the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is satisfied by a
-    /// decision for the same arguments. A new decision is requested, under a new request id, if the approved arguments differ from those
-    /// that would run, or if a call without a decision now needs one. The run is then suspended again, or its approver is called. Until the
-    /// new decision, none of the calls that waited together runs.
+    /// When a suspended run is resumed, the hook is called again for each call that is about to run. The hook receives the arguments of the
+    /// model, or of the person who changed them. [`BeforeCall::Block`] and errors take effect. [`BeforeCall::RequireApproval`] is satisfied
+    /// by a decision for the same arguments. A new decision is requested, under a new request id, if the approved arguments differ from the
+    /// arguments that would run, or if a call without a decision now needs a decision. The run is then suspended again, or its approver is
+    /// called. Until the new decision, none of the calls that waited together runs.
     fn before_tool_call(&self, call: ToolCallInfo) -> BoxFuture<'_, Result<BeforeCall, HookError>> {
         Box::pin(std::future::ready(Ok(BeforeCall::Continue)))
     }
@@ -256,7 +256,7 @@ impl ToolCallInfo {
         self.inner.checked.as_ref().map_or(&Value::Null, |checked| checked.value())
     }
 
-    /// Returns one top-level argument as the tool receives it. A number has all its digits, and the name is that of the parameter, even if
+    /// Returns one top-level argument as the tool receives it. A number has all its digits. `name` is the name of the parameter, even if
     /// the model used an alias.
     ///
     /// If the call omits the parameter, returns the default of the parameter, or `None` for an `Option` without a default. A name that is
@@ -353,7 +353,7 @@ pub enum BeforeCall {
     Block {
         /// The reason that the model reads.
         reason: String,
-        /// Whether the run continues.
+        /// Whether the run continues, ends after the calls of the turn, or ends if all results of the turn agree.
         control: Control,
     },
     /// The call waits for an approval.
@@ -380,8 +380,8 @@ impl BeforeCall {
         Self::Block { reason: reason.into(), control: Control::Continue }
     }
 
-    /// Returns a decision that blocks the call for this reason, and sets whether the run continues, ends now, or ends if all results of the
-    /// turn agree.
+    /// Returns a decision that blocks the call for this reason, and sets whether the run continues, ends after the calls of the turn, or
+    /// ends if all results of the turn agree.
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -447,12 +447,13 @@ impl BeforeCall {
 pub struct AfterCall {
     /// The new content for the model. Structured data of the result is dropped; for an error, only the text parts are used.
     pub content: Option<Vec<Part>>,
-    /// The new metadata, which replaces all metadata of the tool. Without it, the metadata stays, even if `is_error` changes.
+    /// The new metadata, which replaces all metadata of the tool. `None` keeps the metadata, even if `is_error` changes.
     pub metadata: Option<Map<String, Value>>,
     /// Whether the result is an error. `true` turns a completed result into a failure with the code `hook_set_error`; a result that is an
     /// error already keeps its code. `false` makes the result completed.
     pub is_error: Option<bool>,
-    /// Whether the run continues.
+    /// Whether the run continues, ends after the calls of the turn, or ends if all results of the turn agree. `None` keeps the choice of
+    /// the tool.
     pub control: Option<Control>,
 }
 

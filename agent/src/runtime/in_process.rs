@@ -1,4 +1,4 @@
-//! The steps of a run in this process: listeners are notified while a step works, messages come from the assistant's queues.
+//! The steps of a run in this process: listeners are notified while a step works, and messages come from the assistant's queues.
 
 mod asking;
 
@@ -65,11 +65,11 @@ pub(super) struct InProcessSteps {
     pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
     /// The parent, if this run is a child.
     pub(super) parent: Option<Arc<ParentRun>>,
-    /// This run as its children see it. Set once there is a child.
+    /// This run as its children see it. `None` until the run has a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
     /// The suspended children of this segment's calls that are about to continue, by the position of the call.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
-    /// The calls that start a child and have not ended. Set once there is such a call.
+    /// The calls that start a child and have not ended. `None` until a call starts a child.
     pub(super) children: Option<RunningChildren>,
     /// Whether the run has neither ended nor been suspended. Dropping the steps of such a run cancels it.
     pub(super) is_running: bool,
@@ -117,7 +117,7 @@ impl Steps for InProcessSteps {
         messages: MessageList,
         run: &SharedLoop,
     ) -> Result<ModelReply, StepError> {
-        // The list is dropped first, so that the conversation is its only owner and can extend it in place.
+        // `messages` shares its list with the conversation. Without `messages`, the conversation can extend the list in place.
         drop(messages);
         let (_place, span) = self.enter_request().await?;
         if !self.performer.config.prepares_requests() {
@@ -214,7 +214,7 @@ impl InProcessSteps {
         }
     }
 
-    /// Returns the error that stops the run, or `Ok` if it is not stopped or has ended.
+    /// Returns an error if the run is stopped and has not ended.
     pub(super) fn check_stop(&mut self) -> Result<(), StepError> {
         if self.stop.is_set() && self.run.lock().end().is_none() { Err(self.stopped()) } else { Ok(()) }
     }
@@ -332,8 +332,8 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Prepares a call, and returns whether its body had begun before the process died. `found` is the record of the call in the store, if
-    /// there is one. Returns `None` if the run is stopped first.
+    /// Prepares a call, and returns whether its body had begun before the process died. `found` is the state of the call that the store has
+    /// recorded, if there is one. Returns `None` if the run is stopped first.
     async fn found_or_prepared(
         &mut self,
         found: Option<InterruptedCall>,
@@ -397,7 +397,7 @@ impl Drop for InProcessSteps {
             StepError::Limit(reached) => self.run.lock().abort_by_limit(reached),
             _ => self.run.lock().abort(&self.performer.stop_reason()),
         }
-        // A reader of the run's stream would have to be waited for, so only the listeners are notified.
+        // A drop cannot wait for the reader of the run's stream, so only the listeners are notified.
         let run = self.run.clone();
         let next = || run.lock().take_event();
         while let Some(event) = next() {

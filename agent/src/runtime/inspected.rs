@@ -11,7 +11,7 @@ use crate::tool::context::ToolContext;
 use crate::tool::secrets::SecretArguments;
 
 impl Assistant {
-    /// Returns a fork whose models, and those of its sub-agents, are wrapped.
+    /// Returns a fork with wrapped models. The models of its sub-agents are wrapped, too.
     pub(crate) fn fork_with_models(&self, wrap: ModelWrap) -> Self {
         let mut config = (**self.config()).clone();
         config.wrap_models(wrap);
@@ -23,7 +23,8 @@ impl Assistant {
         self.fork().into_session(id).await
     }
 
-    /// Lists the sessions of the assistant's store, the latest first, at most `limit`. `None` if it has no store.
+    /// Returns at most `limit` sessions of the assistant's store whose names contain the text `containing`, the latest session first. The
+    /// list begins after the session `after`. Returns `None` if the assistant has no store.
     pub(crate) async fn stored_sessions(
         &self,
         containing: &str,

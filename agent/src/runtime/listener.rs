@@ -45,8 +45,8 @@ impl EventSlot {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands over an event, and waits until the reader has taken it. An event that is already in the slot, for example one of a sub-agent,
-    /// is taken first. No waker is needed, because the reader polls the run again after it takes an event.
+    /// Hands over an event, and waits until the reader has taken it. If another event is already in the slot, for example an event of a
+    /// sub-agent, the reader takes that event first. No waker is needed, because the reader polls the run again after it takes an event.
     pub(super) async fn hand_over(&self, event: Arc<Event>) {
         let mut is_placed = false;
         poll_fn(|_| {

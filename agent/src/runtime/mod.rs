@@ -94,7 +94,7 @@ pub(crate) use served::{ServedAssistant, UnservedAssistant};
 #[cfg(feature = "durable-restate")]
 pub(crate) use turn::{TurnChoices, TurnSteps, end_turn, next_reply};
 
-/// Returns a unique id: 128 bits from the standard library's source of random hash keys.
+/// Returns a unique id: `kind`, and 128 bits from the standard library's source of random hash keys.
 pub(crate) fn new_id(kind: &str) -> String {
     use std::hash::{BuildHasher as _, RandomState};
     // The time is part of the hash, because a copy of a process may have the same random keys.

@@ -11,8 +11,8 @@ use crate::panics::catch;
 
 /// A measurement of one model request or of one tool call in a run.
 ///
-/// It contains only names, numbers and words from closed sets, and no content of the conversation. The ids of runs and calls are for
-/// correlation with logs. Do not use them as metric labels, because they have too many distinct values.
+/// A measurement contains only names, numbers and words from closed sets, and no content of the conversation. The ids of runs and calls are
+/// for correlation with logs. Do not use them as metric labels, because they have too many distinct values.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, run::Metric};
@@ -39,7 +39,7 @@ pub enum Metric {
         turn: u32,
         /// The provider, for example `anthropic`.
         provider: String,
-        /// The requested model.
+        /// The requested model. For a fallback, the model that the fallback asked.
         model: String,
         /// The model that answered, if the provider reports it.
         response_model: Option<String>,
@@ -51,7 +51,7 @@ pub enum Metric {
         error: Option<&'static str>,
         /// The time from the request to the end of the reply.
         duration: Duration,
-        /// The time from the request to the first piece of the reply, or `None` if there was none.
+        /// The time from the request to the first piece of the reply, or `None` if no piece arrived.
         first_piece: Option<Duration>,
     },
     /// A tool call that ended, whether its body ran or not.
@@ -75,9 +75,9 @@ pub enum Metric {
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
-        /// The attempt, counted from 1.
+        /// The number of the last attempt, counted from 1.
         attempt: u32,
-        /// The duration of the body, all attempts together, in whole milliseconds.
+        /// The time from the begin of the call to the end of its body, all attempts together, in whole milliseconds.
         duration: Duration,
     },
 }
@@ -106,19 +106,19 @@ impl RequestTiming {
         self.sent_at.elapsed()
     }
 
-    /// Records that a chunk with content arrived. Returns the time since the previous chunk, or `None` for the first one.
+    /// Records that a chunk with content arrived. Returns the time since the previous chunk, or `None` for the first chunk.
     pub(super) fn record_chunk(&mut self) -> Option<Duration> {
         let now = Instant::now();
         self.last_chunk.replace(now).map(|last| now - last)
     }
 
-    /// Records that a piece arrived.
+    /// Records that a piece of the reply arrived.
     pub(super) fn record_piece(&mut self) {
         let sent_at = self.sent_at;
         self.first_piece.get_or_insert_with(|| sent_at.elapsed());
     }
 
-    /// Returns the time from the request to the first piece, if there was one.
+    /// Returns the time from the request to the first piece, or `None` if no piece has arrived.
     pub(super) fn first_piece(&self) -> Option<Duration> {
         self.first_piece
     }

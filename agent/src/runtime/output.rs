@@ -46,7 +46,7 @@ struct ResultField<T> {
     result: T,
 }
 
-/// Parses answers of a type, or with a schema.
+/// A parser of answers of a Rust type, or of answers that fit a schema.
 pub(super) struct AnswerReader<T> {
     pub(super) plan: Plan,
     schema: OutputSchema,

@@ -51,14 +51,15 @@ pub(super) struct ParentRun {
     /// The assistant, whose listeners are notified of the events of the children.
     assistant: Assistant,
     reader: Option<EventSlot>,
-    /// The configuration of the run. Its children take over some of the options.
+    /// The configuration of the run. The children of the run take over some of its options.
     config: Arc<Config>,
     /// Whether the run and its children are stored in sessions.
     pub(super) has_session: bool,
     pub(super) path: RunPath,
     pub(super) budget: Arc<TreeBudget>,
     pub(super) max_children: u32,
-    /// The permits for concurrent requests, which all children in the tree share. A run makes no requests while its children run.
+    /// The permits for concurrent requests, which all children in the tree share. A run makes no requests while its children run, so it
+    /// holds no permit that the children wait for.
     requests: Arc<Semaphore>,
     above: Option<Arc<ParentRun>>,
 }
@@ -82,8 +83,8 @@ impl ParentRun {
         self.config.max_depth == 0
     }
 
-    /// Notifies the listeners of this run and of all runs above it, but not the readers of their streams, which would have to be waited
-    /// for.
+    /// Notifies the listeners of this run and of all runs above it, but not the readers of their streams, because a drop cannot wait for a
+    /// reader.
     pub(super) fn notify_at_once(&self, event: &Arc<Event>) {
         let mut parent = Some(self);
         while let Some(run) = parent {
@@ -267,7 +268,7 @@ impl InProcessSteps {
 /// and once after the child, to make the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
-    /// The child has not begun. The body puts the child's first message here.
+    /// The child has not begun. The body stores the child's first message in this value.
     Begins(Mutex<Option<UserMessage>>),
     /// The child ended with this outcome.
     Ended(ToolOutcome),

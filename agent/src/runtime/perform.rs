@@ -31,7 +31,7 @@ pub(crate) struct Performer {
     pub(super) context: ToolContext,
     /// The notices of the run's requests.
     pub(super) notices: RequestNotices,
-    /// The budgets that were announced as nearly spent. Set if there are budgets.
+    /// The budgets that were announced as nearly spent. `None` if the assistant has no budgets.
     announced: Option<AnnouncedBudgets>,
 }
 
@@ -44,7 +44,8 @@ impl Performer {
         Self { config, run_id, context, notices: RequestNotices::default(), announced }
     }
 
-    /// Returns the budgets that requests of the run have to fit into.
+    /// Returns the budgets that requests of the run have to fit into, or `None` if the assistant has no budgets. The inner error is the
+    /// reason why the budgets cannot be used in this run.
     pub(super) fn bound_budgets(&self) -> Option<Result<BoundBudgets, ModelError>> {
         let (budgets, announced) = self.config.budgets.as_ref().zip(self.announced.as_ref())?;
         Some(budgets.bind(&self.config.registry.context(&self.context), &self.run_id, announced))
@@ -197,7 +198,8 @@ impl Performer {
         Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
     }
 
-    /// Returns the performer that repeats the request of this reply with more room for the reply, if the reply needs more.
+    /// Returns the performer that repeats the request of this reply with more room for the reply, or `None` if the reply needs no more
+    /// room.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })
@@ -209,7 +211,7 @@ impl Performer {
         self.config.context.is_some()
     }
 
-    /// Records an event if the model of this reply differs from the model of the last reply. `view` contains the sent messages. It is used
+    /// Records an event if the model of this reply differs from the model of the last reply. `view` contains the sent messages, and is used
     /// only if the context is managed.
     pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
         let mut run = run.lock();
@@ -250,7 +252,7 @@ impl Performer {
         HandOffLosses::between(conversation.shared(), sent.messages())
     }
 
-    /// Returns the recipient of the requests.
+    /// Returns the model of the requests, as the recipient of messages.
     pub(super) fn recipient(&self) -> Recipient {
         self.config.model.info().recipient()
     }

@@ -82,11 +82,12 @@ impl Performer {
             let text = format!("the approval rule panicked: {}", panic_text(payload));
             ended(hook_error(&text))
         })?;
-        // The approval comes first, because it creates the value of the arguments, from which the hash of the signature is then taken.
+        // The approval is created first, because it creates the JSON value of the arguments, and the hash of the signature is then taken
+        // from this value.
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };
-        // The result of a call that waits for a decision is looked up after the call was allowed.
+        // The result of a call that waits for a decision is looked up in the cache once the call is allowed.
         let caches = |_: &&Assistant| !must_ask && self.config.can_cache(tool, &self.context);
         if let Some(assistant) = assistant.filter(caches) {
             let known = assistant.cache().get(&self.config.cache_key(&call.name, &valid, &self.context));

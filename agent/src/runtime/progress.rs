@@ -13,7 +13,8 @@ pub(super) enum CallReport {
     Question(AskNotice),
 }
 
-/// Maximum number of buffered reports. At the limit, the oldest progress is dropped, because newer progress supersedes it.
+/// Maximum number of buffered reports. At the limit, the oldest progress is dropped, because newer progress supersedes it. If there is no
+/// progress, the oldest question is dropped.
 const MAX_WAITING: usize = 1024;
 
 /// The reports for which the run has not emitted events yet.

@@ -294,8 +294,8 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Sets the source on whose behalf the run acts. The model sees the tools as that source may see them, and calls are validated against
-    /// the same parameters.
+    /// Sets the source on whose behalf the run acts. The model sees the tools and parameters that this source may see, and calls are
+    /// validated against these parameters.
     ///
     /// ```
     /// use agent::model::reply;
@@ -337,8 +337,8 @@ impl<T> Prompt<T> {
     /// Adds tools for this run only, for example tools that a client declares, after the tools of the assistant. These tools are called,
     /// checked and recorded like other tools, but their results are never cached.
     ///
-    /// When a suspended run resumes, or a run continues after a crash, it needs these tools again. A run on an engine has only the tools of
-    /// its assistant, because any process may continue the run.
+    /// A suspended run that resumes needs these tools again, and so does a run that continues after a crash. A run on an engine has only
+    /// the tools of its assistant, because any process may continue the run.
     ///
     /// ```
     /// use agent::model::reply;

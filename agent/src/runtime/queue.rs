@@ -29,7 +29,7 @@ pub enum Delivery {
     /// The message is in the conversation.
     #[non_exhaustive]
     Delivered {
-        /// The run that took the message.
+        /// The run whose conversation contains the message.
         run_id: Arc<str>,
         /// The turn that began with the message.
         turn: u32,
@@ -43,7 +43,7 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Returns whether the message was delivered. If not, it never will be.
+    /// Returns whether the message was delivered. With any other status, it never will be.
     ///
     /// ```
     /// use agent::run::{Delivery, Queue};
@@ -89,7 +89,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Returns the id of the message: its own id, or one that was generated when the message was queued.
+    /// Returns the id of the message: its own id, or an id that was generated when the message was queued.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -126,7 +126,7 @@ pub(super) struct QueuedMessage {
 }
 
 impl QueuedMessage {
-    /// Creates an entry of the queue. A message without an id gets one.
+    /// Creates an entry of the queue. A message without an id gets a new id.
     fn new(mut message: UserMessage) -> Self {
         let id = message.id.get_or_insert_with(|| super::new_id("msg"));
         let id: Arc<str> = id.as_str().into();
@@ -206,8 +206,8 @@ impl MessageQueue {
         self.deferred = self.waiting.len();
     }
 
-    /// Takes the messages with which a turn begins: all if `takes_all` is set, otherwise the first one. The remaining messages do not steer
-    /// the turn.
+    /// Takes the messages with which a turn begins: all messages if `takes_all` is set, and only the first message if not. The remaining
+    /// messages do not steer the turn.
     pub(super) fn take(&mut self, takes_all: bool) -> Vec<QueuedMessage> {
         let count = self.waiting.len().min(if takes_all { usize::MAX } else { 1 });
         let taken = self.waiting.drain(..count).collect();

@@ -50,16 +50,16 @@ pub struct RunOutput<T = ()> {
     pub run_id: Arc<str>,
     /// All messages that the run added, starting with the prompt.
     pub messages: Vec<Arc<Message>>,
-    /// The tokens and cost of the run.
+    /// The tokens and cost of the run and its sub-agents.
     pub usage: Usage,
-    /// The number of replies.
+    /// The number of turns.
     pub turns: u32,
     /// The reason why the run stopped.
     pub stop: RunStop,
     /// The coercions of each call whose arguments were coerced, with the id of the call, in order.
     pub coercions: Vec<(String, Vec<Coercion>)>,
-    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for
-    /// no other answer. A run that a tool or a hook ended may have none.
+    /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for no
+    /// other answer. A run that a tool or a hook ended may have no answer.
     ///
     /// ```
     /// use agent::model::{OutputSchema, reply};
@@ -80,8 +80,8 @@ pub struct RunOutput<T = ()> {
 }
 
 impl<T> RunOutput<T> {
-    /// Returns the text of the last reply. If this reply continues earlier ones
-    /// ([`continue_length`](crate::AssistantBuilder::continue_length)), their texts come first.
+    /// Returns the text of the last reply. If this reply continues earlier replies
+    /// ([`continue_length`](crate::AssistantBuilder::continue_length)), the texts of these replies come first.
     pub fn text(&self) -> String {
         answer_text(&self.messages)
     }
@@ -101,7 +101,7 @@ impl RunOutput {
 }
 
 impl<T> RunOutput<T> {
-    /// Returns the answer, and the output without it.
+    /// Returns the answer, and the output without the answer.
     pub(super) fn split_value(self) -> (T, RunOutput) {
         let Self { value, run_id, messages, usage, turns, stop, coercions, answer, snapshot, submitted } =
             self;

@@ -43,7 +43,7 @@ pub(crate) const NEW_MESSAGE: &str = "a new message came";
 struct SegmentCall {
     ord: u32,
     body: BoxFuture<'static, CallEnd>,
-    /// Set if the body is a run of an assistant.
+    /// The child that the body runs, if the tool is an assistant.
     child: Option<Arc<ChildCall>>,
     /// Whether the body was polled.
     is_begun: bool,
@@ -276,7 +276,7 @@ pub(crate) struct JournaledCall {
     pub(crate) call: Arc<ToolCall>,
     /// The reply that contains the call, if the reply is known.
     pub(crate) reply: Option<Arc<Message>>,
-    /// The text of the reply for its first call, and an empty text for the others.
+    /// The text of the reply if this is its first call, and an empty text for any other call.
     pub(crate) text: String,
     /// The arguments of the call, if they were checked in this process.
     pub(crate) checked: Option<Arc<CheckedArguments>>,
@@ -315,8 +315,8 @@ impl Performer {
     }
 }
 
-/// Runs one call, and keeps its result in the cache or in a file, if the application has set that up. With a store, the begin of the call
-/// is recorded before its body runs, and the end after it.
+/// Runs one call, and keeps its result in the cache or in a file if the application has enabled them. With a store, the begin of the call
+/// is recorded before its body runs, and its end after the body has ended.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"
@@ -352,7 +352,7 @@ fn run(
     }
 }
 
-/// Writes the result of a body to a file if it is too long, and adds it to the cache if there is a key. Returns the end of the call.
+/// Writes a result that is too long to a file, and adds the result to the cache if there is a key. Returns the end of the call.
 async fn keep(
     body: &CallBody,
     assistant: &Assistant,
@@ -368,7 +368,8 @@ async fn keep(
     end
 }
 
-/// Writes a result that is longer than `max` bytes to a file, if the application has set a folder for files.
+/// Writes a result that is longer than `max` bytes to a file, if the application has set a folder for files. If `max` is `None`, the
+/// maximum of the assistant applies.
 pub(super) async fn keep_whole(
     config: &Config,
     assistant: &Assistant,

@@ -29,7 +29,7 @@ pub(crate) struct ServedAssistant {
     config: Arc<Config>,
     /// The configuration without the expected answer, for an assistant that has itself as a tool.
     plain: Arc<Config>,
-    /// The types of state that the request of a run has to bring, because tools need them.
+    /// The types of state that the request of a run must contain, because tools need them.
     needed_state: Vec<StateType>,
     conversation: Conversation,
     /// Whether the answers of the assistant's runs are values, because the assistant is a tool with an output.
@@ -38,8 +38,8 @@ pub(crate) struct ServedAssistant {
     above: Option<Arc<Self>>,
 }
 
-/// An assistant that no engine can run. `path` names the tools that lead to the assistant, and `what` its unsupported options, each with
-/// the reason.
+/// An assistant that no engine can run. `path` names the tools that lead to the assistant. `what` lists the unsupported options of the
+/// assistant, each with the reason.
 pub(crate) struct UnservedAssistant {
     pub(crate) path: String,
     pub(crate) what: Vec<&'static str>,
@@ -70,8 +70,8 @@ impl ServedAssistant {
         Ok(root)
     }
 
-    /// Calls a function with each assistant that this assistant has as a tool, at any depth, and with the names of the tools that lead to
-    /// it.
+    /// Calls a function with each assistant that this assistant has as a tool, at any depth. The function also receives the names of the
+    /// tools that lead to the assistant. Fails at the first assistant that no engine can run.
     pub(crate) fn visit(
         self: &Arc<Self>,
         path: &str,
@@ -299,7 +299,7 @@ impl ServedAssistant {
         self.config.registry.get(&call.name).is_some_and(|tool| tool.policy().effect == Effect::Once)
     }
 
-    /// Notifies the assistant's listeners, and those of the assistants above it.
+    /// Notifies the assistant's listeners, and the listeners of the assistants above it.
     pub(crate) fn notify(&self, event: &Event) {
         self.config.listeners.notify(event);
         if let Some(above) = &self.above {
@@ -307,7 +307,8 @@ impl ServedAssistant {
         }
     }
 
-    /// Returns the end of a call that reads a result in the conversation, or `None` for any other call.
+    /// Returns the end of a call of `read_result` that asks for a result in the conversation. Returns `None` for any other call, and if the
+    /// context is not managed.
     pub(crate) fn read_result(&self, call: &ToolCall, conversation: &Conversation) -> Option<CallEnd> {
         self.config.context.as_ref().filter(|_| call.name == READ_RESULT)?;
         let args = call.args.value()?;
@@ -372,7 +373,7 @@ impl Performer {
         decisions.unwrap_or_else(|| vec![Decision::Deny("The run was cancelled.".to_owned()); requests.len()])
     }
 
-    /// Asks the hooks about decisions that changed the arguments of their calls.
+    /// Asks the hooks about decisions that changed the arguments of their calls. If the run is stopped first, the calls end as aborted.
     pub(crate) async fn ask_about_edits(
         &self,
         made: Vec<(ApprovalRequest, CallDecision)>,

@@ -25,7 +25,7 @@ pub(super) const READ_RESULT: &str = "read_result";
 /// The prefix of the handles of files. The handle of a result that is only in the conversation is the id of its call.
 const HANDLE: &str = "result";
 
-/// Maximum number of bytes that one call reads.
+/// Maximum number of bytes that one call of `read_result` reads.
 const MAX_READ: u64 = 32 * 1024;
 
 /// A folder for files of results.
@@ -110,7 +110,7 @@ pub(super) fn read_result(spill: Option<SpillFolder>) -> Result<Tool, Definition
     tool.configure(|options| options.effect(Effect::Pure).cache(false))
 }
 
-/// Returns the text of the newest result in a conversation whose call has this id.
+/// Returns the text of the newest result of the call with this id, or `None` if the conversation has no such result.
 pub(super) fn result_text(conversation: &Conversation, call_id: &str) -> Option<String> {
     let mut results = conversation.iter().rev().filter_map(Message::as_tool_result);
     let result = results.find(|result| result.call_id == call_id)?;
@@ -131,9 +131,9 @@ fn range(args: &Value) -> (u64, u64) {
     (args["offset"].as_u64().unwrap_or(0), args["length"].as_u64().unwrap_or(8192).min(MAX_READ))
 }
 
-/// The results that a call of [`READ_RESULT`] may read: those of its assistant.
+/// The results that the calls of [`READ_RESULT`] in one assistant may read.
 pub(super) struct SpilledResults {
-    /// The files that the assistant, or an assistant that it was forked from, wrote.
+    /// The files that this assistant wrote, or the assistants that it was forked from.
     files: Vec<Arc<SpilledFile>>,
     /// The conversation. The files that it names may be read, too, because a loaded conversation can name results whose files still exist.
     conversation: Conversation,

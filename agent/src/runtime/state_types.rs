@@ -18,7 +18,7 @@ use crate::tool::state::StateKey;
 pub(super) struct StateType {
     pub(super) name: Arc<str>,
     pub(super) key: StateKey,
-    /// Parses the value with this name from this JSON text, and adds it to a context.
+    /// The function that parses a value from a JSON text and adds it to a context. The function also receives the name of the type.
     rebuild: fn(&str, &str, ToolContext) -> Result<ToolContext, StateError>,
 }
 
@@ -66,7 +66,7 @@ impl StateTypes {
         known.ok_or_else(|| StateError::Unregistered { state: name.to_owned() })
     }
 
-    /// Returns the name under which the type is registered, or an error if it is not.
+    /// Returns the name under which the type is registered, or an error if the type is not registered.
     pub(super) fn name_of<T: 'static>(&self) -> Result<&str, StateError> {
         let known = self.0.iter().find(|known| known.key == StateKey::of::<T>());
         known

@@ -19,7 +19,7 @@ pub(super) struct StopSignal {
 struct TimeLimit {
     begun: Instant,
     allowed: Duration,
-    /// Set if the time was up before the run was cancelled.
+    /// The time limit, once it has stopped the run. Not set if the run was cancelled before the time was up.
     reached: OnceLock<LimitReached>,
 }
 
@@ -35,13 +35,13 @@ impl StopSignal {
         self.time_limit.as_ref().and_then(|limit| limit.begun.checked_add(limit.allowed))
     }
 
-    /// Returns the limit, if it stopped the run.
+    /// Returns the time limit if it stopped the run.
     pub(super) fn limit(&self) -> Option<LimitReached> {
         self.time_limit.as_ref()?.reached.get().cloned()
     }
 
-    /// Returns whether the run has to stop now. Reads the clock, because the timer of [`watch`](Self::watch) does not fire while a task
-    /// never yields.
+    /// Returns whether the run has to stop now. Reads the clock, because the timer of [`watch`](Self::watch) cannot fire while the task
+    /// does not yield.
     pub(super) fn is_set(&self) -> bool {
         if self.deadline().is_some_and(|at| at <= Instant::now()) {
             self.time_is_up();

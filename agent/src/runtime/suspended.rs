@@ -13,7 +13,8 @@ use crate::tool::question::Question;
 ///
 /// [`RunOutput::snapshot`](super::RunOutput::snapshot) has such a value when a run was suspended. Store it as JSON, show its requests to a
 /// person, and resume it with the decisions. The run can resume in another process, where its approvals count only if they are signed, see
-/// [`approval_key`](super::AssistantBuilder::approval_key). The stored form has a version, and later versions of the library read it.
+/// [`approval_key`](super::AssistantBuilder::approval_key). The stored form has a version, and later versions of the library read it. They
+/// do not resume a signed run of an [old version](super::ResumeError::OldVersion).
 ///
 /// ```
 /// use agent::model::reply;
@@ -43,8 +44,8 @@ use crate::tool::question::Question;
 /// # Ok(()) }
 /// ```
 ///
-/// A suspended run holds the secret arguments of its calls, which are needed to run them. Its requests and its `Debug` text contain no
-/// secrets.
+/// A suspended run contains the secret arguments of its calls, because the calls need them to run. Its requests and its `Debug` text
+/// contain no secrets.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SuspendedRun {
@@ -126,7 +127,7 @@ impl SuspendedRun {
         self.run.pending()
     }
 
-    /// Calls a function for every [request](Self::requests), and returns its decisions.
+    /// Calls a function for every [request](Self::requests), and returns the decisions of the function.
     pub fn decide(&self, mut decide: impl FnMut(&ApprovalRequest) -> Decision) -> Decisions {
         self.requests().iter().fold(Decisions::new(), |decisions, request| {
             let decision = decide(request);
@@ -143,7 +144,7 @@ impl SuspendedRun {
     }
 }
 
-/// Shows what the run waits for.
+/// Shows the id of the run, and the decisions and results that the run waits for.
 impl fmt::Debug for SuspendedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SuspendedRun")

@@ -79,7 +79,8 @@ pub(crate) trait TurnSteps: Send {
 #[derive(Default)]
 pub(crate) struct TurnChoices {
     turn: u32,
-    /// The performer of requests that differ from the run's own: to another model, or with more room for the reply.
+    /// The performer of the turn's requests, if they go to another model or leave more room for the reply than the requests of the run's
+    /// own performer.
     performer: Option<Performer>,
     has_model: bool,
     /// The tools, if the application chooses them.
@@ -93,12 +94,12 @@ impl TurnChoices {
         self.performer.as_ref().unwrap_or(own)
     }
 
-    /// Returns the tools that were chosen for this turn, or `None` if none were chosen yet.
+    /// Returns the tools that were chosen for this turn, or `None` if no tools were chosen yet.
     pub(crate) fn tools(&self, turn: u32) -> Option<Arc<[ToolDefinition]>> {
         self.tools.clone().filter(|_| self.turn == turn)
     }
 
-    /// Drops the choices of an earlier turn, if `turn` is a new one.
+    /// Drops the choices of an earlier turn if `turn` is a new one. The number of refused answers is kept.
     fn begin(&mut self, turn: u32) {
         if self.turn != turn {
             *self = Self { turn, refused_answers: self.refused_answers, ..Self::default() };
@@ -236,7 +237,8 @@ async fn fit_context<S: TurnSteps>(
     }
 }
 
-/// Records in a reply the tokens of its request without the messages. The estimate of the next request begins with this number.
+/// Records in a reply how many tokens of its request are not in messages. The estimate of the next request begins with this number. Does
+/// nothing if the context is not managed, or if the provider reported no input tokens.
 fn record_frame<S: TurnSteps>(steps: &mut S, reply: &mut ModelReply) {
     if steps.parts().0.config.context.is_some() && reply.message.usage.input > 0 {
         let context = steps.replace_context(ContextState::default());
@@ -267,7 +269,7 @@ async fn ask<S: TurnSteps>(
     }
 }
 
-/// Returns the tools of a request: those of the turn, without deferred tools that the model has not found yet in the conversation. The
+/// Returns the tools of a request: the tools of the turn, without deferred tools that the model has not found yet in the conversation. The
 /// inner error is the message of a failed hook.
 async fn shown_tools<S: TurnSteps>(
     steps: &mut S,
@@ -343,7 +345,7 @@ async fn ask_again<S: TurnSteps>(
     Err(steps.failed(error.into()))
 }
 
-/// Records that a request was too long. A reply that began stays in the conversation as a failed one.
+/// Records that a request was too long. A reply that began stays in the conversation as a failed reply.
 async fn record_overflow<S: TurnSteps>(
     steps: &mut S,
     reply: ModelReply,

@@ -9,7 +9,7 @@ use crate::tool::definition::ToolDefinition;
 
 /// A turn that begins: the conversation, the usage of the run, and the tools. The functions that choose its
 /// [model](super::AssistantBuilder::select_model) and its [tools](super::AssistantBuilder::prepare_tools) receive this value. The function
-/// that chooses tools returns it with the chosen tools.
+/// that chooses tools returns this value with the chosen tools.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, hooks::TurnStart, tool, tools};
@@ -38,7 +38,7 @@ use crate::tool::definition::ToolDefinition;
 #[derive(Clone)]
 pub struct TurnStart {
     tools: Arc<[ToolDefinition]>,
-    /// The name of the tool that the run itself added, which is never removed. Empty if there is none.
+    /// The name of the answer tool, which is never removed. Empty if the run has no answer tool.
     added: Arc<str>,
     messages: MessageList,
     turn: u32,
@@ -84,7 +84,8 @@ impl TurnStart {
         &self.messages
     }
 
-    /// Returns the name that the provider gives the model of the last reply.
+    /// Returns the model of the last reply, by the name that the provider has for it. Returns `None` if there is no reply, or if the reply
+    /// names no model.
     pub fn last_model(&self) -> Option<&str> {
         let reply = self.messages.iter().rev().find_map(|message| message.as_assistant());
         reply.map(|reply| &*reply.model).filter(|model| !model.is_empty())
@@ -95,7 +96,7 @@ impl TurnStart {
         self.turn
     }
 
-    /// Returns the tokens and cost of the run so far.
+    /// Returns the tokens and cost of the run so far, including its sub-agents that ended.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }

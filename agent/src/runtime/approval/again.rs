@@ -23,16 +23,16 @@ pub(crate) enum CheckedAgain {
     Runs,
     /// The call runs with other arguments, which need no approval.
     RunsWith(ToolArguments),
-    /// The call waits for a decision, because its arguments differ from the approved ones or because it now needs approval. `args` are the
-    /// arguments with which the call would run, and `checked` are these arguments after coercion.
+    /// The call waits for a decision, because its arguments differ from the approved arguments, or because the call now needs approval.
+    /// `args` are the arguments with which the call would run, and `checked` are these arguments after coercion.
     Asks { args: ToolArguments, checked: ToolArguments },
-    /// The call does not run.
+    /// The call does not run. The value is the end of the call.
     Ends(Box<CallEnd>),
 }
 
 impl InProcessSteps {
-    /// Checks ready calls again, and returns the calls that still may run, with their arguments. Returns `None` if the run has another step
-    /// first, for example because it waits for decisions, or if no call is left.
+    /// Checks ready calls again, and returns the calls that still may run, with their arguments. Returns `None` if no call may run, or if
+    /// the run has another step first, for example because a call waits for a decision.
     pub(in crate::runtime) async fn check_again(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -105,8 +105,8 @@ impl Performer {
                 return match (ready.is_approved, now.approval.is_some(), is_same) {
                     (true, _, true) | (false, false, true) => CheckedAgain::Runs,
                     (false, false, false) => CheckedAgain::RunsWith(args),
-                    // A decision counts only for the arguments that it was made on, so changed arguments need a new one. So does a call
-                    // without a decision that needs approval under the current rules.
+                    // A decision counts only for the arguments that it was made on, so changed arguments need a new decision. A call that
+                    // was not decided on needs a decision if it needs approval under the current rules.
                     (true, _, false) | (false, true, _) => {
                         CheckedAgain::Asks { args, checked: ToolArguments::from(value(&valid)) }
                     }

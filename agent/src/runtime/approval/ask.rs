@@ -47,7 +47,7 @@ impl InProcessSteps {
                 match select(decided, pin!(assistant.steered())).await {
                     Either::Left((decisions, _)) => return Some(decisions),
                     Either::Right(((), _)) if assistant.is_steered() => return None,
-                    // The notified message has already left the queue, so the decisions are still needed.
+                    // The message that caused this notification has already left the queue, so the decisions are still needed.
                     Either::Right(((), open)) => decided = open,
                 }
             }
@@ -190,8 +190,8 @@ impl Performer {
         Box::pin(join_all(asked.collect::<Vec<_>>()))
     }
 
-    /// Returns the plan of the tool for the source of the run. Returns `None` if the tool has the same parameters for every source, or if
-    /// its definition for this source fails.
+    /// Returns the plan of the tool for the source of the run. Returns `None` if the run has no source, if the tool has the same parameters
+    /// for every source, or if its definition for this source fails.
     fn own_plan(&self, tool: &str) -> Option<Plan> {
         let (source, tool) = (self.context.source()?, self.config.registry.get(tool)?);
         let own = catch(|| tool.definition_for(source)).ok()?;
@@ -325,7 +325,7 @@ impl EditedCall {
 /// Returns the changed arguments. Each marker that the person did not change is replaced by the secret that the model sent.
 ///
 /// # Errors
-/// The path of the first marker whose secret is unknown.
+/// Returns the path of the first marker whose secret is unknown.
 fn with_sent_secrets(
     secrets: &SecretArguments,
     request: &ApprovalRequest,

@@ -61,9 +61,9 @@ pub enum Decision {
     /// The call runs with these arguments, which are validated and passed to the hooks
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that the arguments were changed.
     ///
-    /// A marker `"[secret]"` that was shown for a secret and is not changed is replaced by the secret that the model sent. Within a list,
-    /// only markers in unchanged items are replaced, and only if the number of items is the same. If any other secret has the value
-    /// `"[secret]"`, the call is refused, because the secret is unknown.
+    /// The request shows each secret as the marker `"[secret]"`. A marker that the new arguments keep is replaced by the secret that the
+    /// model sent. Within a list, only markers in unchanged items are replaced, and only if the number of items is the same. If any other
+    /// secret has the value `"[secret]"`, the call is refused, because the secret is unknown.
     AllowWith(Value),
     /// The call does not run. The model receives the reason.
     Deny(String),
@@ -83,7 +83,7 @@ impl fmt::Debug for Decision {
     }
 }
 
-/// The function that decides on calls.
+/// The function of the application that decides on calls that need approval.
 pub(super) type Approver = Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, Decision> + Send + Sync>;
 
 /// The decisions on calls, answers to questions, and results from outside with which [`Assistant::resume`](super::Assistant::resume)
@@ -152,7 +152,7 @@ impl Decisions {
         Self::default()
     }
 
-    /// Allows the call.
+    /// Allows the call with the arguments of the request.
     pub fn allow(self, request: &ApprovalRequest) -> Self {
         self.decide(request, Decision::Allow)
     }

@@ -17,8 +17,8 @@ use crate::tool::question::{Question, QuestionInput, RecordedInput};
 pub(in crate::runtime) struct Resumption {
     pub(in crate::runtime) decided: Vec<(ApprovalRequest, Decision)>,
     pub(in crate::runtime) arrived: Vec<(u32, ToolOutcome)>,
-    /// The inputs to the questions of a call, in the order of the questions. The list of a call is empty if the application's function
-    /// answers its questions.
+    /// The inputs to the questions of a call, in the order of the questions. The list is empty if the application's function answers the
+    /// questions of the call.
     pub(in crate::runtime) answered: Vec<(u32, Vec<QuestionInput>)>,
     /// The children that continue. Children that are not in this list still wait.
     pub(in crate::runtime) children: Vec<(u32, Resumption)>,

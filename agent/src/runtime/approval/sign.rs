@@ -1,4 +1,4 @@
-//! Signatures of suspended runs. When a stored run is resumed, they prove that the run and its calls were not changed.
+//! Signatures of suspended runs. They prove that a stored run and its calls were not changed before the run is resumed.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(in crate::runtime) struct SigningKey(hmac::Hmac<sha2::Sha256>);
 
 #[cfg(feature = "approvals-signed")]
 impl SigningKey {
-    /// Creates a key. Returns `None` if it is shorter than [`MIN_KEY`].
+    /// Creates a key. Returns `None` if the key is shorter than [`MIN_KEY`].
     pub(in crate::runtime) fn new(key: &[u8]) -> Option<Self> {
         use hmac::KeyInit as _;
         hmac::Hmac::new_from_slice(key).ok().filter(|_| key.len() >= MIN_KEY).map(Self)
@@ -74,7 +74,7 @@ impl Signer {
         hex
     }
 
-    /// Returns whether `mac` is the signature of the text with the current key or a former one. The comparison takes constant time, so that
+    /// Returns whether `mac` is the signature of the text with the current key or a former key. The comparison takes constant time, so that
     /// its duration does not show where a wrong signature differs.
     fn verify_text(&self, mac: &str, text: &str) -> bool {
         let bytes: Option<Vec<u8>> = mac

@@ -1,6 +1,7 @@
 //! Budgets: amounts of tokens or money that runs share, also across processes.
 //!
-//! Before a request is sent, a hold [reserves](gate) its maximum cost. When the reply ends, the hold is settled: the real cost replaces it.
+//! Before a request is sent, a hold [reserves](gate) the maximum cost of the request. When the reply ends, the hold is settled: the real
+//! cost replaces it.
 
 mod gate;
 mod owed;
@@ -31,9 +32,10 @@ use crate::tool::{BoxFuture, context::ToolContext};
 
 /// The number of stored units in a dollar. Amounts of money are stored in billionths of a dollar.
 const NANOS: f64 = 1e9;
-/// Minimum length to which a reply is limited so that its request fits, in tokens. A budget for thinking is added to it.
+/// The minimum to which the length of a reply is lowered so that its request fits the budgets, in tokens. The request's budget for thinking
+/// is added to this number.
 const MIN_REPLY: u64 = 1_024;
-/// Maximum length of the reply of a model whose maximum is unknown, in tokens.
+/// Assumed maximum length of a reply if neither the request nor the model has a maximum, in tokens.
 const MAX_REPLY: u64 = 32_000;
 /// The code of the error of a request that was not sent because the store failed.
 const STORE_FAILED: &str = "budget_store";
@@ -76,7 +78,7 @@ const HOLD_MS: i64 = 30 * 60 * 1_000;
 /// # Ok(()) }
 /// ```
 ///
-/// By default, each run has the whole amount, which needs no store. A budget with another period needs one.
+/// By default, each run has the whole amount, and the budget needs no store. A budget with another period needs a store.
 #[derive(Clone)]
 pub struct Budget {
     name: Arc<str>,
@@ -85,7 +87,7 @@ pub struct Budget {
     limit: u64,
     window: BudgetWindow,
     scope: Option<Arc<ScopeOf>>,
-    /// The reason why the amount is invalid, if it is.
+    /// The reason why the amount is invalid, or `None` if it is valid.
     problem: Option<&'static str>,
 }
 
@@ -103,8 +105,8 @@ impl Budget {
         Self::new(BudgetUnit::Tokens, tokens, (tokens == 0).then_some("it has no tokens"))
     }
 
-    /// Creates a budget of US dollars. Every model of the assistant needs a price: one that is built in, or one of the
-    /// [price list](crate::AssistantBuilder::prices).
+    /// Creates a budget of US dollars. Every model of the assistant needs a price: a built-in price, or a price in the [price
+    /// list](crate::AssistantBuilder::prices).
     ///
     /// ```
     /// use agent::run::Budget;
@@ -214,7 +216,7 @@ impl Budgets {
     /// Creates the budgets of an assistant. Returns `None` if no budget was set.
     ///
     /// # Errors
-    /// A budget is invalid or needs a store, two budgets are the same, or a model has no price.
+    /// Fails if a budget is invalid or needs a store, if two budgets have the same name, unit and period, or if a model has no price.
     pub(super) fn new(
         options: BudgetOptions,
         store: Option<StoreAccess>,
@@ -268,7 +270,7 @@ impl Budgets {
     /// Binds the budgets to a run.
     ///
     /// # Errors
-    /// A scope function panicked, or a budget applies to sessions and the run has none.
+    /// Fails if a scope function panics, or if a budget applies to sessions and the run has no session.
     pub(super) fn bind(
         self: &Arc<Self>,
         context: &ToolContext,
@@ -335,8 +337,8 @@ struct RequestPlan {
     least: u64,
 }
 
-/// The amounts that are reserved for a request. If this value is dropped before the amounts are settled, a task settles them as for a
-/// cancelled request.
+/// The amounts that are reserved for a request. If this value is dropped before the amounts are settled, a tokio task settles them as for a
+/// cancelled request. Outside of a tokio runtime, the amounts stay reserved.
 pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 
 /// The reached limit of a refused request, as the source of its [`ModelError`].
@@ -344,24 +346,24 @@ pub(super) struct HeldBudgets(Option<(BoundBudgets, RequestPlan)>);
 #[error("{0}")]
 struct BudgetRefusal(LimitReached);
 
-/// Returns the reached limit of a budget if it is the reason why a request was not sent.
+/// Returns the reached limit if a budget is the reason why a request was not sent, and `None` for any other error.
 pub(super) fn budget_limit(error: &ModelError) -> Option<LimitReached> {
     let source = std::error::Error::source(error)?;
     source.downcast_ref::<BudgetRefusal>().map(|refusal| refusal.0.clone())
 }
 
-/// Returns the error of the store if it is the reason why a request was not sent.
+/// Returns the error of the store if it is the reason why a request was not sent, and `None` for any other error.
 pub(super) fn budget_store_error(error: &ModelError) -> Option<StoreError> {
     let error = error.code().filter(|code| *code == STORE_FAILED).and(std::error::Error::source(error))?;
     error.downcast_ref().cloned()
 }
 
 impl BoundBudgets {
-    /// Reserves the maximum cost of a request. If the reply had to be limited so that the request fits, the second value is the maximum
-    /// length of the reply.
+    /// Reserves the maximum cost of a request. The second value is the lowered maximum length of the reply, in tokens. It is `None` if the
+    /// request fits without lowering the maximum.
     ///
     /// # Errors
-    /// A budget has too little left, or the store failed. The request must not be sent.
+    /// Fails if a budget has too little left, or if the store fails. The request must then not be sent.
     pub(super) async fn reserve(
         self,
         step: &StepCx,
@@ -489,8 +491,8 @@ impl Budgets {
         }
     }
 
-    /// Returns the maximum cost of a request with a reply of this length. In a fallback, this includes the input of all other models, which
-    /// may fail first.
+    /// Returns the maximum cost of a request with a reply of this length. For a fallback, the cost includes the input of all other models,
+    /// because they may fail first.
     fn needed(&self, budget: &Budget, plan: &RequestPlan, output: u64) -> u64 {
         let others = plan.model.candidates().len().saturating_sub(1);
         let failed = self.amount(budget, &plan.model, plan.input, 0);
@@ -537,8 +539,8 @@ impl Budgets {
         cost.map_or(0, |cost| nanos(cost.total))
     }
 
-    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. Returns `None` if not even a reply of
-    /// `plan.least` tokens fits.
+    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. The store has refused a reply of
+    /// `plan.output` tokens. Returns `None` if not even a reply of `plan.least` tokens fits.
     fn fitting(&self, budget: &Budget, plan: &RequestPlan, used: &BudgetUse) -> Option<u64> {
         let left = budget.limit.saturating_sub(used.spent).saturating_sub(used.held);
         let fits = |output: u64| self.needed(budget, plan, output) <= left;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::runtime::records::StoreAccess;
 
-/// Maximum number of failed settlements that are kept. The holds of further ones expire, and then count as spent.
+/// Maximum number of failed settlements that are kept. The holds of further settlements expire, and then count as spent.
 const MAX_OWED: usize = 1_000;
 
 /// The id of a hold, and the key of each budget with the amount that was used.

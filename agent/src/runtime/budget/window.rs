@@ -13,7 +13,8 @@ pub(super) enum BudgetWindow {
 }
 
 impl BudgetWindow {
-    /// Returns the part of a budget's key that names the current window. Returns `None` if the window is a session and the run has none.
+    /// Returns the part of a budget's key that names the current window. Returns `None` if the window is a session and the run has no
+    /// session.
     pub(super) fn bucket(self, at: i64, run: &str, session: Option<&str>) -> Option<String> {
         let (year, month, day) = date(at);
         Some(match self {

@@ -8,7 +8,7 @@ use crate::runtime::approval::Decision;
 use crate::tool::question::{Question, QuestionInput};
 
 impl AssistantBuilder {
-    /// Sets the function that decides on calls that need approval. Calls that would run at the same time are all decided on before one of
+    /// Sets the function that decides on calls that need approval. Calls that would run at the same time are all decided on before any of
     /// them runs. Without this function, such calls suspend the run.
     ///
     /// ```
@@ -50,7 +50,7 @@ impl AssistantBuilder {
     }
 
     /// Sets the function that answers [questions](crate::ToolContext::ask) of tools, while their bodies wait. Without this function, or if
-    /// it returns [`QuestionInput::Later`], a question suspends the run. Sub-agents without a function of their own use this one.
+    /// it returns [`QuestionInput::Later`], a question suspends the run. Sub-agents without a function of their own use this function.
     ///
     /// ```
     /// use agent::tool::QuestionInput;
@@ -89,13 +89,13 @@ impl AssistantBuilder {
 #[cfg(feature = "approvals-signed")]
 impl AssistantBuilder {
     /// Signs suspended runs, so that they can be stored and resumed in another process. The key needs at least 32 bytes. Take the key from
-    /// a secret store. No snapshot contains it.
+    /// a secret store. No snapshot contains the key.
     ///
-    /// A signature (HMAC-SHA256) binds each call that may still run: its run, turn and position, the call id, the tool and its schema, the
-    /// arguments, and the arguments that are shown to the person who decides. Another signature binds the state of the run: the calls that
-    /// ended or are allowed, and the counters. A stored run in which any of these differs is not resumed, and a decision is valid only for
-    /// the call that it was made on. The texts of the conversation are not bound, so protect snapshots like conversations. A snapshot can
-    /// be resumed more than once unless your code prevents that.
+    /// Each call that may still run has a signature (HMAC-SHA256). The signature covers the run, the turn, the position and the id of the
+    /// call, the tool and its schema, the arguments, and the arguments that are shown to the person who decides. Another signature covers
+    /// the state of the run: the calls that ended or are allowed, and the counters. A stored run in which any of these differs is not
+    /// resumed, and a decision is valid only for the call that it was made on. No signature covers the texts of the conversation, so
+    /// protect snapshots like conversations. A snapshot can be resumed more than once unless your code prevents that.
     ///
     /// ```
     /// use agent::model::reply;

@@ -64,8 +64,8 @@ where
 }
 
 impl AssistantBuilder {
-    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. A name that does not exist is an error
-    /// of the run.
+    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. If no model has the returned name, the
+    /// run fails.
     ///
     /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another
     /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with the parts of the conversation that
@@ -258,7 +258,7 @@ impl AssistantBuilder {
     ///
     /// A tool that is removed from a turn is an unknown tool in that turn, even if the conversation mentions it. The order of the tools and
     /// the checks of their arguments do not change. The hook is called once for each turn. If there are several such hooks, each receives
-    /// the result of the previous hook. An error ends the run, like the error of a hook for a request.
+    /// the result of the previous hook. An error ends the run, like an error of [`before_request`](Self::before_request).
     ///
     /// If the list changes, a provider cannot reuse its cache of the conversation, so change the list rarely. For differences between
     /// users, use [`Registry::filter`](crate::Registry::filter) or a [`Source`](crate::tool::Source) instead.

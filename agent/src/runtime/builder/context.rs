@@ -13,9 +13,9 @@ impl AssistantBuilder {
     ///
     /// Before each request, old results are cleared first: a line replaces each result, and a tool `read_result` returns the whole result.
     /// If that is not enough, a model writes a summary that replaces the oldest messages; [pinned](crate::message::UserMessage::pinned)
-    /// messages stay. The conversation itself stays complete, also in the [store](Self::store): [`messages`](crate::Assistant::messages)
-    /// has all of it, and the [changes](crate::message::ViewChange) are recorded with it. If a provider refuses a request as too long, the
-    /// conversation is compacted, and the request is sent once more.
+    /// messages stay. The conversation itself stays complete, also in the [store](Self::store). [`messages`](crate::Assistant::messages)
+    /// returns the whole conversation, and the [changes](crate::message::ViewChange) are recorded with it. If a provider refuses a request
+    /// as too long, the conversation is compacted, and the request is sent once more.
     ///
     /// If nothing more can be replaced, or the summary fails, a run whose request does not fit ends with
     /// [`RunError::Context`](crate::RunError::Context), which contains the reason. Nothing is cut without an event.

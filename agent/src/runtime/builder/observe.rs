@@ -189,7 +189,7 @@ impl AssistantBuilder {
     }
 }
 
-/// Returns the measurement of a call, if the event is its end.
+/// Returns the measurement of a call, or `None` if the event does not report the end of a call.
 fn tool_call_metric(event: &Event) -> Option<Metric> {
     let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
         return None;

@@ -14,8 +14,8 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum depth of nested runs of [assistants as tools](super::Assistant::as_tool) below a run of this assistant: 3 by
-    /// default, at most 8. At the limit, the model does not see such tools, and a call of such a tool fails with the code `depth_limit`.
-    /// Only the limit of the root run applies.
+    /// default, at most 8. The models of sub-agents at the limit do not see such tools, and a call of such a tool at the limit fails with
+    /// the code `depth_limit`. Only the limit of the root run applies.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -55,8 +55,8 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum number of requests to models that runs of [assistants as tools](super::Assistant::as_tool) make at the same time,
-    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes no requests. Only the limit of the
-    /// root run applies. On a durable engine, the limits of the engine apply instead.
+    /// at all depths together: 16 by default, at least 1. A run that waits for its own sub-agents makes no request, so it does not count.
+    /// Only the limit of the root run applies. On a durable engine, the limits of the engine apply instead.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply};
@@ -77,7 +77,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds the assistant itself as a tool, whose calls are runs with conversations of their own, down to the [depth
+    /// Adds the assistant itself as a tool. Each call starts a run with a conversation of its own, down to the [depth
     /// limit](Self::max_depth).
     ///
     /// ```
@@ -154,8 +154,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked for another call; 2 by default.
-    /// A tool with `max_retries = …` has its own number.
+    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked the model to try again; 2 by
+    /// default. A tool with `max_retries = …` has its own number.
     pub fn max_retries(mut self, tries: u32) -> Self {
         self.rules.max_retries = tries;
         self
@@ -165,8 +165,8 @@ impl AssistantBuilder {
     ///
     /// A text is continued by a short message that asks the model to continue at that point, and
     /// [`RunOutput::text`](crate::RunOutput::text) has the whole text. A call, structured output, and thinking without a text cannot be
-    /// continued. Their request is made once more with twice its `max_tokens`, up to the model's maximum, and the first reply stays in the
-    /// conversation as a failed one. A reply that ended because the window was full is not continued; see
+    /// continued. In these cases, the request is made once more with twice its `max_tokens`, up to the model's maximum, and the first reply
+    /// stays in the conversation as a failed reply. A reply that ended because the window was full is not continued; see
     /// [`manage_context`](Self::manage_context).
     ///
     /// ```
@@ -221,8 +221,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the effect of a steering message on the calls of the turn in which it arrives. By default it has none
-    /// ([`SteeringPolicy::AfterBatch`]).
+    /// Sets the effect of a steering message on the calls of the turn in which it arrives. By default, the message has no effect on these
+    /// calls ([`SteeringPolicy::AfterBatch`]).
     ///
     /// ```
     /// use agent::run::SteeringPolicy;
@@ -252,7 +252,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Delivers all messages of a queue when a turn begins. By default one message is delivered in each turn.
+    /// Delivers all messages of a queue together. By default, each turn receives only the oldest message.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, run::Queue};
@@ -271,8 +271,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets the maximum size of the text of a result in the conversation, in bytes, unless its tool sets its own size; 64 KiB by default.
-    /// Longer texts are cut in the middle, where a line reports the omission.
+    /// Sets the maximum size of the text of a result in the conversation, in bytes; 64 KiB by default. A tool can set its own size. Longer
+    /// texts are cut in the middle, and a line at the cut reports the omission.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.rules.max_result_bytes = bytes;
         self

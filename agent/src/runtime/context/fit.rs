@@ -15,7 +15,7 @@ use crate::steps::{SharedLoop, StepError};
 use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 
-/// Maximum number of tokens of a window that are kept free for a reply. As many are kept free if the model's longest reply is unknown.
+/// Maximum number of tokens of a window that are kept free for a reply. This number is kept free if the model's longest reply is unknown.
 pub(in crate::runtime) const MAX_RESERVED: u64 = 32_000;
 
 /// Maximum number of clears before one request. Each clear invalidates the provider's cache.
@@ -24,18 +24,18 @@ const MAX_CLEARS: u32 = 2;
 /// summary.
 const MAX_COMPACTIONS: u32 = 4;
 /// The usable window divided by this number is the minimum effect of a summary: a summary that saves fewer tokens is not used. After a
-/// failed summary, no other is tried until the conversation has grown by the same number of tokens.
+/// failed summary, no further summary is requested until the conversation has grown by the same number of tokens.
 const MIN_EFFECT: u64 = 10;
 
-/// The changes of the view before one request.
+/// The state of the changes that are made to the view before one request.
 #[derive(Default)]
 struct FitPass {
     clears: u32,
     compactions: u32,
     is_changed: bool,
-    /// The reason why a summary failed, if one did.
+    /// The reason why a summary failed, or `None` if no summary failed.
     failure: Option<String>,
-    /// The limit that admitted no request for a summary, if one did.
+    /// The limit that admitted no request for a summary, or `None` if no limit was reached.
     limit: Option<LimitReached>,
 }
 
@@ -79,7 +79,8 @@ impl Performer {
             let window = state.view.window().map_or(limits.window, |window| window.min(limits.window));
             // After a failed summary, the conversation has to grow before the next try, unless the request cannot be sent as it is.
             let may_try = grown || overflow.is_some() || estimate.tokens > window;
-            // A provider that writes summaries itself usually does so in time. The run writes one only if the request is already too long.
+            // A provider that writes summaries itself usually writes one before the window is full. The run writes one only if the request
+            // is already too long.
             let is_too_long = overflow.is_some() || used > usable;
             let may_compact = limits.writer.is_some()
                 && (limits.by_provider.is_none() || is_too_long)
@@ -153,7 +154,8 @@ impl Performer {
         full(view, self.estimate(view, state.frame.tokens), usable, None, Some(provider))
     }
 
-    /// Requests a summary of the messages before index `at`, and replaces these messages by the summary.
+    /// Requests a summary of the messages before index `at`, and replaces these messages by the summary. If the messages do not fit into
+    /// one request, fewer messages are summarized and replaced.
     ///
     /// # Errors
     /// The inner error is the reason why the messages were not replaced.
@@ -225,7 +227,7 @@ impl Performer {
         Ok(outcome)
     }
 
-    /// Returns the index before which messages are summarized, and the task that writes the summary. The index is `at`, or an earlier one
+    /// Returns the index before which messages are summarized, and the task that writes the summary. The index is `at`, or an earlier index
     /// if the messages before `at` are too long for a single request. Returns `None` if no model writes summaries.
     pub(in crate::runtime) fn summary_task(
         &self,
@@ -258,7 +260,7 @@ impl Performer {
     /// Replaces the messages before index `at` by a summary.
     ///
     /// # Errors
-    /// There is no summary, or the summary saves no tokens or fewer than `least`. The view is not changed.
+    /// Fails if there is no summary, or if the summary saves no tokens or fewer than `least` tokens. The view then stays unchanged.
     pub(in crate::runtime) fn apply_summary(
         &self,
         view: &mut ConversationView,
@@ -415,8 +417,8 @@ pub(crate) fn window_full() -> ModelError {
     )
 }
 
-/// Returns the window that the text of a provider's error names: `M` of `N > M`, or `N` of `maximum … N tokens`. Numbers below 1,000 are
-/// ignored.
+/// Returns the window that the text of a provider's error names: the number after `>`, or the last number between `maximum` and `token`.
+/// Numbers below 1,000 are ignored.
 fn named_window(error: &ModelError) -> Option<u64> {
     let text = error.message().replace(',', "");
     let number = |text: &str| {

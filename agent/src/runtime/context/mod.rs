@@ -33,7 +33,7 @@ pub(super) struct ContextLimits {
     pub(super) usable: u64,
     /// The model that writes summaries, or `None` if summaries are turned off.
     pub(super) writer: Option<SummaryWriter>,
-    /// The number of tokens from which the provider of the model writes summaries itself, or `None` if it writes none.
+    /// The number of tokens from which the provider of the model writes summaries itself, or `None` if the provider writes no summaries.
     pub(super) by_provider: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct RequestFrame {
 }
 
 impl RequestFrame {
-    /// Counts the tokens again if this list of tools is not the last one that was counted.
+    /// Counts the tokens again, unless the last count was made for this list of tools.
     pub(super) fn update(
         &mut self,
         tools: Arc<[ToolDefinition]>,

@@ -1,4 +1,4 @@
-//! Requests a summary of earlier messages from a model, checks the answer, and writes it as a text for the model of the run.
+//! Requests a summary of earlier messages from a model, checks the answer, and writes the summary as a text for the model of the run.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -33,11 +33,12 @@ use crate::tool::secrets::SecretArguments;
 /// Maximum length of the answer to a request for a summary, in tokens.
 pub(super) const MAX_TOKENS: u64 = 4_096;
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Maximum share of the writer's usable tokens for the whole question, which contains the transcript, in hundredths.
+/// Maximum size of the whole question, which contains the transcript, in hundredths of the usable tokens of the model that writes the
+/// summary.
 const TRANSCRIPT_SHARE: u64 = 70;
-/// Maximum share of the usable window for a summary, in hundredths.
+/// Maximum size of a summary, in hundredths of the usable tokens of the window.
 const SUMMARY_SHARE: u64 = 12;
-/// Maximum number of equal lines in a summary. More of them show that the model was caught in a loop.
+/// Maximum number of equal lines in a summary. A higher number shows that the model was caught in a loop.
 const MAX_REPEATS: usize = 4;
 /// Maximum length of the quotation from the user's first message, in characters.
 const MAX_QUOTED: usize = 2_000;
@@ -78,7 +79,7 @@ pub(crate) struct SummaryOutcome {
     /// The text of the summary, or the reason why there is none.
     pub(crate) text: Result<String, String>,
     pub(crate) usage: Usage,
-    /// The model that was asked.
+    /// The model that was asked for the summary, as `provider/model`.
     pub(crate) model: String,
     /// The notices of the requests, such as the notice of a nearly spent budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -155,8 +156,8 @@ impl SummaryDraft<'_> {
         Some(question + &text)
     }
 
-    /// Prepares a summary of the messages before index `at`. If these messages are too long for one request, the task fails with this error
-    /// when it runs.
+    /// Prepares a summary of the messages before index `at`. If these messages are too long for one request, the returned task fails when
+    /// it runs.
     pub(super) fn task(&self, at: usize, session: Option<&str>) -> SummaryTask {
         let Self { view, usable, writer, counter, .. } = self;
         let too_long = || {
@@ -196,7 +197,7 @@ impl SummaryTask {
         name(self.writer.model.info())
     }
 
-    /// Returns the reason why the request cannot be made, if it cannot.
+    /// Returns the reason why the request cannot be made, or `None` if it can be made.
     pub(super) fn problem(&self) -> Option<&str> {
         self.request.as_ref().err().map(String::as_str)
     }
@@ -323,7 +324,7 @@ impl SummaryTask {
     /// Checks an answer, and returns the text that replaces the messages.
     ///
     /// # Errors
-    /// The first fault of the answer, as a text for the model.
+    /// Returns the first fault of the answer, as a text for the model.
     fn read(&self, answer: &str) -> Result<String, String> {
         let answer = without_fence(answer);
         if !answer.starts_with('{') {

@@ -11,7 +11,8 @@ use crate::tool::secrets::SecretArguments;
 /// the maximum length of all other texts, in characters.
 const DETAILS: [(usize, usize); 4] = [(2_000, usize::MAX), (500, usize::MAX), (120, usize::MAX), (120, 200)];
 
-/// Writes the messages without secret arguments, in the first level of detail whose text `fits` accepts. Returns `None` if it accepts none.
+/// Writes the messages without secret arguments, in the first level of detail whose text `fits` accepts. Returns `None` if `fits` accepts
+/// no text.
 pub(super) fn transcript(
     messages: &[Arc<Message>],
     secrets: &SecretArguments,
@@ -52,7 +53,8 @@ fn push_cut(text: &mut String, part: &str, characters: usize) {
     text.push_str(&neutral(&shortened(part, characters)));
 }
 
-/// Returns the text of a part, or a description in brackets if the part has no text. Other parts become an empty text.
+/// Returns the text of a part, or a description in brackets for media, files, links and tools of the provider. Any other part becomes an
+/// empty text.
 fn words_of(part: &Part) -> Cow<'_, str> {
     let words = match &part.content {
         Content::Text(text) | Content::Refusal(text) => text,
@@ -67,7 +69,7 @@ fn words_of(part: &Part) -> Cow<'_, str> {
     words.into()
 }
 
-/// Returns the first `characters` characters of a text. If more follow, their number is added.
+/// Returns the first `characters` characters of a text. If more characters follow, adds their number.
 pub(super) fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     let end = if text.len() <= characters || text.is_ascii() {
         Some(characters).filter(|end| *end < text.len())

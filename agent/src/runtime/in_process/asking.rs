@@ -65,7 +65,8 @@ impl InProcessSteps {
             }
         };
         let step = StepCx { notices: self.performer.notices.clone(), ..StepCx::of(self.stop.cancel.clone()) };
-        // The request is dropped at the end of this function, so that the list of messages has one owner and grows in place.
+        // The request is dropped at the end of this function, so that the conversation alone owns the list of messages and extends it in
+        // place.
         match self.asking().send(key, step, &request) {
             Ok(reply) => {
                 let span = reply.span.clone();
@@ -166,7 +167,7 @@ impl InProcessSteps {
             hand_off.set_recipient(recipient);
         }
         if is_managed {
-            // A changed view may still end with the same message, so `update` would not notice the change.
+            // A changed view may still end with the same message, so `hand_off.update` would not notice the change.
             if std::mem::replace(&mut context.handed, context.view.generation()) != context.view.generation()
             {
                 hand_off.restart();
@@ -195,7 +196,7 @@ impl InProcessSteps {
         self.choices.performer(&self.performer)
     }
 
-    /// Records an event if the model of this reply differs from that of the last reply.
+    /// Records an event if the model of this reply differs from the model of the last reply.
     fn announce_switch(&mut self, reply: &AssistantMessage) {
         if !self.performer.config.may_switch {
             return;

@@ -39,7 +39,7 @@ pub(in crate::runtime) struct RunRecords {
 struct Inner {
     /// The calls that have begun in this process and have not ended, in call order.
     open: BTreeSet<StepKey>,
-    /// The calls of this turn that have a record.
+    /// The calls of the current turn that have a record.
     known: HashSet<StepKey>,
     /// The first error of the store.
     failure: Option<StoreError>,
@@ -47,7 +47,7 @@ struct Inner {
     owed: Vec<UnrecordedEnd>,
 }
 
-/// The result of recording the begin of a call: its body runs, or the call ends without it.
+/// The result of recording the begin of a call: its body runs, or the call ends and its body does not run.
 enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
@@ -147,7 +147,7 @@ impl RunRecords {
     /// Performs a body, and records its begin and its end. `text` is the text of the reply that contains the call.
     ///
     /// # Errors
-    /// The end of the call, if its body does not run.
+    /// Returns the end of the call if its body does not run.
     pub(in crate::runtime) async fn around(
         &self,
         body: &CallBody,
@@ -221,8 +221,8 @@ impl RunRecords {
         attempt: u32,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
-        // The call of a sub-agent may run again if the steps of the sub-agent are stored, so that its run continues after the last one.
-        // They are stored in the session, in the journal of an engine, or in the suspended run that contains the sub-agent.
+        // The call of a sub-agent may run again if the steps of the sub-agent are stored, so that its run continues after the last stored
+        // step. Such steps are in the session, in the journal of an engine, or in the suspended run that contains the sub-agent.
         let is_known =
             self.session.is_some() || self.is_on_engine || found.handle.as_deref() == Some(CHILD_HANDLE);
         let is_child = tool.is_some_and(Tool::is_of_assistant) && is_known;
@@ -310,8 +310,8 @@ impl RunRecords {
         end
     }
 
-    /// Takes at most `room` messages that other processes put into the session's inbox. Returns none without a session, or if the store
-    /// fails.
+    /// Takes at most `room` messages that other processes put into the session's inbox. Returns no messages without a session, or if the
+    /// store fails.
     pub(in crate::runtime) async fn inbox(self: Arc<Self>, key: StepKey, room: usize) -> Vec<UserMessage> {
         let Some(session) = self.session.as_deref().filter(|_| room > 0) else { return Vec::new() };
         match self.keeper.take_steering(session, &key, room).await {
@@ -381,7 +381,7 @@ impl RunRecords {
     }
 }
 
-/// Returns the end that a record contains, or an end with an unknown outcome if it contains none.
+/// Returns the end that a record contains, or an end with an unknown outcome if the record contains no end.
 fn recorded_end(record: &InvocationRecord) -> CallEnd {
     let outcome = record.outcome().cloned().unwrap_or_else(ToolOutcome::lost);
     let mut end = CallEnd::ran(outcome, 0);

@@ -57,7 +57,7 @@ pub enum InvokeError {
     #[error("the key `{key}` belongs to another call: give each call its own idempotency key")]
     #[non_exhaustive]
     KeyInUse {
-        /// The key.
+        /// The idempotency key.
         key: StepKey,
     },
 }
@@ -78,10 +78,10 @@ impl Registry {
     /// If the pending record cannot be saved, the body does not run.
     ///
     /// The [idempotency key](crate::ToolContext::with_idempotency_key) of the context is the key of the record. If the context has none,
-    /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. If the process died
-    /// during the first call, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether the call runs again, as [after a
-    /// crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as interrupted. Needs a tokio runtime
-    /// with its timer enabled.
+    /// each call gets a new key. A second call with the same key returns the record of the first call and does not run. If the first call
+    /// has no recorded end, for example because the process died, the [effect](crate::tool::ToolPolicy::effect) of the tool decides whether
+    /// the call runs again, as [after a crash](crate::store#after-a-crash) of an assistant. If the future is dropped, the record ends as
+    /// interrupted. Needs a tokio runtime with its timer enabled.
     ///
     /// ```
     /// use agent::message::ToolCall;
@@ -183,14 +183,14 @@ impl Registry {
     }
 }
 
-/// Returns the key of the record. If the context belongs to a running call, the key is derived from the key of that call. If not, it is the
-/// key of the context, or a new key if the context has none.
+/// Returns the key of the record. If the context belongs to a running call, the key is derived from the key of the running call. In any
+/// other case, it is the key of the context, or a new key if the context has none.
 fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     let given = cx.idempotency_key();
     let text = match (cx.call_id().is_empty(), given.is_empty()) {
         (true, true) => new_id("invoke"),
         (true, false) => given.to_owned(),
-        // The context belongs to a running call. The new call must not share its key.
+        // The context belongs to a running call, and the record of that call already has the key of the context.
         (false, _) => format!("{given}/{}", call.id),
     };
     text.parse().unwrap_or_else(|_| StepKey::new(text, 1, StepKind::Tool, 0))
@@ -200,8 +200,8 @@ fn is_same(found: &InvocationRecord, new: &InvocationRecord) -> bool {
     (&found.tool, found.fingerprint, &found.args) == (&new.tool, new.fingerprint, &new.args)
 }
 
-/// A record whose end is not stored yet. If this value is dropped, a separate task stores the end of the call, which is interrupted if it
-/// has not ended.
+/// A record whose end is not stored yet. If this value is dropped, a tokio task stores the end of the call. A call that has not ended is
+/// recorded as interrupted.
 struct PendingRecord {
     /// The store, or `None` once the store was asked to record the end.
     store: Option<StoreAccess>,

@@ -167,9 +167,9 @@ impl StoreAccess {
         self.perform(async { operation().await }).await
     }
 
-    /// Begins a record. Returns the existing record of the call if there is one. A retry follows only if the store was busy, because it
-    /// then stored nothing. After another error, a retry could find the record of the first attempt, and mistake it for the record of a
-    /// process that died.
+    /// Begins a record. Returns the existing record of the call if there is one. A retry follows only if the store was busy, because a busy
+    /// store has stored nothing. After another error, a retry could find the record of the first attempt, and mistake it for the record of
+    /// a process that died.
     pub(super) async fn begin(&self, new: InvocationRecord) -> Result<Option<InvocationRecord>, StoreError> {
         let found = self
             .retry(|| async {
@@ -220,8 +220,8 @@ impl StoreAccess {
         }
     }
 
-    /// Appends entries after the entry with the number `expected`, and returns the number of the last one. After an error that leaves open
-    /// whether the entries were stored, they are loaded to find out.
+    /// Appends entries after the entry with the number `expected`, and returns the number of the last appended entry. If an error leaves
+    /// open whether the entries were stored, loads them to find out.
     pub(super) async fn append(
         &self,
         session: &str,
@@ -230,8 +230,8 @@ impl StoreAccess {
     ) -> Result<u64, StoreError> {
         let minimum = expected.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let error = match self.retry(|| self.store.append(session, expected, entries.clone())).await {
-            // Each entry has a higher number than the one before. If the returned number is too low, the next append would fail, so this is
-            // an error now.
+            // Each entry has a higher number than the one before. If the returned number is too low, the next append would fail, so this
+            // append already fails.
             Ok(last) if last < minimum => {
                 let text = format!(
                     "the store appended {} entries to session `{session}` after number {expected}, and returned {last} as their last number",
@@ -295,7 +295,7 @@ impl StoreAccess {
         }
     }
 
-    /// Lists sessions, the latest first, at most `limit`.
+    /// Lists at most `limit` sessions whose names contain the text `containing`, the latest session first.
     #[cfg(feature = "studio")]
     pub(in crate::runtime) async fn list_sessions(
         &self,

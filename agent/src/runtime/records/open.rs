@@ -303,7 +303,8 @@ impl StoredSession {
                     core.restore_view(changes.iter().cloned());
                     interrupted = Some(InterruptedRun { core, withheld, pending });
                 }
-                // The stored run does not replay under the current configuration, so it is not resumed.
+                // The stored run does not replay under the current configuration, or the messages before it are not sound, so it is not
+                // resumed.
                 None => lost = pending,
             }
         }
@@ -335,7 +336,8 @@ impl StoredSession {
     }
 }
 
-/// Adds the recorded controls to the results of the last turn, if only results follow its reply.
+/// Sets the control of each result of the last turn to the recorded control, which tells whether the run continues. Does nothing if a
+/// message other than a result follows the reply of this turn.
 async fn add_recorded_controls(
     keeper: &StoreAccess,
     run: &Arc<str>,
@@ -358,7 +360,8 @@ async fn add_recorded_controls(
     Ok(())
 }
 
-/// Adds the recorded results of the last reply's open calls. Returns the calls that have begun and not ended.
+/// Adds the recorded results of the last reply's open calls to the conversation. Returns the keys of the calls that have begun and not
+/// ended.
 async fn add_recorded_results(
     keeper: &StoreAccess,
     config: &Config,

@@ -12,12 +12,12 @@ use crate::tool::outcome::ToolOutcome;
 /// after many runs.
 const MAX_UNRECORDED: usize = 1_000;
 
-/// The end of a call that is not in its record yet.
+/// An end that the record of its call does not contain yet.
 #[derive(Clone)]
 pub(in crate::runtime) enum UnrecordedEnd {
-    /// A call that did not run. It may have a record without an end.
+    /// The record and the outcome of a call that did not run. The store may have a record of the call without an end.
     NotRun(Box<InvocationRecord>, ToolOutcome),
-    /// A call that had begun.
+    /// The end of a call that had begun.
     Ended(StepKey, InvocationEnd),
     /// A call that had begun and is deferred, so that its result arrives later.
     Deferred(StepKey, String),
@@ -74,7 +74,7 @@ impl UnrecordedEnds {
 }
 
 impl StoreAccess {
-    /// Records the end of a call. If the record already has another end, it is not changed.
+    /// Records the end of a call. If the record already has another end, the record is not changed, and a warning is logged.
     pub(super) async fn record(&self, end: UnrecordedEnd) -> Result<(), StoreError> {
         let (key, is_recorded) = match end {
             UnrecordedEnd::NotRun(new, outcome) => return self.record_ended(*new, outcome).await,

@@ -77,7 +77,7 @@ pub(in crate::runtime) struct EndedRun {
     /// The position of the run's first message in the conversation.
     pub(in crate::runtime) from: usize,
     pub(in crate::runtime) stop: String,
-    /// The reached limit, the reason of the cancellation, or the error, if the run ended for one of these.
+    /// The reached limit, the reason of the cancellation, or the error, if the run ended for one of these reasons.
     pub(in crate::runtime) detail: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl SessionState {
         if self.is_rewritten { 0 } else { self.stored_changes }
     }
 
-    /// Abandons the interrupted run, if there is one, because another run begins.
+    /// Abandons the interrupted run, if there is one, because another run begins or the session is reset.
     pub(in crate::runtime) fn abandon_interrupted_run(&mut self) {
         self.is_begin_stored = false;
         if let Some(interrupted) = self.interrupted.take() {

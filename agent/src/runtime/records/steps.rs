@@ -38,9 +38,9 @@ pub(in crate::runtime) struct RecordingSteps {
     records: Arc<RunRecords>,
     /// The number of messages of the conversation that were already searched for calls without a record.
     seen: usize,
-    /// The turn in which the run was interrupted by the death of an earlier process, if it was.
+    /// The turn in which the death of an earlier process interrupted the run. `None` for a run that was not interrupted.
     interrupted: Option<InterruptedTurn>,
-    /// The first error of the store. Nothing is recorded after it.
+    /// The first error of the store. Nothing is recorded after this error.
     error: Option<StoreError>,
 }
 
@@ -58,8 +58,8 @@ impl RecordingSteps {
         Self { inner, records, seen, interrupted, error: None }
     }
 
-    /// Returns the inner performer, and the error of the store if there was one. After an error, the assistant keeps the ends that could
-    /// not be recorded for its next run.
+    /// Returns the inner performer, and the error of the store if there was one. After an error, the assistant keeps the unrecorded ends,
+    /// and its next run records them.
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();

@@ -1,4 +1,4 @@
-//! Captured content in the JSON form of the conventions: messages of `role` and `parts`, system instructions, and definitions of tools.
+//! Captured content in the JSON form of the conventions: messages with `role` and `parts`, system instructions, and definitions of tools.
 //!
 //! Source: the JSON schemas in the repository <https://github.com/open-telemetry/semantic-conventions-genai>. If the conventions have no
 //! type for a part, it keeps the library's own type, which the schemas allow. Provider data is left out.
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::message::{Content, Media, MediaSource, Message, Part, ProviderTool, StopReason};
 use crate::model::ModelRequest;
 
-/// Returns the messages of a request.
+/// Returns the messages of a request in the form of the conventions.
 pub(super) fn input<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Value {
     messages.into_iter().filter_map(message).collect()
 }

@@ -246,7 +246,7 @@ pub(super) fn end_request(
     }
     let Some(error) = error else { return };
     trace::fail(span, error);
-    // In a fallback, the span of each attempt has this event, so the span around them does not need it.
+    // In a fallback, the span of each attempt has the event below, so the span around the attempts does not need it.
     if is_request(span) {
         // The message of the error is left out, because it may quote content.
         span.in_scope(|| {
@@ -260,7 +260,7 @@ pub(super) fn end_request(
     }
 }
 
-/// Records an attempt of a fallback that gave no reply.
+/// Records an attempt without a reply, made by a fallback.
 fn record_attempt(attempt: &ModelAttempt) {
     let info = ModelInfo::new(&*attempt.provider, "", &*attempt.model);
     tracing::event!(
