@@ -57,7 +57,7 @@ impl Recipient {
         data.is_some_and(|data| self.is_of_other_protocol(&data.provider, data.api.as_deref()))
     }
 
-    /// Returns whether a part is state of another protocol of the same provider, or has such provider data.
+    /// Returns whether a part is state of another protocol of the same provider, or has provider data of another protocol.
     fn is_foreign_part(&self, part: &Part) -> bool {
         self.is_foreign_data(part.provider_data.as_deref()) || self.is_foreign_item(part)
     }

@@ -50,8 +50,8 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error, so the status takes
-/// precedence over `Server` below 500, and over `InvalidRequest` if the status indicates a bad key or a rate limit.
+/// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error. A status below 500
+/// therefore takes precedence over `Server`, and the status of a bad key or a rate limit takes precedence over `InvalidRequest`.
 fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
@@ -118,7 +118,8 @@ pub(super) fn parse_error_body(body: &[u8]) -> Value {
 /// Maximum length of an error in plain text, in characters.
 const MAX_WORDS: usize = 1000;
 
-/// Returns the value of `error` in an object, if it reports an error: servers also write `null`, `false`, `""`, `[]` and `{}` for no error.
+/// Returns the value of `error` in an object, if the value reports an error: servers also write `null`, `false`, `""`, `[]` and `{}` for no
+/// error.
 pub(super) fn find_error(value: &Value) -> Option<&Value> {
     value.get("error").filter(|error| match error {
         Value::Null | Value::Bool(false) => false,
@@ -156,7 +157,7 @@ pub(super) fn from_text(text: &str) -> ModelError {
     from_event(report, &Value::String(text.to_owned()))
 }
 
-/// The headers that identify a request. A provider's own header comes before generic headers.
+/// The headers that identify a request, in order of precedence.
 const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 

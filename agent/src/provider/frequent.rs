@@ -62,7 +62,7 @@ pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
     text.is_some_and(|text| !text.as_str().is_empty())
 }
 
-/// Reads an event as `T`. Returns `None` if the data does not fit `T`, if the event is an error, or if it is not UTF-8.
+/// Reads an event as `T`. Returns `None` if the data does not fit `T` or is not UTF-8, or if the event is an error.
 pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     if event.is_lossy || event.event == "error" || generalizes() {
         return None;

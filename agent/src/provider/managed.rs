@@ -93,7 +93,8 @@ impl<'a> ManagedCall<'a> {
         self.result.or(self.call).is_some_and(|tool| tool.is_error)
     }
 
-    /// If the call failed, returns the provider's error code from this field of the output, or `failed` if the field has none.
+    /// Returns the provider's error code from a field of the output if the call failed, or `failed` if the field has no code. Returns
+    /// `None` if the call did not fail.
     pub(super) fn error(&self, key: &str) -> Option<String> {
         self.is_error().then(|| some_text(self.output(), key).unwrap_or("failed").to_owned())
     }
@@ -115,15 +116,14 @@ pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
     list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Creates a source from two fields of a page, whose keys are `url` and `title`. Returns `None` if the page has no URL.
+/// Creates a source from a page. The parameters `url` and `title` are the keys of the page's fields. Returns `None` if the page has no URL.
 pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<ResourceLink> {
     let mut source = ResourceLink::new(some_text(page, url)?);
     source.title = some_text(page, title).map(str::to_owned);
     Some(source)
 }
 
-/// Adds the pages that a reply cites to the sources of its last web search, except pages that are already there. If there is no web search,
-/// adds one.
+/// Adds the pages that a reply cites to the sources of its last web search, without duplicates. If there is no web search, adds one.
 pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterator<Item = ResourceLink>) {
     let mut cited = cited.into_iter().peekable();
     if cited.peek().is_none() {

@@ -1,5 +1,5 @@
-//! The media types that protocols accept. A part of another type is refused before the request is sent, and is never sent under a
-//! wrong type.
+//! The media types that protocols accept. No part is sent under a wrong type: a part of another type is refused before the request is sent,
+//! or described as text if it is in a result.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -66,7 +66,7 @@ pub(super) fn describe_unsupported<'p, W>(
     write: impl Fn(&Part) -> Result<W, UnsupportedPart>,
 ) -> Cow<'p, [Part]> {
     let words = |part: &Part| {
-        // Every protocol takes text.
+        // Every protocol takes text, so a text is kept without writing it first.
         let refused = if part.as_text().is_some() { None } else { write(part).err() }?;
         Some(Part::text(format!("[not shown: {protocol} does not take {refused}]")))
     };

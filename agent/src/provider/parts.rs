@@ -192,7 +192,7 @@ pub(super) fn data_url(media: &Media, default_mime: &str) -> Option<String> {
     }
 }
 
-/// Returns the media at a URL; a data URL becomes the data.
+/// Returns the media at a URL. The data of a data URL in Base64 is decoded.
 pub(super) fn media_from_url(url: &str) -> Media {
     let data = url.strip_prefix("data:").and_then(|rest| {
         let (mime, data) = rest.split_once(";base64,")?;
@@ -238,8 +238,8 @@ fn record_null(options: &mut JsonObject, key: &str) {
     }
 }
 
-/// Returns the options that turn `encoded` into `given`, key by key, or `None` if no options are needed. A different value of the key
-/// `messages` is not included, because messages are only kept in their neutral form.
+/// Returns the options that turn `encoded` into `given`, key by key, or `None` if no options are needed. The parameter `messages` is the
+/// key of the messages. A different list of messages is not included, because messages are only kept in their neutral form.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {

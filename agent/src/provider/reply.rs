@@ -38,7 +38,7 @@ pub struct ReplyReader {
     read: usize,
 }
 
-/// Limits of what is read of a response, in bytes. See `HttpOptions`.
+/// Limits of a response, in bytes: of the whole response, of one event of a stream, and of a JSON body. See `HttpOptions`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplyLimits {
     pub(super) body: usize,
@@ -65,7 +65,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Maximum number of blank bytes before a response: some proxies send them to keep a connection open.
 const MAX_BLANKS: usize = 64 << 10;
 
-/// Maximum number of bytes that are kept of an error's body. Errors show far fewer of them.
+/// Maximum number of bytes that are kept of an error's body. An error shows far fewer bytes of it.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
 impl ReplyReader {
@@ -242,7 +242,7 @@ impl ReplyReader {
         result.map_err(|error| self.fail(error, out))
     }
 
-    /// Decodes the last event of a stream that ended without a blank line.
+    /// Decodes the last event of a stream, if no blank line follows the event.
     fn decode_last_event(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let mut outcome = Ok(());
         if let BodyForm::Stream(parser) = &mut self.form {
@@ -271,7 +271,8 @@ impl ReplyReader {
     }
 }
 
-/// Decodes one event and records an error in `outcome`. Events after an error and empty events are ignored.
+/// Decodes one event and records an error in `outcome`. Events after an error are ignored, and so are empty events that are not named
+/// `error`.
 fn decode_event(
     decoder: &mut Box<dyn Decoder>,
     max: usize,

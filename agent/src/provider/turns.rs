@@ -42,7 +42,8 @@ pub(super) enum TurnJoining {
     ResultsAndUser,
 }
 
-/// The position of the media of a result. The functions return whether a part is media that the provider does not accept among texts.
+/// The position of the media of a result. The functions get a part and the name of the provider. They return whether the part is media that
+/// the provider does not accept among texts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResultMedia {
     /// Among the texts.
@@ -70,7 +71,7 @@ pub(super) enum ForeignMedia {
 #[derive(Debug)]
 pub(super) struct WireTurn<'a> {
     pub(super) content: TurnContent<'a>,
-    /// The provider data of the message, if it is from this provider.
+    /// The data that this provider attached to the message.
     pub(super) data: Option<&'a Value>,
     /// Whether the turn is added to the previous message.
     pub(super) joins: bool,
@@ -134,7 +135,7 @@ impl<'a> TurnShaper<'a> {
     /// Returns the turns of a conversation from a position on, in order. A message with an unknown role has no turn.
     ///
     /// # Errors
-    /// Fails when media that are sent after the results cannot be written.
+    /// Fails when media that are sent in another field or message cannot be written.
     pub(super) fn turns(
         &self,
         messages: &'a MessageList,
@@ -191,7 +192,7 @@ impl<'a> TurnShaper<'a> {
     }
 
     /// Returns whether a turn is added to the previous message. The caller has checked that the previous message is not a reply. If the
-    /// turn was read from a request, its provider data decides.
+    /// turn was read from a request, its provider data decides, except for replies, media, and protocols that never join turns.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
@@ -238,8 +239,8 @@ impl<'a> TurnShaper<'a> {
         Ok(result)
     }
 
-    /// Adds the images, documents and recordings of a reply that have no data of this provider. A text before each says that the assistant
-    /// made it. If one of them cannot be sent, only its text is added.
+    /// Writes the images, documents and recordings of a reply that have no data of this provider to `shown`. A text before each of them
+    /// says that the assistant made it. If the image, document or recording cannot be sent, only the text is written.
     fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
         let takes = self.model.capabilities;
         let foreign =

@@ -19,7 +19,7 @@ use crate::message::{AssistantMessage, MessageList};
 /// text, the encoder continues from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
-    /// The key of the field of an item to which further turns are added: its blocks or parts.
+    /// The key of an item's list of blocks or parts. Further turns of the item are added to this list.
     content: &'static str,
     kept: KeptText,
     stable: usize,
@@ -42,8 +42,8 @@ enum LastItem {
     Open(Value),
 }
 
-/// The cache marks of the items: the number of marks seen, the number of marks left out so far, and the number to leave out. The first
-/// marks are left out.
+/// Counts of the cache marks of the items: the number of marks seen, the number of marks left out so far, and the number to leave out. The
+/// first marks are left out, because a request may have only a limited number of marks.
 #[derive(Clone, Copy, Default)]
 struct CacheMarks {
     seen: usize,
@@ -107,7 +107,7 @@ impl<'a> WireList<'a> {
 
     /// Continues from the last kept position that fits, or from the beginning if none fits.
     fn resume(&mut self, fits: impl Fn(&ResumePoint) -> bool) {
-        // Encoding cannot continue directly before a result: media of the results before it may have to follow it.
+        // Encoding cannot continue directly before a result, because media of earlier results may have to be written after that result.
         let is_open = |point: &ResumePoint| {
             self.messages.get(point.messages).is_some_and(|next| next.as_tool_result().is_some())
         };
@@ -129,7 +129,8 @@ impl<'a> WireList<'a> {
         (self.marks.seen, self.marks.skipped) = (self.resumed.marks, self.resumed.skipped_marks);
     }
 
-    /// Returns the ids of the calls in these messages: see [`CallIds::new`].
+    /// Returns the ids of the calls in these messages: see [`CallIds::new`]. `is_fine` returns whether the provider accepts an id
+    /// unchanged.
     pub(super) fn call_ids(
         &mut self,
         is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
@@ -145,7 +146,7 @@ impl<'a> WireList<'a> {
         ids
     }
 
-    /// Continues from the kept position before the current one.
+    /// Continues from the kept position before the current position.
     pub(super) fn rewind(&mut self) {
         let now = self.resumed.messages;
         self.resume(|point| point.messages < now);

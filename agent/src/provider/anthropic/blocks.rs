@@ -1,7 +1,7 @@
 //! Converts between Anthropic's content blocks and parts.
 //!
-//! A block is read into a neutral part. Its other fields stay with the part as provider data and are written back unchanged. This one rule
-//! keeps signatures, citations, callers and fields that are added in the future.
+//! A block is read into a neutral part. The other fields of the block stay with the part as provider data and are written back unchanged.
+//! This one rule keeps signatures, citations, `caller` fields, and fields that are added to the API in the future.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
     }
 }
 
-/// Takes the neutral content of a block out of its fields. Returns `None`, and changes no field, if the block has no neutral content.
+/// Moves the neutral content of a block out of its fields. Returns `None`, and changes no field, if the block has no neutral content.
 fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option<Content> {
     Some(match kind {
         "text" => Content::Text(take_text(fields, "text")?),
@@ -133,7 +133,7 @@ fn write_source(media: &Media) -> Value {
     }
 }
 
-/// The kind of message for which a block is written. It decides which blocks are allowed.
+/// The message and the API version for which a block is written. They decide which blocks are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockTarget {
     /// Whether the block is for a message of the assistant.
@@ -142,11 +142,12 @@ pub(super) struct BlockTarget {
     pub(super) is_2026: bool,
 }
 
-/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: text that is only whitespace, which
-/// Anthropic produces but does not accept; thinking, provider tools and opaque parts of other providers; and parts of unknown kinds.
+/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: texts without provider data that are only
+/// whitespace, which Anthropic produces but does not accept; thinking, provider tools and opaque parts of other providers; and parts of
+/// unknown kinds.
 ///
 /// # Errors
-/// Returns the kind of the part, if Anthropic does not accept it.
+/// Fails when Anthropic does not accept the kind or the media type of the part.
 pub(super) fn write(
     part: &Part,
     provider: &str,

@@ -171,8 +171,8 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings, except where Anthropic rejects them with status 400: in version `2026-10-21`, together with thinking,
-    /// and with models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so `top_p` is left out.
+    /// Writes the sampling settings, except where Anthropic rejects them with status 400: from version `2026-10-21` on, together with
+    /// thinking, and with models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so `top_p` is left out.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];

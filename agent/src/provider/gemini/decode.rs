@@ -36,7 +36,7 @@ pub(super) struct GeminiDecoder {
     call: Option<(usize, PartialArguments)>,
     message_data: JsonObject,
     usage: Option<Value>,
-    /// The usage of the latest chunk as JSON text, if it is newer than `usage`; otherwise empty.
+    /// The usage of the latest chunk as JSON text, or an empty text if `usage` is newer.
     usage_text: String,
     finish: Option<String>,
     detail: Option<String>,
@@ -107,7 +107,7 @@ impl GeminiDecoder {
         true
     }
 
-    /// Emits a text or a thought without state.
+    /// Emits a text or a thought that has no provider data.
     fn emit_text(&mut self, delta: String, is_thought: bool, out: &mut Vec<ModelEvent>) {
         if delta.is_empty() {
             return;

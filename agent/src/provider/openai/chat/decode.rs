@@ -75,7 +75,7 @@ impl ChatDecoder {
         let call = match tool_calls {
             None => None,
             Some([Object(CallPiece { index, function: Object(function) })]) => {
-                // This is a piece of a call that has already started, without an id or a name.
+                // The piece has no id and no name, so it must belong to a call that has already started.
                 let call = self.by_index.get(&index).and_then(|at| self.calls.get_mut(*at));
                 let Some(call) = call.filter(|call| call.content_index.is_some()) else { return false };
                 Some((call, function.arguments))
@@ -470,7 +470,7 @@ impl Decoder for ChatDecoder {
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| failure::not_a_reply(body, "it is not JSON").with_source(error))?;
-        // Some servers put an error in a list.
+        // Some servers put an error in a list, so the first item of a list is decoded.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
         self.chunk(value, out)?;
         if !self.has_choice {

@@ -133,7 +133,7 @@ impl Default for Compat {
 
 impl Compat {
     /// Returns the settings for a compatible server of which nothing else is known: `max_tokens`, the role `system`, no strict schemas, no
-    /// schema for the reply, no web search.
+    /// schema for the reply, no web search, and none of OpenAI's limits.
     pub fn plain() -> Self {
         Self {
             max_tokens_field: Cow::Borrowed("max_tokens"),

@@ -60,7 +60,7 @@ struct ResponseEnd {
 const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
 const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
-/// The last word in the type of the last event, if it says how the response ended.
+/// The words after `response.` in the type of an event that say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
@@ -378,8 +378,8 @@ impl ResponsesDecoder {
 
     /// Handles the end of a reply, or its failure.
     ///
-    /// `event` contains the response, or is the response itself. If the response has no status, the event's type says how it
-    /// ended.
+    /// `event` contains the response, or is the response itself. An event of type `response.failed` reports a failed response, whatever the
+    /// response's status is. If the response has no status, the event's type says how the response ended.
     fn finish_response(
         &mut self,
         event: &Value,

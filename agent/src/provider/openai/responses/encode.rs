@@ -280,7 +280,7 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
 /// thinking.
 ///
 /// # Errors
-/// Returns the kind of the part, if the API does not accept it.
+/// Fails when the API does not accept the kind or the media type of the part.
 pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, UnsupportedPart> {
     let written = match &part.content {
         Content::Text(text) | Content::Refusal(text) => json!({"type": "input_text", "text": text}),
