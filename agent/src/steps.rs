@@ -109,12 +109,12 @@ impl fmt::Debug for SharedLoop {
 
 /// The work that a run needs, with one function for each [`Step`].
 ///
-/// A step with one result returns the result, and [`drive`] records it. A step with calls records the result of each call itself, as soon
-/// as the result arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the
-/// performer failed, or that the run has to end: see [`StepError`].
+/// The function for a step with one result returns the result, and [`drive`] records it. The function for a step with calls records the
+/// result of each call itself, as soon as the result arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a
+/// [`CallEnd`]). An error means that the performer failed, or that the run has to end: see [`StepError`].
 ///
-/// If a step fails and the run does not end, the run keeps what the step recorded before: prepared and ended calls, and the start of a
-/// reply. If the run is driven again, it repeats the step without these calls. A reply is then requested again from its beginning. Its
+/// If a step fails and the run does not end, the run keeps the results that the step has recorded: prepared and ended calls, and the start
+/// of a reply. If the run is driven again, it repeats the step without these calls. A reply is then requested again from its beginning. Its
 /// start is not announced twice, and its end has the whole message.
 ///
 /// ```
@@ -200,14 +200,14 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Returns whether a steering message has arrived that this turn has not read. [`drive`] asks before calls are prepared, decided on and
+    /// Returns whether there is a steering message that this turn has not read. [`drive`] asks before calls are prepared, decided on and
     /// run, if the [policy](crate::loop_core::SteeringPolicy) of the run gives the message precedence. If the result is `true`, the calls
     /// are skipped. The default returns `false`.
     fn is_steered(&mut self, run: &SharedLoop) -> impl Future<Output = Result<bool, StepError>> + Send {
         std::future::ready(Ok(false))
     }
 
-    /// Decides whether the run continues after a turn. The default leaves this to the loop.
+    /// Decides whether the run continues after a turn. The default returns `None`, which leaves the decision to the loop.
     fn turn_end(
         &mut self,
         key: StepKey,

@@ -120,21 +120,21 @@ impl PartialEq for ToolArguments {
 
 impl Eq for ToolArguments {}
 
-/// Takes the text as the model sent it.
+/// Keeps the text unchanged, as the model sent it.
 impl From<String> for ToolArguments {
     fn from(text: String) -> Self {
         Self { text, is_json: OnceLock::new() }
     }
 }
 
-/// Takes the text as the model sent it.
+/// Keeps the text unchanged, as the model sent it.
 impl From<&str> for ToolArguments {
     fn from(text: &str) -> Self {
         Self::from(text.to_owned())
     }
 }
 
-/// Takes the JSON text of the value.
+/// Keeps the value as JSON text.
 impl From<Value> for ToolArguments {
     fn from(value: Value) -> Self {
         Self { text: value.to_string(), is_json: true.into() }

@@ -33,7 +33,7 @@ pub struct MessageList {
     kept: KeptSlot,
 }
 
-/// Messages with a number. Messages are only appended, so two lists that are read under one number begin with the same messages.
+/// Messages with a number. Messages are only appended, so two lists with the same number begin with the same messages.
 struct NumberedMessages {
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),

@@ -25,7 +25,7 @@ impl PrefixHashes {
     }
 }
 
-/// The start of a hash, and the factor that mixes it.
+/// The initial value of a hash, and the factor with which texts are mixed into a hash.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -32,7 +32,7 @@ use super::words::StopReason;
 pub(crate) struct ConversationView {
     conversation: MessageList,
     changes: Vec<ViewChange>,
-    /// Results in the form that replaces them, by their indices.
+    /// The replacements of cleared and shortened results, by the indices of the results.
     replaced: BTreeMap<usize, Arc<Message>>,
     /// The number of messages that the summary replaces, and the summary.
     summary: Option<(usize, Arc<Message>)>,
@@ -78,7 +78,7 @@ impl Conversation {
         ConversationView::of(self).sent
     }
 
-    /// In the view, replaces the messages before this index by a summary. Pinned messages stay, after the summary. If the cut is within a
+    /// Replaces the messages before this index by a summary, in the view. Pinned messages stay, after the summary. If the cut is within a
     /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Conversation {
         ConversationView::of(self).cuts()
     }
 
-    /// In the view, replaces the content of the result at this index by a line that describes the removed content. The call of the result
+    /// Replaces the content of the result at this index by a line that describes the removed content, in the view. The call of the result
     /// stays unchanged.
     ///
     /// ```
@@ -127,7 +127,7 @@ impl Conversation {
         self.change_view(|view| view.clear([ClearedResult::new(index, line)]))
     }
 
-    /// In the view, shortens the text of the result at this index to its beginning and its end, which together have at most `bytes` bytes.
+    /// Shortens the text of the result at this index to its beginning and its end, in the view. Both together have at most `bytes` bytes.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -424,7 +424,7 @@ impl ConversationView {
         }
     }
 
-    /// Returns the result at this index, if it is in the view.
+    /// Returns the result at this index, or an error if the message is not a result or the summary replaces it.
     fn result(&self, index: usize) -> Result<&ToolResultMessage, ViewError> {
         let result = self.conversation.get(index).and_then(|message| message.as_tool_result());
         result.filter(|_| index >= self.summarized()).ok_or(ViewError::NotAResult { index })
