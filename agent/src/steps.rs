@@ -61,7 +61,7 @@ use crate::message::{Message, MessageList, ToolCall};
 pub use crate::step_key::{StepKey, StepKind};
 use crate::tool::outcome::ToolOutcome;
 
-/// The loop of a run, shared by the driver, which records results in it, and by other code, which may inspect it.
+/// The loop of a run, shared by the driver and other code. The driver records results in the loop. Other code may inspect the loop.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -114,8 +114,8 @@ impl fmt::Debug for SharedLoop {
 /// [`CallEnd`]). An error means that the performer failed, or that the run has to end: see [`StepError`].
 ///
 /// If a step fails and the run does not end, the run keeps the results that the step has recorded: prepared and ended calls, and the start
-/// of a reply. If the run is driven again, it repeats the step without these calls. A reply is then requested again from its beginning. Its
-/// start is not announced twice, and its end has the whole message.
+/// of a reply. If the run is driven again, the run repeats the step without these calls. A reply is then requested again from its
+/// beginning. Its start is not announced twice, and its end has the whole message.
 ///
 /// ```
 /// use agent::steps::StepKey;
@@ -217,8 +217,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Runs before each step and before the end of the run, after all events so far were received. Store the run here, or return an error
-    /// that ends it. If this function ends the run, it must end the run before the same step on every replay.
+    /// Runs before each step and before the end of the run, after all events so far were received. An implementation may store the run, or
+    /// return an error that ends the run. If this function ends the run, it must end the run before the same step on every replay.
     fn before_step(&mut self, run: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -272,21 +272,21 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
-    /// The step failed, and another attempt would not help. The run keeps what the step [recorded](Steps).
+    /// The step failed, and another attempt would not help. The run keeps the results that the step [recorded](Steps).
     #[error("the step failed for good: {message}")]
     #[non_exhaustive]
     Terminal {
         /// The error message.
         message: String,
     },
-    /// The engine failed, and another attempt may succeed. The run keeps what the step [recorded](Steps).
+    /// The engine failed, and another attempt may succeed. The run keeps the results that the step [recorded](Steps).
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {
         /// The error message.
         message: String,
     },
-    /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run keeps what the step [recorded](Steps).
+    /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run keeps the results that the step [recorded](Steps).
     #[error(transparent)]
     State(#[from] StateError),
     /// A step recorded a result that does not fit, or not all of its results. The run has ended with this error.

@@ -72,7 +72,7 @@ pub struct Prices {
     pub cache_read: f64,
     /// Price of tokens written to the cache.
     pub cache_write: f64,
-    /// The surcharge for long requests, if there is one. Set by [`above`](Self::above).
+    /// The surcharge for long requests, which [`above`](Self::above) sets.
     long: Option<LongRequest>,
 }
 
@@ -255,9 +255,9 @@ fn row(provider: &str, model: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Returns whether a model belongs to a family. The name of the model must be the name of the family, alone or followed by `-latest`, or by
-/// the date or number of a snapshot, which begins with at least three digits. One or two digits after the name are another version, whose
-/// facts are unknown.
+/// Returns whether a model belongs to a family. The name of the model is the name of the family, to which `-latest` or a snapshot may be
+/// added. A snapshot is a date or a number, and begins with at least three digits. One or two digits after the family's name are another
+/// version, whose facts are unknown.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
         let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {

@@ -17,9 +17,9 @@ pub(super) struct ErrorReport {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<ModelErrorKind>,
     pub(super) retryable: Option<bool>,
-    /// The delay before a retry, if the body gives one. A header takes precedence over it.
+    /// The delay before a retry that the body asks for. A delay in a header takes precedence.
     pub(super) retry_after: Option<Duration>,
-    /// The id of the request, if the body gives one. A header takes precedence over it.
+    /// The id of the request that the body contains. An id in a header takes precedence.
     pub(super) request_id: Option<String>,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
         Some("false") => Some(false),
         _ => None,
     };
-    // If neither the header nor the report decides, the status decides, whatever the kind of error: timeouts, conflicts, rate limits and
+    // If neither the header nor the report decides, the status decides, whatever the kind of error is. Timeouts, conflicts, rate limits and
     // server errors may be retried.
     let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
     match by_header.or(report.retryable).or(by_status) {
@@ -99,7 +99,7 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
     }
 }
 
-/// Parses the body of an error: as JSON, as the first JSON in an event stream, or as plain text, which becomes a string of at most
+/// Parses the body of an error: as JSON, as the first JSON in an event stream, or as plain text. Plain text becomes a string of at most
 /// `MAX_WORDS` characters. An empty body, an HTML page and malformed JSON become null.
 pub(super) fn parse_error_body(body: &[u8]) -> Value {
     let text = String::from_utf8_lossy(body);
@@ -118,7 +118,7 @@ pub(super) fn parse_error_body(body: &[u8]) -> Value {
 /// Maximum length of an error in plain text, in characters.
 const MAX_WORDS: usize = 1000;
 
-/// Returns the value of `error` in an object, if the value reports an error: servers also write `null`, `false`, `""`, `[]` and `{}` for no
+/// Returns the value of `error` in an object, if the value reports an error. Servers also write `null`, `false`, `""`, `[]` and `{}` for no
 /// error.
 pub(super) fn find_error(value: &Value) -> Option<&Value> {
     value.get("error").filter(|error| match error {

@@ -1,8 +1,8 @@
 //! Reads the frequent events of streams, which are deltas of texts, thoughts and arguments, without building a JSON value.
 //!
-//! A decoder reads such an event as a borrowed type that refuses unknown fields and fields of other types. An event that this type refuses
-//! is read as a [`Value`](serde_json::Value), so nothing is lost, and malformed JSON fails with the usual error. No field is skipped,
-//! because `serde_json` checks skipped values less strictly than values that it reads.
+//! A decoder reads a frequent event as a borrowed type that refuses unknown fields and fields of other types. An event that this type
+//! refuses is read as a [`Value`](serde_json::Value), so nothing is lost, and malformed JSON fails with the usual error. No field is
+//! skipped, because `serde_json` checks skipped values less strictly than values that it reads.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 

@@ -53,7 +53,8 @@ pub(super) struct ManagedCall<'a> {
 }
 
 impl<'a> ManagedCall<'a> {
-    /// Returns the calls of a reply, in order, each with its result, if the reply contains it.
+    /// Returns the calls of a reply, in order, each with its result, if the reply contains the result. A result without a call is returned,
+    /// too.
     pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
         let mut calls: Vec<Self> = Vec::new();
         for tool in reply.content.iter().filter_map(|part| match &part.content {
@@ -100,8 +101,8 @@ impl<'a> ManagedCall<'a> {
     }
 }
 
-/// Returns whether a part is the result of a call: the part has no input, and if the call has no id, both have the same name. The caller
-/// has checked that both have the same id.
+/// Returns whether a part is the result of a call. The part must have no input. If the call has no id, the part must have the name of the
+/// call. The caller has checked that the part and the call have the same id.
 fn is_result_of(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }

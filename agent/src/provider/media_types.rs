@@ -1,5 +1,5 @@
-//! The media types that protocols accept. No part is sent under a wrong type: a part of another type is refused before the request is sent,
-//! or described as text if it is in a result.
+//! The media types that protocols accept. No part is sent under a wrong type. A part of another type is refused before the request is sent.
+//! In a result, a description replaces the part instead.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -77,7 +77,7 @@ pub(super) fn describe_unsupported<'p, W>(
     parts.iter().map(|part| words(part).unwrap_or_else(|| part.clone())).collect()
 }
 
-/// Returns the media type of these media in its usual spelling and without parameters, or `None` if they have no media type.
+/// Returns the media type in its usual spelling and without parameters, or `None` if the media have no media type.
 pub(super) fn media_type(media: &Media) -> Option<String> {
     let given = media.mime_type.as_deref()?;
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

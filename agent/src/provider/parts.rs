@@ -13,7 +13,7 @@ pub(super) type JsonObject = Map<String, Value>;
 /// The text of the user message that is put before a conversation that the assistant begins. Some protocols require such a message.
 pub(super) const OPENING: &str = "[The conversation shown here begins with the assistant.]";
 
-/// Creates an object. Unlike `json!`, it moves its values, because schemas, arguments and encoded media are long.
+/// Creates an object. Unlike `json!`, this function moves the values, because schemas, arguments and encoded media are long.
 pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -40,7 +40,7 @@ pub(super) fn some_text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     text(value, key).filter(|text| !text.is_empty())
 }
 
-/// Parses a number of tokens. Some servers write it as a float, or as a text.
+/// Parses a number of tokens. Some servers write the number as a float, or as a text.
 pub(super) fn count(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => {
@@ -204,8 +204,8 @@ pub(super) fn media_from_url(url: &str) -> Media {
 /// The option whose value lists the keys that are sent as null.
 const NULLS: &str = "$null";
 
-/// Adds the caller's options for this provider to a body. An option replaces the existing value of its key. The option null removes an
-/// existing key; if the key does not exist, or if `$null` lists it, null itself is sent.
+/// Adds the caller's options for this provider to a body. An option replaces the existing value of its key. An option with the value null
+/// removes an existing key. If the key does not exist, or if `$null` lists the key, null itself is sent.
 pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {

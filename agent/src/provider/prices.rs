@@ -108,7 +108,7 @@ impl KnownPrices {
     }
 
     /// Returns the prices of a model from the application's list. The suffix `-responses` of a provider names a protocol. If the list has
-    /// no prices for the name with this suffix, those for the name without it are returned.
+    /// no prices for the name with this suffix, the prices for the name without the suffix are returned.
     pub(crate) fn given(&self, model: &str) -> Option<Prices> {
         let base = || {
             let (provider, model) = model.split_once('/')?;

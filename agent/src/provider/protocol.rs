@@ -13,7 +13,7 @@ use crate::schema::Dialect;
 
 /// A provider's protocol: encodes requests and decodes responses, without a network.
 ///
-/// Fields, events, kinds of content and values that the protocol does not define are skipped or kept. They never cause an error.
+/// Fields, events, kinds of content and values that the protocol does not define never cause an error. A protocol skips or keeps them.
 ///
 #[doc = include_str!("../docs/protocol.md")]
 pub trait Protocol: Send + Sync + fmt::Debug {

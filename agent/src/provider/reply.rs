@@ -65,7 +65,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Maximum number of blank bytes before a response: some proxies send them to keep a connection open.
 const MAX_BLANKS: usize = 64 << 10;
 
-/// Maximum number of bytes that are kept of an error's body. An error shows far fewer bytes of it.
+/// Maximum number of bytes of an error's body that are kept. The text of an error shows far fewer bytes.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
 impl ReplyReader {
@@ -87,7 +87,7 @@ impl ReplyReader {
         self
     }
 
-    /// Reads the next bytes. If they cause an error, `out` contains the events before the error.
+    /// Reads the next bytes. If the bytes cause an error, `out` contains the events before the error.
     ///
     /// # Errors
     /// Fails when the provider reports a failure in the middle of its response, and when the response violates the protocol or exceeds a
@@ -184,8 +184,8 @@ impl ReplyReader {
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
-            // If the last event of the stream cannot be parsed, it was cut. If the reply is incomplete without it, a retry may receive the
-            // whole event.
+            // If the last event of the stream cannot be parsed, the event was cut. If the reply is incomplete without this event, a retry
+            // may receive the whole event.
             (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
@@ -227,8 +227,8 @@ impl ReplyReader {
         if !is_success(self.status) {
             return self.finish(protocol, out).map_err(|error| error.with_source(reason));
         }
-        // If the last event cannot be parsed, it was cut, so its error is ignored. An error that the provider reported takes precedence
-        // over `reason`.
+        // If the last event cannot be parsed, the event was cut, so the parse error is ignored. An error that the provider reported takes
+        // precedence over `reason`.
         let reported =
             self.decode_last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
         let result = match (&self.form, reported) {

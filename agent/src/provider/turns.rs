@@ -1,8 +1,8 @@
 //! Shapes a conversation into the turns of a request, before an encoder writes them.
 //!
 //! [`TurnShaper::turns`] makes the decisions that the encoders of all protocols need: the role of each message, the provider data that is
-//! sent, the results that share a message, and the position of media that the protocol does not accept in a result or in a message of the
-//! assistant. The differences between protocols are data, [`WireRules`].
+//! sent, and the results that share a message. It also decides the position of media that the protocol does not accept in a result or in a
+//! message of the assistant. The differences between protocols are data: see [`WireRules`].
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -23,7 +23,7 @@ pub(super) struct WireRules {
     pub(super) protocol: &'static str,
     /// The kinds of custom messages that are roles of the protocol. Custom messages of other kinds are sent as messages of the user.
     pub(super) roles: &'static [&'static str],
-    /// The kinds of turns that are added to the previous message if it has results.
+    /// The kinds of turns that are added to the previous message, if the previous message has results.
     pub(super) joining: TurnJoining,
     /// The position of the media of a result.
     pub(super) result_media: ResultMedia,

@@ -15,8 +15,8 @@ use crate::message::{AssistantMessage, MessageList};
 /// A list of messages that is being written.
 ///
 /// The text of the conversation's last request is kept, and continued if the same messages are sent again. An item stays open until the
-/// next item begins, because further turns may join it. The kept text cannot be changed: if a turn would join the last item of the kept
-/// text, the encoder continues from an [earlier](Self::rewind) position.
+/// next item begins, because further turns may join the item. The kept text cannot be changed. If a turn would join the last item of the
+/// kept text, the encoder continues from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
     /// The key of an item's list of blocks or parts. Further turns of the item are added to this list.
@@ -42,8 +42,8 @@ enum LastItem {
     Open(Value),
 }
 
-/// Counts of the cache marks of the items: the number of marks seen, the number of marks left out so far, and the number to leave out. The
-/// first marks are left out, because a request may have only a limited number of marks.
+/// Counts of the items' cache marks: marks seen, marks left out so far, and marks to leave out. The first marks are left out, because a
+/// request may have only a limited number of marks.
 #[derive(Clone, Copy, Default)]
 struct CacheMarks {
     seen: usize,
@@ -98,7 +98,7 @@ impl<'a> WireList<'a> {
             known.iter().zip(&**messages).take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
         };
         list.kept.list = messages.number();
-        // The last message is always written again, because its text may depend on its being the last.
+        // The last message is always written again, because its text may depend on its position at the end.
         let limit = same.min(stable).min(messages.len().saturating_sub(1));
         list.marks.skip = list.kept.points.last().map_or(0, |point| point.skipped_marks);
         list.resume(|point| point.messages <= limit);

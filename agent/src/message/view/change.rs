@@ -100,9 +100,9 @@ pub(super) enum ViewChangeKind {
         /// Maximum number of bytes of the text that are kept.
         bytes: usize,
     },
-    /// The context window is smaller than was known before.
+    /// The context window has at most this number of tokens.
     Window {
-        /// The window, in tokens.
+        /// Maximum number of tokens in the window.
         tokens: u64,
     },
 }

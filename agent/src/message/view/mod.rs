@@ -82,8 +82,8 @@ impl Conversation {
     /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result or a reply from its continuation, is not after an earlier cut, or would leave no
-    /// message. [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the cut would split a call from its result or a reply from its continuation. Also fails if the cut is not after an earlier
+    /// cut, or would leave no message. [`cuts`](Self::cuts) returns the indices that are possible.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
     }
@@ -163,7 +163,7 @@ impl ConversationView {
         Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
-    /// Creates the view with these changes, oldest first. A change of other messages, a change out of order, and a change that is not
+    /// Creates the view with these changes, oldest first. Changes of other messages, changes out of order, and changes that are not
     /// possible in this view are left out, with a warning in the log. [`changes`](Self::changes) returns the changes that apply.
     pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
@@ -258,8 +258,8 @@ impl ConversationView {
     /// within a turn, the message of the user that the turn answers stays, too.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result or a reply from its continuation, is not after an earlier cut, or would leave no
-    /// message. [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the cut would split a call from its result or a reply from its continuation. Also fails if the cut is not after an earlier
+    /// cut, or would leave no message. [`cuts`](Self::cuts) returns the indices that are possible.
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })
     }
@@ -296,8 +296,7 @@ impl ConversationView {
         self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
     }
 
-    /// Records that the context window is smaller than was known before. Returns `None` if a window of at most `tokens` is already
-    /// recorded.
+    /// Records that the context window has at most `tokens` tokens. Returns `None` if a window of at most `tokens` is already recorded.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
         if self.window.is_some_and(|window| window <= tokens) {
@@ -328,8 +327,8 @@ impl ConversationView {
         cuts
     }
 
-    /// Returns the messages of the conversation before this index that a summary does not replace: those that are pinned, and, if the cut
-    /// is within a turn, the message of the user that the turn answers.
+    /// Returns the messages before this index that a summary does not replace: the pinned messages and, if the cut is within a turn, the
+    /// message of the user that the turn answers.
     pub(crate) fn kept_before(&self, at: usize) -> impl Iterator<Item = &Arc<Message>> {
         let mut kept: Vec<usize> = self.pins.iter().copied().take_while(|pin| *pin < at).collect();
         let is_within = self.conversation.get(at).is_some_and(|message| message.as_assistant().is_some());

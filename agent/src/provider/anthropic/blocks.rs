@@ -86,7 +86,7 @@ fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option
     })
 }
 
-/// Reads the source of an image or a document, or returns `None` if it would not be written back unchanged.
+/// Reads the source of an image or a document. Returns `None` if the source would not be written back unchanged.
 fn read_source(source: &Value) -> Option<Media> {
     let field = |key: &str| source.get(key).and_then(Value::as_str);
     let media = match field("type")? {
@@ -142,9 +142,9 @@ pub(super) struct BlockTarget {
     pub(super) is_2026: bool,
 }
 
-/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: texts without provider data that are only
-/// whitespace, which Anthropic produces but does not accept; thinking, provider tools and opaque parts of other providers; and parts of
-/// unknown kinds.
+/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: texts of whitespace without provider data;
+/// thinking, provider tools and opaque parts of other providers; and parts of unknown kinds. Anthropic produces texts of whitespace, but
+/// does not accept them.
 ///
 /// # Errors
 /// Fails when Anthropic does not accept the kind or the media type of the part.
@@ -281,7 +281,7 @@ pub(super) fn is_safe_id(id: &str) -> bool {
 }
 
 /// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. `number` is the number of proposals that were
-/// already in use. If it is above 0, a digest is appended that makes the id differ from them.
+/// already in use. If `number` is above 0, a digest is appended, so that the id differs from these proposals.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

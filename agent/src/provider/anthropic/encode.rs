@@ -148,8 +148,8 @@ impl Encoder<'_> {
     }
 
     /// Returns the maximum number of cache marks in the messages: the limit minus the marks of the whole request, the tools and the system
-    /// prompt, which are always kept. If the messages have more marks, their last ones are kept, because a mark covers everything before
-    /// it.
+    /// prompt. These other marks are always kept. If the messages have more marks, the last marks are kept, because a mark covers
+    /// everything before it.
     fn max_marks_of_messages(&self) -> usize {
         let request = self.request;
         let has_system = request.system.as_deref().is_some_and(|text| !text.is_empty());
@@ -398,8 +398,8 @@ impl Encoder<'_> {
                 }
             }
             TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
-                // The last message must not end in whitespace. A reply that ends in whitespace is left to the general path, which trims the
-                // text.
+                // The last message must not end in whitespace. A reply that ends in whitespace is therefore written by the general path,
+                // which trims the last message.
                 let Some(part) = message.content.last() else { return false };
                 if let Some(text) = part.as_text() {
                     let is_single = message.content.len() == 1;

@@ -204,8 +204,8 @@ impl Catalogue {
     /// Returns a model by its name, with the key of its provider.
     ///
     /// # Errors
-    /// Fails when the provider is unknown, the name contains no model and there is no default model, the key or the address is missing, the
-    /// address is invalid, or the client cannot be set up.
+    /// Fails when the provider is unknown, when the name contains no model and there is no default model, or when the key or the address is
+    /// missing. Also fails when the address is invalid, or when the client cannot be set up.
     pub fn model(&self, name: &str) -> Result<HttpModel, BuildModelError> {
         self.builder(name).build()
     }

@@ -51,7 +51,7 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// Objects among the [provider options](ModelRequest::provider_options) are merged into those of the request key by key, so
+/// Objects among the [provider options](ModelRequest::provider_options) are merged into the objects of the request key by key, so
 /// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` unchanged.
 ///
 /// Gemini 3 requires a signature for calls, and calls of other models have none. Such calls are sent with the placeholder that Gemini's

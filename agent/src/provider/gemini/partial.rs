@@ -119,8 +119,8 @@ enum PathStep {
     Index(usize),
 }
 
-/// Counts the steps of a path whose values do not exist yet. Returns `None` if an index skips positions: filling the gap would
-/// create items that were not sent.
+/// Counts the steps of a path that lead to no value yet. Returns `None` if an index skips positions: filling the gap would create items
+/// that were not sent.
 fn count_missing(root: &Value, steps: &[PathStep]) -> Option<usize> {
     let (mut node, mut missing) = (Some(root), 0);
     for step in steps {

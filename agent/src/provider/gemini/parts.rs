@@ -72,7 +72,7 @@ fn content(fields: &mut JsonObject, args: Option<String>, source: JsonSource) ->
     })
 }
 
-/// Reads an image, audio or document, or returns `None` if it would not be written back unchanged.
+/// Reads an image, audio or document. Returns `None` if the media would not be written back unchanged.
 fn media(fields: &JsonObject) -> Option<Media> {
     let media = if let Some(data) = fields.get("inlineData") {
         Media::from_base64(text(data, "data")?, text(data, "mimeType")?).ok()?

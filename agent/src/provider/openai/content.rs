@@ -29,7 +29,7 @@ pub(super) fn content(
 const FAILED: &str = "Error: ";
 const NO_REASON: &str = "Error: the tool gave no reason";
 
-/// Returns the text that [`mark_failed`] puts before the texts of a result. It is empty if the result is not an error.
+/// Returns the text that [`mark_failed`] puts before the texts of a result. The text is empty if the result is not an error.
 pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'static str {
     match texts {
         _ if !result.is_error => "",

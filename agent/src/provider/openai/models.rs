@@ -49,7 +49,7 @@ pub(super) fn media(model: &str) -> Capabilities {
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
         || ["gpt-4", "gpt-4-0613"].contains(&name);
     let is_openai = is_openai(name);
-    // OpenAI's models that accept audio have `audio` in their names. Models of other providers may accept it, too.
+    // OpenAI's models that accept audio have `audio` in their names. Models of other providers are assumed to accept audio.
     Capabilities {
         images: !is_text,
         documents: !is_text,
@@ -67,7 +67,7 @@ pub(super) fn has_hosted_tools(model: &str) -> bool {
     is_openai(name) && !is_old
 }
 
-/// Returns whether a model is known to search the web in Chat Completions, because it is made for search.
+/// Returns whether a model is known to search the web in Chat Completions, because the model is made for search.
 pub(super) fn is_search_model(model: &str) -> bool {
     is_openai(base_name(model)) && model.contains("-search")
 }

@@ -51,7 +51,7 @@ pub(super) struct ChatDecoder {
 struct OpenCall {
     id: String,
     name: String,
-    /// The server's index of the call, once a piece contains it. Some servers leave it out of the first piece.
+    /// The server's index of the call, once a piece contains an index. Some servers leave the index out of the first piece.
     index: Option<u64>,
     /// The index of the call's part, once the name is known and the start of the call was emitted.
     content_index: Option<usize>,
@@ -62,8 +62,8 @@ struct OpenCall {
 }
 
 impl ChatDecoder {
-    /// Decodes a chunk with deltas of text, of thinking or of a known call's arguments: the most frequent event. Returns `false`, and
-    /// changes nothing, for every other event.
+    /// Decodes a chunk with deltas of text, of thinking or of the arguments of a started call: the most frequent event. Returns `false`,
+    /// and changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
         let begins = !self.is_started && (has_text(chunk.id.as_ref()) || has_text(chunk.model.as_ref()));

@@ -381,7 +381,7 @@ impl Encoder<'_> {
                     add_rest(&mut wire, rest);
                     calls.push(Value::Object(wire));
                 }
-                // Thinking is sent only to the provider that it came from, in the field in which it arrived.
+                // Thinking is sent back only to the provider that sent it, in the field in which it arrived.
                 Content::Thinking { text, .. } => {
                     let field = rest.and_then(|rest| rest.get("field")).and_then(Value::as_str);
                     if let Some(field) = field.filter(|_| echoes) {

@@ -34,7 +34,7 @@ struct OpenItem {
     kind: String,
     /// The parts of the item, each with the text that was emitted.
     parts: Vec<EmittedPart>,
-    /// The arguments in the start of a call. Some servers repeat them in deltas, so they are used only if no delta follows.
+    /// The arguments in the start of a call. Some servers repeat these arguments in deltas, so `early` is used only if no delta follows.
     early: String,
     /// Whether an event announced the item (`output_item.added`). Without that event, the item starts with the first event
     /// about it.
@@ -44,7 +44,7 @@ struct OpenItem {
 
 struct EmittedPart {
     content_index: usize,
-    /// The list and the index of the part in the item, or `None` as long as no event has named them.
+    /// The list and the index of the part in the item, or `None` until an event contains them.
     position: Option<(PartList, u64)>,
     emitted: String,
 }
@@ -64,7 +64,7 @@ const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
-    /// Decodes a delta of a text, of reasoning or of arguments that continues a known part: the most frequent events. Returns `None`, and
+    /// Decodes a delta of a text, of reasoning or of arguments that continues a started part: the most frequent events. Returns `None`, and
     /// changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
         let event: ItemDelta<'_> = frequent::read(event)?;

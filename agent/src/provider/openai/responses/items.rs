@@ -276,8 +276,8 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     items
 }
 
-/// Returns whether an item is reasoning that the provider can use: encrypted reasoning whose following item is sent, too, or
-/// other reasoning that the provider stored or that shows its text.
+/// Returns whether an item is reasoning that the provider can use. Encrypted reasoning must be followed by an item that is sent, too. Other
+/// reasoning must be stored at the provider, or show its text.
 fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
     if text(item, "type") != Some("reasoning") {
         return false;
