@@ -354,7 +354,7 @@ impl StepError {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the performer failed, or if a step recorded a result that does not fit.
+/// Returns an error if the performer failed, if the state of the run cannot be used, or if a step recorded a result that does not fit.
 pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     run.lock().resume();
     let driven = loop {
@@ -433,7 +433,8 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
         }
         Step::Await { deferred } => {
             let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
-            // Only questions and sub-agents are waiting. Their answers and decisions are given when the run is resumed.
+            // If only questions and sub-agents are waiting, the run is suspended. Their answers and decisions are given when the run is
+            // resumed.
             if deferred.is_empty() {
                 return Ok(StepOutcome::Suspended);
             }

@@ -129,7 +129,7 @@ fn shorten(value: &Value) -> String {
                 kept.map(|(key, value)| (key.clone(), readable(value))).collect()
             }
             Value::Array(list) => list.iter().map(readable).collect(),
-            // A longer string without spaces is probably an image or encoded state, so only its length is shown.
+            // A string without spaces that is longer than `MAX_WORD` is probably an image or encoded state, so only its length is shown.
             Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
                 format!("({} characters)", text.len()).into()
             }

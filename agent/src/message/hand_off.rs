@@ -182,7 +182,7 @@ impl HandOff {
         self.sent = MessageList::new().with_slot(kept);
     }
 
-    /// Sets the recipient of the messages.
+    /// Sets the recipient of the messages. If the recipient changes, the next update starts from the beginning.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_recipient(&mut self, recipient: Recipient) {
         if self.recipient != recipient {

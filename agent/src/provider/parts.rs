@@ -30,7 +30,7 @@ pub(super) fn take_text(object: &mut JsonObject, key: &str) -> Option<String> {
     }
 }
 
-/// Returns a string field.
+/// Returns a string field, or `None` if the field is missing or is not a string.
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
@@ -99,7 +99,7 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
-/// The key in the provider data of a reply that is the first message of a request.
+/// The key in the provider data of a reply that marks the reply as the first message of a request.
 const FIRST: &str = "first";
 
 /// Records that a request begins with the assistant, so that the encoder puts no message of the user before it.

@@ -7,7 +7,8 @@ use super::sse::{SseEvent, SseParser};
 use super::{failure, sse, weight};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
 
-/// Reads a response in chunks of any size. The reader detects whether the response is a stream, a JSON body or an error.
+/// A reader of one response, which arrives in chunks of any size. The reader detects whether the response is a stream, a JSON body or an
+/// error.
 ///
 /// The reader uses no network: it gets its bytes from the transport, or from a program that inspects a recording.
 ///
@@ -53,7 +54,7 @@ impl Default for ReplyLimits {
 }
 
 enum BodyForm {
-    /// No byte that decides the form was received yet.
+    /// The form is not known yet, because no byte that decides the form was received.
     Unknown,
     Stream(SseParser),
     Body,

@@ -122,7 +122,7 @@ pub(super) struct WireResult<'a> {
 /// A function that writes a part. It returns `None` for a part that is not sent.
 pub(super) type WritePart<'w> = &'w dyn Fn(&Part) -> Result<Option<Value>, UnsupportedPart>;
 
-/// Shapes conversations for one protocol.
+/// The conversion of conversations into turns, for one protocol.
 pub(super) struct TurnShaper<'a> {
     pub(super) rules: &'static WireRules,
     pub(super) model: &'a ModelInfo,
@@ -261,7 +261,7 @@ impl<'a> TurnShaper<'a> {
     }
 }
 
-/// Returns the index of the user's last message.
+/// Returns the index of the user's last message, or `None` if there is no message of the user.
 pub(super) fn last_user(messages: &MessageList) -> Option<usize> {
     messages.iter().rposition(|message| matches!(**message, Message::User(_)))
 }

@@ -19,7 +19,7 @@ use crate::message::{AssistantMessage, MessageList};
 /// kept text, the encoder continues from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
-    /// The key of an item's list of blocks or parts. Further turns of the item are added to this list.
+    /// The key of an item's list of blocks or parts. Turns that join the item are added to this list.
     content: &'static str,
     kept: KeptText,
     stable: usize,

@@ -100,9 +100,9 @@ pub(super) enum ViewChangeKind {
         /// Maximum number of bytes of the text that are kept.
         bytes: usize,
     },
-    /// The context window has at most this number of tokens.
+    /// The context window has at most `tokens` tokens.
     Window {
-        /// Maximum number of tokens in the window.
+        /// Maximum number of tokens of a request and its reply together.
         tokens: u64,
     },
 }

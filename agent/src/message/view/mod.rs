@@ -310,7 +310,7 @@ impl ConversationView {
         let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();
-        // No call is open at a cut, so the calls before the last cut do not matter.
+        // No call is open at a cut, so open calls are counted from the last cut on.
         for (at, message) in self.conversation.iter().enumerate().skip(first) {
             let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
             if is_start && open == 0 && at > first && !self.continues_reply(at) {

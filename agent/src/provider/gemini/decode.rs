@@ -36,7 +36,7 @@ pub(super) struct GeminiDecoder {
     call: Option<(usize, PartialArguments)>,
     message_data: JsonObject,
     usage: Option<Value>,
-    /// The usage of the latest chunk as JSON text, or an empty text if `usage` is newer.
+    /// The usage of the latest chunk as JSON text. Empty unless this usage is newer than `usage`.
     usage_text: String,
     finish: Option<String>,
     detail: Option<String>,
@@ -351,7 +351,7 @@ impl Decoder for GeminiDecoder {
         self.has_stopped()
     }
 
-    /// Returns false, because there is no final event: usage may follow the finish reason.
+    /// Returns `false`, because there is no final event: usage may follow the finish reason.
     fn is_complete(&self) -> bool {
         false
     }

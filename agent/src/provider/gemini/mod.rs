@@ -54,7 +54,7 @@ mod tests;
 /// Objects among the [provider options](ModelRequest::provider_options) are merged into the objects of the request key by key, so
 /// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` unchanged.
 ///
-/// Gemini 3 requires a signature for calls, and calls of other models have none. Such calls are sent with the placeholder that Gemini's
+/// Gemini 3 requires a signature for calls, and calls of other models have none. These calls are sent with the placeholder that Gemini's
 /// [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for this case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

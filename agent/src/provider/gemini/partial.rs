@@ -9,7 +9,7 @@ use crate::provider::parts::text;
 #[derive(Debug, Default)]
 pub(super) struct PartialArguments {
     root: Value,
-    /// The path of the text that the next piece continues.
+    /// The path of the last text, if the text is incomplete.
     open: Option<String>,
     /// The original text of the arguments, if they arrived as one value.
     original: Option<String>,

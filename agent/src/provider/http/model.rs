@@ -54,7 +54,7 @@ pub(super) struct ModelEndpoint {
     secret_headers: Vec<(String, Secret)>,
 }
 
-/// Builds an [`HttpModel`].
+/// A builder of an [`HttpModel`].
 ///
 /// ```
 /// # #[cfg(feature = "anthropic")]

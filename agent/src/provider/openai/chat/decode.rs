@@ -320,7 +320,7 @@ impl ChatDecoder {
         let arguments = match function.get("arguments") {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
-            // Some servers send the arguments as an object, not as a text.
+            // Some servers send the arguments as an object, which is converted to text.
             Some(value) => ToolArguments::from(value.clone()).text().to_owned(),
         };
         call.has_arguments |= !arguments.is_empty();

@@ -460,7 +460,7 @@ impl Encoder<'_> {
         }
         wire.insert("content".into(), content);
         let rest = data.and_then(|data| data.get("message"));
-        // In the older form, results have the role `function` and no id of a call.
+        // In the older form, results have the role `function` and no id of a call, so the id is removed.
         if rest.and_then(|rest| text(rest, "role")) == Some("function") {
             wire.shift_remove("tool_call_id");
         }

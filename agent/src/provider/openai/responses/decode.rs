@@ -60,7 +60,7 @@ struct ResponseEnd {
 const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
 const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
-/// The words after `response.` in the type of an event that say how the response ended.
+/// The words after `response.` in event types. The types with these words say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
@@ -561,7 +561,7 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// Returns the event of a delta of an item of this kind.
+/// Returns the event for a delta of an item of this kind.
 fn delta_event(kind: &str, content_index: usize, delta: String) -> ModelEvent {
     match kind {
         "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },

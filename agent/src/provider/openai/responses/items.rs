@@ -50,7 +50,7 @@ fn call(provider: &str, item: &Value, source: JsonSource) -> Option<Part> {
         None | Some(Value::Null) => ToolArguments::default(),
         Some(value) => ToolArguments::from(value),
     };
-    // If a call was cut before its arguments began, the arguments are incomplete, not empty.
+    // If a call was cut before its arguments began, the arguments are incomplete, not empty, so they are written as `{`.
     let is_cut = source == JsonSource::Reply && text(item, "status") == Some("incomplete");
     let arguments = if is_cut && arguments.text() == "{}" { ToolArguments::from("{") } else { arguments };
     if source == JsonSource::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
