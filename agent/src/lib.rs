@@ -164,7 +164,7 @@ pub use agent_macros::tool;
 /// Any JSON value: the `Value` of `serde_json`. It is used for metadata, for stored messages, and by tools made at run time.
 ///
 /// (This is an alias rather than a re-export. With a re-export, the compiler would write the type `String` with its full path in users'
-/// errors, because the re-exported enum has a variant with the same name.)
+/// errors, because the re-exported enum has a variant that is also called `String`.)
 ///
 /// ```
 /// let place: agent::Value = agent::json!({"city": "Paris", "districts": 20});

@@ -1,6 +1,6 @@
 //! Facts about models: their limits and prices.
 
-/// Facts about a model that its [`Capabilities`](crate::model::Capabilities) do not contain: its limits and prices.
+/// The limits and prices of a model: facts that its [`Capabilities`](crate::model::Capabilities) do not contain.
 ///
 /// ```
 /// use agent::provider::{Catalogue, ModelFacts};

@@ -10,7 +10,7 @@ const DEFAULT_REFILL: Duration = Duration::from_secs(60);
 /// Maximum time until a limit is full again. Longer times in headers are ignored.
 const MAX_REFILL: Duration = Duration::from_secs(86_400);
 
-/// Names of the headers about one limit. `limit`, `remaining` and `reset` replace `{}`. The names of Anthropic come first.
+/// Names of the headers about one limit. `{}` stands for `limit`, `remaining` or `reset`. The names of Anthropic come first.
 const REQUESTS: [&str; 2] = ["anthropic-ratelimit-requests-{}", "x-ratelimit-{}-requests"];
 const TOKENS: [&str; 2] = ["anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-tokens"];
 const INPUT: [&str; 1] = ["anthropic-ratelimit-input-tokens-{}"];

@@ -239,7 +239,7 @@ impl<'a> TurnShaper<'a> {
         Ok(result)
     }
 
-    /// Writes the images, documents and recordings of a reply that have no data of this provider to `shown`. A text before each of them
+    /// Writes to `shown` the images, documents and recordings of a reply that have no data of this provider. A text before each of them
     /// says that the assistant made it. If the image, document or recording cannot be sent, only the text is written.
     fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
         let takes = self.model.capabilities;

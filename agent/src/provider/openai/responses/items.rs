@@ -333,7 +333,7 @@ pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
 }
 
 /// Returns the end of a completed part that the deltas left out, as a further delta. A completed part without text or arguments gets the
-/// emitted ones.
+/// emitted text or arguments.
 pub(super) fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
     let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {
