@@ -41,8 +41,8 @@ pub(crate) fn shown_address(url: &str) -> String {
     };
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
-    // A password that is not encoded may contain any of these characters. So the text between such a character and a later `@` may be a
-    // password.
+    // A password that is not encoded may contain `/`, `?`, `#` or `\`. The text between such a character and a later `@` may therefore be a
+    // password, so no part of the address is shown.
     if !is_scheme(scheme) || rest.contains('@') {
         return UNREADABLE.to_owned();
     }
@@ -55,7 +55,7 @@ pub(crate) fn shown_address(url: &str) -> String {
     format!("{scheme}://{host}{}", parts.join("/"))
 }
 
-/// Returns whether the text begins with `localhost` or an IPv4 address, and then a port.
+/// Returns whether the text begins with `localhost` or an IPv4 address, followed by a port.
 fn is_numeric(url: &str) -> bool {
     let host = url.split(['/', '?', '#']).next().unwrap_or_default();
     host.split_once(':').is_some_and(|(host, port)| {
@@ -87,7 +87,7 @@ fn is_host(text: &str) -> bool {
         && (port.is_empty() || (port.starts_with(':') && is_port(port)))
 }
 
-/// Returns whether a part of a path is an ordinary word, or a version such as `v1` or `v1beta2`.
+/// Returns whether a part of a path is shown: an empty part, one of [`WORDS`], or a version such as `v1` or `v1beta2`.
 pub(crate) fn is_word(part: &str) -> bool {
     let is_version = |rest: &str| {
         let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());

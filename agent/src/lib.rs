@@ -163,8 +163,8 @@ pub use agent_macros::tool;
 
 /// Any JSON value: the `Value` of `serde_json`. It is used for metadata, for stored messages, and by tools made at run time.
 ///
-/// (This is an alias rather than a re-export. With a re-export, whose variant is also called `String`, the compiler would write the type
-/// `String` with its full path in users' errors.)
+/// (This is an alias rather than a re-export. With a re-export, the compiler would write the type `String` with its full path in users'
+/// errors, because the re-exported enum has a variant that is also called `String`.)
 ///
 /// ```
 /// let place: agent::Value = agent::json!({"city": "Paris", "districts": 20});
@@ -189,7 +189,8 @@ pub use serde_json::json;
 /// ```
 ///
 /// # Errors
-/// Returns an error if the provider is unknown or its feature is off, if no model is named, or if the key or a required address is missing.
+/// Returns an error if the provider is unknown or its feature is off, or if no model is named. Also returns an error if the key is missing,
+/// if the address is missing or invalid, or if the HTTP client cannot be set up.
 #[cfg(feature = "http")]
 pub fn model(name: &str) -> Result<provider::http::HttpModel, provider::BuildModelError> {
     provider::http::HttpModel::builder(name).build()

@@ -82,7 +82,7 @@ impl SecretMask {
             shown.extend_from_slice(plain);
             at += plain.len();
             let [first, ..] = rest else { break };
-            // Finds the longest secret that the input contains here, or that further input may complete.
+            // Finds the longest secret that the input contains at this position, or that further input may complete.
             let found = self.secrets.iter().find(|(secret, replacement)| {
                 rest.starts_with(secret.as_bytes())
                     || (secret.as_bytes().starts_with(rest)

@@ -74,8 +74,8 @@ impl<F: ?Sized> Observer<F> {
         Self { observe, option, has_panicked: std::sync::Arc::default() }
     }
 
-    /// Calls the function with `call`, unless the function has panicked before. Does not call it while the thread unwinds, because the
-    /// values that the function reads may be inconsistent then.
+    /// Passes the function to `call`, unless the function has panicked before. Does nothing while the thread unwinds, because the values
+    /// that the function reads may be inconsistent then.
     pub(crate) fn notify(&self, call: impl FnOnce(&F)) {
         use std::sync::atomic::Ordering;
 

@@ -2,7 +2,7 @@
 
 /// The error of a text that could not be parsed, for example as a [`StepKey`](crate::steps::StepKey), a
 /// [`Thinking`](crate::model::Thinking) level, the name of a [`Dialect`](crate::schema::Dialect), base64, a list of prices, or a stream of
-/// events. Its sentence says what is accepted.
+/// events. The message of the error says which texts are accepted.
 ///
 /// ```
 /// use agent::message::Media;
@@ -34,7 +34,7 @@ impl ParseError {
         Self { message: message.into() }
     }
 
-    /// Creates an error which says that `text` is not `what`, and then what is accepted.
+    /// Creates the error with the message that `text` is not `what`, followed by `accepted`.
     pub(crate) fn is_not(text: &str, what: &str, accepted: &str) -> Self {
         Self::new(format!("`{text}` is not {what}: {accepted}"))
     }

@@ -4,8 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Creates a file with the permissions 0600. Returns an error if the path exists, even if it is a
-/// link.
+/// Creates a file, on Unix with the permissions 0600. Returns an error if the path exists, even if it is a link.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -14,7 +13,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Creates a folder and its missing parents with the permissions 0700.
+/// Creates a folder and its missing parents, on Unix with the permissions 0700.
 #[cfg(any(feature = "runtime", feature = "testing"))]
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
@@ -33,7 +32,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         return Err(not_a_file());
     }
     let file = File::open(path)?;
-    // The file may have been replaced by a link after the first check.
+    // A link may have replaced the file after the first check, so the opened file is compared with the checked file.
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;

@@ -6,17 +6,18 @@ use std::fmt::Write as _;
 /// the body of a proxy's error.
 const MAX_QUOTED: usize = 4;
 
-/// The characters that a serializer escapes, although JSON does not require it.
+/// The characters that a serializer escapes, although JSON does not require these escapes.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "the fields are independent")]
 struct EscapeStyle {
-    /// Every character beyond ASCII, as in Python and PHP.
+    /// Whether every character beyond ASCII is escaped, as in Python and PHP.
     ascii: bool,
-    /// `/`, as in PHP.
+    /// Whether `/` is escaped, as in PHP.
     slash: bool,
-    /// `<`, `>` and `&`, as in Go.
+    /// Whether `<`, `>` and `&` are escaped, as in Go.
     html: bool,
-    /// `"`, `'`, `+` and the backquote as code points, as in .NET, which writes all code points with capital hexadecimal digits.
+    /// Whether `"`, `'`, `+` and the backquote are escaped as code points, as in .NET, which writes all code points with capital
+    /// hexadecimal digits.
     capitals: bool,
 }
 

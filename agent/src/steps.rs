@@ -61,7 +61,7 @@ use crate::message::{Message, MessageList, ToolCall};
 pub use crate::step_key::{StepKey, StepKind};
 use crate::tool::outcome::ToolOutcome;
 
-/// The loop of a run, shared by the driver, which records results in it, and by other code, which may inspect it.
+/// The loop of a run, shared by the driver and other code. The driver records results in the loop. Other code may inspect the loop.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -109,13 +109,13 @@ impl fmt::Debug for SharedLoop {
 
 /// The work that a run needs, with one function for each [`Step`].
 ///
-/// A step with one result returns the result, and [`drive`] records it. A step with calls records the result of each call itself, as soon
-/// as the result arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a [`CallEnd`]). An error means that the
-/// performer failed, or that the run has to end: see [`StepError`].
+/// The function for a step with one result returns the result, and [`drive`] records it. The function for a step with calls records the
+/// result of each call itself, as soon as the result arrives. A failure of a model or a tool is a result, too (a failed [`ModelReply`], a
+/// [`CallEnd`]). An error means that the performer failed, or that the run has to end: see [`StepError`].
 ///
-/// If a step fails and the run does not end, the run keeps what the step recorded before: prepared and ended calls, and the start of a
-/// reply. If the run is driven again, it repeats the step without these calls. A reply is then requested again from its beginning. Its
-/// start is not announced twice, and its end has the whole message.
+/// If a step fails and the run does not end, the run keeps the results that the step has recorded: prepared and ended calls, and the start
+/// of a reply. If the run is driven again, the run repeats the step without these calls. A reply is then requested again from its
+/// beginning. Its start is not announced twice, and its end has the whole message.
 ///
 /// ```
 /// use agent::steps::StepKey;
@@ -200,14 +200,14 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Returns whether a steering message has arrived that this turn has not read. [`drive`] asks before calls are prepared, decided on and
+    /// Returns whether there is a steering message that this turn has not read. [`drive`] asks before calls are prepared, decided on and
     /// run, if the [policy](crate::loop_core::SteeringPolicy) of the run gives the message precedence. If the result is `true`, the calls
     /// are skipped. The default returns `false`.
     fn is_steered(&mut self, run: &SharedLoop) -> impl Future<Output = Result<bool, StepError>> + Send {
         std::future::ready(Ok(false))
     }
 
-    /// Decides whether the run continues after a turn. The default leaves this to the loop.
+    /// Decides whether the run continues after a turn. The default returns `None`, which leaves the decision to the loop.
     fn turn_end(
         &mut self,
         key: StepKey,
@@ -217,8 +217,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(None))
     }
 
-    /// Runs before each step and before the end of the run, after all events so far were received. Store the run here, or return an error
-    /// that ends it. If this function ends the run, it must end the run before the same step on every replay.
+    /// Runs before each step and before the end of the run, after all events so far were received. An implementation may store the run, or
+    /// return an error that ends the run. If this function ends the run, it must end the run before the same step on every replay.
     fn before_step(&mut self, run: &SharedLoop) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -272,21 +272,21 @@ pub enum StepError {
         /// The error message.
         message: String,
     },
-    /// The step failed, and another attempt would not help. The run keeps what the step [recorded](Steps).
+    /// The step failed, and another attempt would not help. The run keeps the results that the step [recorded](Steps).
     #[error("the step failed for good: {message}")]
     #[non_exhaustive]
     Terminal {
         /// The error message.
         message: String,
     },
-    /// The engine failed, and another attempt may succeed. The run keeps what the step [recorded](Steps).
+    /// The engine failed, and another attempt may succeed. The run keeps the results that the step [recorded](Steps).
     #[error("the engine failed: {message}")]
     #[non_exhaustive]
     Engine {
         /// The error message.
         message: String,
     },
-    /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run keeps what the step [recorded](Steps).
+    /// The [state](AgentLoop::serialized_state) of the run cannot be used. The run keeps the results that the step [recorded](Steps).
     #[error(transparent)]
     State(#[from] StateError),
     /// A step recorded a result that does not fit, or not all of its results. The run has ended with this error.
@@ -354,7 +354,7 @@ impl StepError {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the performer failed, or if a step recorded a result that does not fit.
+/// Returns an error if the performer failed, if the state of the run cannot be used, or if a step recorded a result that does not fit.
 pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     run.lock().resume();
     let driven = loop {
@@ -433,7 +433,8 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
         }
         Step::Await { deferred } => {
             let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
-            // Only questions and sub-agents are waiting. Their answers and decisions are given when the run is resumed.
+            // If only questions and sub-agents are waiting, the run is suspended. Their answers and decisions are given when the run is
+            // resumed.
             if deferred.is_empty() {
                 return Ok(StepOutcome::Suspended);
             }

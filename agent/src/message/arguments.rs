@@ -41,11 +41,11 @@ impl ToolCall {
 
 /// The arguments of a call, as the raw text of the model.
 ///
-/// They are kept as text because validation needs what parsing loses: repeated keys, `42` as opposed to `42.0`, and the position at which
-/// JSON is broken. Empty text means no arguments and reads as `{}`.
+/// The arguments are kept as text, because parsing loses details that validation needs: repeated keys, `42` as opposed to `42.0`, and the
+/// position at which JSON is broken. Empty text means no arguments and reads as `{}`.
 ///
-/// The serde form is the JSON value if it has the same content as the text, which is nearly always the case. If not, the serde form is the
-/// text as a JSON string, so a string always means raw text:
+/// The serde form is the JSON value if the value has the same content as the text, which is nearly always the case. If not, the serde form
+/// is the text as a JSON string, so a string always means raw text:
 ///
 /// ```
 /// use agent::message::ToolArguments;
@@ -120,21 +120,21 @@ impl PartialEq for ToolArguments {
 
 impl Eq for ToolArguments {}
 
-/// Takes the text as the model sent it.
+/// Keeps the text unchanged, as the model sent it.
 impl From<String> for ToolArguments {
     fn from(text: String) -> Self {
         Self { text, is_json: OnceLock::new() }
     }
 }
 
-/// Takes the text as the model sent it.
+/// Keeps the text unchanged, as the model sent it.
 impl From<&str> for ToolArguments {
     fn from(text: &str) -> Self {
         Self::from(text.to_owned())
     }
 }
 
-/// Takes the JSON text of the value.
+/// Keeps the value as JSON text.
 impl From<Value> for ToolArguments {
     fn from(value: Value) -> Self {
         Self { text: value.to_string(), is_json: true.into() }

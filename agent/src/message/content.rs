@@ -129,7 +129,7 @@ fn shorten(value: &Value) -> String {
                 kept.map(|(key, value)| (key.clone(), readable(value))).collect()
             }
             Value::Array(list) => list.iter().map(readable).collect(),
-            // A longer string without spaces is probably an image or encoded state, so only its length is shown.
+            // A string without spaces that is longer than `MAX_WORD` is probably an image or encoded state, so only its length is shown.
             Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
                 format!("({} characters)", text.len()).into()
             }
@@ -152,7 +152,7 @@ fn shorten(value: &Value) -> String {
 /// Data of a provider that has no neutral form: signatures, encrypted reasoning and item ids of a part or a message, or a whole item as
 /// [`Content::Opaque`].
 ///
-/// It is sent back only to that provider, unchanged.
+/// The data is sent back unchanged, and only to this provider.
 ///
 /// ```
 /// use agent::message::{Content, Part, ProviderData};
@@ -173,8 +173,8 @@ pub struct ProviderData {
     /// The data, in the provider's own form.
     #[serde(with = "json")]
     pub data: Value,
-    /// The protocol that the data belongs to, if it is known: the data is not sent over other protocols of the provider. Data in a reply
-    /// needs none, because the reply names its protocol.
+    /// The protocol that the data belongs to, if the protocol is known. The data is not sent over other protocols of the provider. Data in
+    /// a reply needs no protocol, because the reply names its protocol.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<String>,
 }

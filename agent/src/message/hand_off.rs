@@ -1,4 +1,4 @@
-//! Converts a conversation in which other models took part to the messages that one model may get.
+//! Converts a conversation with replies of other models into the messages that one model may get.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
@@ -57,7 +57,7 @@ impl Recipient {
         data.is_some_and(|data| self.is_of_other_protocol(&data.provider, data.api.as_deref()))
     }
 
-    /// Returns whether a part is state of another protocol of the same provider, or has such provider data.
+    /// Returns whether a part is state of another protocol of the same provider, or has provider data of another protocol.
     fn is_foreign_part(&self, part: &Part) -> bool {
         self.is_foreign_data(part.provider_data.as_deref()) || self.is_foreign_item(part)
     }
@@ -141,7 +141,7 @@ pub(crate) struct HandOff {
     /// Hashes of the ids in the request. A collision only causes a needless rename.
     taken: HashSet<u64, BuildHasherDefault<IdHash>>,
     hash: NameHash,
-    /// The old and the new ids of the last reply's renamed calls whose results are still to come, in call order.
+    /// The renamed calls of the last reply that have no result yet, in call order, each as its old and its new id.
     renamed: VecDeque<(String, String)>,
     /// The pinned messages from before the provider's summary, until they are sent again.
     pins: Vec<Arc<Message>>,
@@ -182,7 +182,7 @@ impl HandOff {
         self.sent = MessageList::new().with_slot(kept);
     }
 
-    /// Sets the recipient of the messages.
+    /// Sets the recipient of the messages. If the recipient changes, the next update starts from the beginning.
     #[cfg(feature = "runtime")]
     pub(crate) fn set_recipient(&mut self, recipient: Recipient) {
         if self.recipient != recipient {
@@ -217,7 +217,7 @@ impl HandOff {
         let new = conversation.len() - self.read;
         let mut sent = list.list_mut();
         sent.reserve(new);
-        // The ids of calls need room: if every turn has one call, one message in four is a reply with a call.
+        // Reserves room for the ids of calls: if every turn has one call, one message in four is a reply with a call.
         self.taken.reserve(new / 4);
         for (at, message) in conversation.iter().enumerate().skip(self.read) {
             if self.passes(message) {
@@ -309,7 +309,7 @@ impl HandOff {
         if reply.stop_reason.is_failure() {
             return None;
         }
-        // The new ids of calls whose id must change, with the positions of the calls.
+        // The new ids of the calls that are renamed, each with the position of its call.
         let mut renamed: Vec<(usize, String)> = Vec::new();
         let mut is_json = true;
         self.due = 0;

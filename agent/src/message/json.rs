@@ -1,7 +1,7 @@
 //! Stores foreign JSON values inside messages and records.
 //!
-//! `serde_json` reads at most 128 levels. A value within this limit can exceed it once it is nested in a message, a conversation and a
-//! session record, so that the whole record could not be read. Deep values are therefore stored as text: `{"$json": "…"}`.
+//! `serde_json` reads at most 128 levels. A value within this limit can exceed the limit once it is nested in a message, a conversation and
+//! a session record. The whole record could then not be read. Deep values are therefore stored as text: `{"$json": "…"}`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};

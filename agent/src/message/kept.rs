@@ -1,8 +1,8 @@
 //! Encoded messages that are kept for the next request of their conversation.
 //!
-//! Encoders keep the text of the messages that they wrote. The next request of the conversation begins with the same messages, so only
-//! the messages after them are written. All dependencies of the text are compared each time: a message by its address, which cannot change
-//! while the text holds it, everything else by the encoder's key.
+//! Encoders keep the text of the messages that they wrote. The next request of the conversation begins with the same messages, so only the
+//! messages after them are written. All dependencies of the text are compared each time. A message is compared by its address, which is not
+//! reused as long as the kept text holds the message. Everything else is compared by the encoder's key.
 #![allow(dead_code, reason = "only the protocols of providers keep texts, and only an assistant forks them")]
 
 use std::any::Any;
@@ -103,7 +103,7 @@ impl KeptSlot {
         fork
     }
 
-    /// Takes the text out. Until a text is put back, another request of the same conversation finds none.
+    /// Removes the text and returns it. Until a text is put back, another request of the same conversation finds none.
     pub(crate) fn take(&self) -> Option<KeptText> {
         let slot = self.0.as_ref()?;
         let mut pool = lock_pool();
@@ -201,8 +201,8 @@ impl Pool {
         }
     }
 
-    /// Takes the oldest texts out until at most `max` bytes are left. The caller must drop the texts and their slots without a lock,
-    /// because dropping a slot may lock the pool.
+    /// Removes the least recently used texts until at most `max` bytes remain, and returns them. The caller must drop the texts and their
+    /// slots without a lock, because dropping a slot may lock the pool.
     fn evict(&mut self, max: usize) -> Vec<(Option<KeptText>, Arc<TextSlot>)> {
         let mut evicted = Vec::new();
         while self.bytes > max

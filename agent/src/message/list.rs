@@ -33,7 +33,7 @@ pub struct MessageList {
     kept: KeptSlot,
 }
 
-/// Messages with a number. Messages are only appended, so two lists that are read under one number begin with the same messages.
+/// Messages with a number. Messages are only appended, so two lists with the same number begin with the same messages.
 struct NumberedMessages {
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
@@ -82,7 +82,7 @@ impl MessageList {
         &mut Arc::make_mut(&mut self.messages).messages
     }
 
-    /// Returns a number that stays the same while messages are appended. Two lists with one number begin with the same messages.
+    /// Returns a number that stays the same while messages are appended. Two lists with the same number begin with the same messages.
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
         allow(dead_code, reason = "only the protocols of providers keep texts")

@@ -8,7 +8,7 @@ use super::roles::{AssistantMessage, UserMessage};
 const PINNED: &str = "pinned";
 /// The field that marks a message as a summary. Summaries are only in views, never in a conversation.
 const SUMMARY: &str = "summary";
-/// The field of a reply with the estimated tokens of its request without the messages: system prompt and tools.
+/// The field of a reply that contains the estimated number of tokens of its request's system prompt and tools.
 const FRAME: &str = "request_frame";
 
 impl UserMessage {

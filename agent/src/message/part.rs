@@ -172,7 +172,7 @@ impl Part {
         }
     }
 
-    /// Returns the provider data, if there is any and it belongs to this provider.
+    /// Returns the provider data of the part, or `None` if the part has no data of this provider.
     pub fn provider_data_of(&self, provider: &str) -> Option<&Value> {
         self.provider_data.as_ref().filter(|data| data.provider == provider).map(|data| &data.data)
     }
@@ -306,8 +306,8 @@ fn read_known(value: &Value) -> Option<Part> {
     Some(Part { content, provider_data, cache, extra: extra.collect() })
 }
 
-/// Returns the content of a part, and the names of the fields from which it was read. Returns `None` if the type is unknown or a field is
-/// missing.
+/// Returns the content of a part, and the names of the fields from which it was read. Returns `None` if the type is unknown, or if a field
+/// is missing or has another type.
 fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'static str])> {
     fn fields<T: DeserializeOwned>(value: &Value) -> Option<T> {
         T::deserialize(value).ok()

@@ -120,7 +120,8 @@ impl Ledger {
             }
         }
         let mut ledger = Self { calls, kept: HashSet::new(), repairs: Vec::new() };
-        // A result belongs to the nearest earlier call with the same id. If there is no earlier call, it belongs to the nearest later call.
+        // A result belongs to the nearest earlier call with the same id. If there is no earlier call, the result belongs to the nearest
+        // later call.
         let orphans = ledger.assign(messages, 0..messages.len(), None);
         let orphans = ledger.assign(messages, (0..messages.len()).rev(), Some(&orphans));
         let ids = messages.iter().enumerate().filter(|(at, _)| orphans.contains(at));

@@ -115,8 +115,8 @@ pub struct AssistantMessage {
 }
 
 impl AssistantMessage {
-    /// Creates a message with these parts. Its stop reason is [`StopReason::ToolUse`] if they include a call, and [`StopReason::Stop`] if
-    /// not.
+    /// Creates a message with these parts. Its stop reason is [`StopReason::ToolUse`] if the parts include a call, and [`StopReason::Stop`]
+    /// if not.
     pub fn new(content: impl IntoIterator<Item = Part>) -> Self {
         let content: Vec<Part> = content.into_iter().collect();
         let asks = content.iter().any(|part| part.as_tool_call().is_some());

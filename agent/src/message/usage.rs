@@ -42,8 +42,8 @@ pub struct Usage {
     /// The cost, if prices are known. A sum includes only the replies whose prices are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The input and output tokens of the provider's last request, if the provider made several requests for the reply, such as a first
-    /// request for a summary.
+    /// The input and output tokens of the provider's last request, if the provider made several requests for the reply. The first request
+    /// may be for a summary, for example.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_request: Option<Box<(u64, u64)>>,
     /// The provider's original report. A sum has none.

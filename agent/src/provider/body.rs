@@ -70,7 +70,7 @@ impl BodyFields {
         self.fields.insert(key.to_owned(), value);
     }
 
-    /// Sets a list. The segments are the text between its brackets.
+    /// Sets a list. The segments are the text between the brackets of the list.
     pub(super) fn set_list(&mut self, key: &'static str, items: Vec<TextSegment>) {
         self.fields.insert(key.to_owned(), Value::Null);
         self.lists.push((key, items));

@@ -46,7 +46,7 @@ pub enum BuildModelError {
     )]
     #[non_exhaustive]
     BadAddress {
-        /// The address without its user, password and query, and without unknown segments of its path, because these may be secrets.
+        /// The address without its user, password and query. Segments of its path that may be secrets are replaced by `…`.
         url: String,
     },
     /// The HTTP client cannot be set up.

@@ -1,6 +1,6 @@
 //! Facts about models: their limits and prices.
 
-/// Facts about a model beyond what it [can do](crate::model::Capabilities).
+/// The limits and prices of a model: facts that its [`Capabilities`](crate::model::Capabilities) do not contain.
 ///
 /// ```
 /// use agent::provider::{Catalogue, ModelFacts};
@@ -10,7 +10,7 @@
 /// println!("{room:?} tokens for the conversation");
 /// ```
 ///
-/// For a model of your own, set them yourself:
+/// For a model of your own, set the facts yourself:
 ///
 /// ```
 /// use agent::provider::{ModelFacts, Prices};
@@ -72,14 +72,14 @@ pub struct Prices {
     pub cache_read: f64,
     /// Price of tokens written to the cache.
     pub cache_write: f64,
-    /// The surcharge for long requests, if there is one. Set by [`above`](Self::above).
+    /// The surcharge for long requests, which [`above`](Self::above) sets.
     long: Option<LongRequest>,
 }
 
-/// A surcharge for long requests, which applies to the request and the reply as a whole.
+/// A surcharge for long requests. It applies to all tokens of a long request and of its reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LongRequest {
-    /// A request is long if it has more tokens than this limit, cached tokens included.
+    /// Number of tokens, including cached ones, above which a request is long.
     above: u64,
     /// Factor for the prices of the request's tokens, including reads from and writes to the cache.
     input_factor: f64,
@@ -99,7 +99,8 @@ impl Prices {
         self
     }
 
-    /// Sets the surcharge for requests of more than `above` tokens, as factors for input and output.
+    /// Sets the surcharge for requests of more than `above` tokens. The factors multiply the prices of all tokens of the request and of the
+    /// reply.
     ///
     /// ```
     /// use agent::message::Usage;
@@ -139,7 +140,7 @@ impl Prices {
     }
 }
 
-/// A family of models: provider, name, window, maximum reply (0 if unknown), and prices.
+/// A family of models: provider, name, context window, maximum number of tokens of a reply (0 if unknown), and prices.
 type Row = (&'static str, &'static str, u64, u64, Prices);
 
 /// Creates prices for input, output, cache reads and cache writes.
@@ -242,20 +243,21 @@ const ROWS: &[Row] = &[
     ("zai", "glm-5.2", 1_000_000, 128_000, reading(1.4, 4.4, 0.26)),
 ];
 
-/// The prices of all rows, with their names as `provider/model`.
+/// Returns the prices of all rows, each with its name in the form `provider/model`.
 #[cfg(all(test, feature = "runtime"))]
 pub(crate) fn all_prices() -> impl Iterator<Item = (String, Prices)> {
     ROWS.iter().map(|(provider, model, _, _, prices)| (format!("{provider}/{model}"), *prices))
 }
 
 fn row(provider: &str, model: &str) -> Option<&'static Row> {
-    // A provider has the same models in all its protocols, so the suffix of a protocol is ignored.
+    // The suffix `-responses` names a protocol, and a provider has the same models in all its protocols.
     let provider = provider.strip_suffix("-responses").unwrap_or(provider);
     ROWS.iter().find(|row| row.0 == provider && is_of(model, row.1))
 }
 
-/// Returns whether a model belongs to a family: its name is the name of the family, alone or followed by `-latest` or by a snapshot's date
-/// or number of at least three digits. One or two digits after the name are another version, whose facts are unknown.
+/// Returns whether a model belongs to a family. The name of the model is the name of the family, to which `-latest` or a snapshot may be
+/// added. A snapshot is a date or a number, and begins with at least three digits. One or two digits after the family's name are another
+/// version, whose facts are unknown.
 fn is_of(model: &str, family: &str) -> bool {
     model.strip_prefix(family).is_some_and(|rest| {
         let snapshot = rest.strip_prefix(['-', '@']).is_some_and(|rest| {
@@ -286,7 +288,8 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
     })
 }
 
-/// Returns the provider of a model whose name does not contain the provider, or `None` if the name does not tell.
+/// Returns the provider that the beginning of a model's name indicates, or `None` if it indicates none. The name does not contain the
+/// provider.
 #[cfg(feature = "http")]
 pub(super) fn provider_of(model: &str) -> Option<&'static str> {
     let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));

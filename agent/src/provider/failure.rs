@@ -17,9 +17,9 @@ pub(super) struct ErrorReport {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<ModelErrorKind>,
     pub(super) retryable: Option<bool>,
-    /// The delay before a retry, if the body gives one. A header takes precedence over it.
+    /// The delay before a retry that the body asks for. A delay in a header takes precedence.
     pub(super) retry_after: Option<Duration>,
-    /// The id of the request, if the body gives one. A header takes precedence over it.
+    /// The id of the request that the body contains. An id in a header takes precedence.
     pub(super) request_id: Option<String>,
 }
 
@@ -50,8 +50,8 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
     }
 }
 
-/// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error, so the status takes
-/// precedence over `Server` below 500, and over `InvalidRequest` if the status indicates a bad key or a rate limit.
+/// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error. A status below 500
+/// therefore takes precedence over `Server`, and the status of a bad key or a rate limit takes precedence over `InvalidRequest`.
 fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
@@ -90,7 +90,7 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
         Some("false") => Some(false),
         _ => None,
     };
-    // If neither the header nor the report decides, the status decides, whatever the kind of error: timeouts, conflicts, rate limits and
+    // If neither the header nor the report decides, the status decides, whatever the kind of error is. Timeouts, conflicts, rate limits and
     // server errors may be retried.
     let by_status = (matches!(status, 408 | 409 | 429) || status >= 500).then_some(true);
     match by_header.or(report.retryable).or(by_status) {
@@ -99,7 +99,7 @@ pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) ->
     }
 }
 
-/// Parses the body of an error: as JSON, as the first JSON in an event stream, or as plain text, which becomes a string of at most
+/// Parses the body of an error: as JSON, as the first JSON in an event stream, or as plain text. Plain text becomes a string of at most
 /// `MAX_WORDS` characters. An empty body, an HTML page and malformed JSON become null.
 pub(super) fn parse_error_body(body: &[u8]) -> Value {
     let text = String::from_utf8_lossy(body);
@@ -118,7 +118,8 @@ pub(super) fn parse_error_body(body: &[u8]) -> Value {
 /// Maximum length of an error in plain text, in characters.
 const MAX_WORDS: usize = 1000;
 
-/// Returns the value of `error` in an object, if it reports an error: servers also write `null`, `false`, `""`, `[]` and `{}` for no error.
+/// Returns the value of `error` in an object, if the value reports an error. Servers also write `null`, `false`, `""`, `[]` and `{}` for no
+/// error.
 pub(super) fn find_error(value: &Value) -> Option<&Value> {
     value.get("error").filter(|error| match error {
         Value::Null | Value::Bool(false) => false,
@@ -156,7 +157,7 @@ pub(super) fn from_text(text: &str) -> ModelError {
     from_event(report, &Value::String(text.to_owned()))
 }
 
-/// The headers that identify a request. A provider's own header comes before generic headers.
+/// The headers that identify a request, in order of precedence.
 const REQUEST_IDS: [&str; 5] =
     ["request-id", "x-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray"];
 

@@ -1,8 +1,8 @@
 //! Reads the frequent events of streams, which are deltas of texts, thoughts and arguments, without building a JSON value.
 //!
-//! A decoder reads such an event as a borrowed type that refuses unknown fields and fields of other types. An event that this type refuses
-//! is read as a [`Value`](serde_json::Value), so nothing is lost, and malformed JSON fails with the usual error. No field is skipped,
-//! because `serde_json` checks skipped values less strictly than values that it reads.
+//! A decoder reads a frequent event as a borrowed type that refuses unknown fields and fields of other types. An event that this type
+//! refuses is read as a [`Value`](serde_json::Value), so nothing is lost, and malformed JSON fails with the usual error. No field is
+//! skipped, because `serde_json` checks skipped values less strictly than values that it reads.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -62,7 +62,7 @@ pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
     text.is_some_and(|text| !text.as_str().is_empty())
 }
 
-/// Reads an event as `T`. Returns `None` if the data does not fit `T`, if the event is an error, or if it is not UTF-8.
+/// Reads an event as `T`. Returns `None` if the data does not fit `T` or is not UTF-8, or if the event is an error.
 pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     if event.is_lossy || event.event == "error" || generalizes() {
         return None;

@@ -53,7 +53,8 @@ pub(super) struct ManagedCall<'a> {
 }
 
 impl<'a> ManagedCall<'a> {
-    /// Returns the calls of a reply, in order, each with its result, if the reply contains it.
+    /// Returns the calls of a reply, in order, each with its result, if the reply contains the result. A result without a call is returned,
+    /// too.
     pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
         let mut calls: Vec<Self> = Vec::new();
         for tool in reply.content.iter().filter_map(|part| match &part.content {
@@ -93,14 +94,15 @@ impl<'a> ManagedCall<'a> {
         self.result.or(self.call).is_some_and(|tool| tool.is_error)
     }
 
-    /// If the call failed, returns the provider's error code from this field of the output, or `failed` if the field has none.
+    /// Returns the provider's error code from a field of the output if the call failed, or `failed` if the field has no code. Returns
+    /// `None` if the call did not fail.
     pub(super) fn error(&self, key: &str) -> Option<String> {
         self.is_error().then(|| some_text(self.output(), key).unwrap_or("failed").to_owned())
     }
 }
 
-/// Returns whether a part is the result of a call: the part has no input, and if the call has no id, both have the same name. The caller
-/// has checked that both have the same id.
+/// Returns whether a part is the result of a call. The part must have no input. If the call has no id, the part must have the name of the
+/// call. The caller has checked that the part and the call have the same id.
 fn is_result_of(call: &ProviderTool, result: &ProviderTool) -> bool {
     result.input.is_none() && (call.id.is_some() || call.name == result.name)
 }
@@ -115,15 +117,14 @@ pub(super) fn texts(value: &Value, key: &str) -> Vec<String> {
     list(value, key).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Creates a source from two fields of a page, whose keys are `url` and `title`. Returns `None` if the page has no URL.
+/// Creates a source from a page. The parameters `url` and `title` are the keys of the page's fields. Returns `None` if the page has no URL.
 pub(super) fn source(page: &Value, url: &str, title: &str) -> Option<ResourceLink> {
     let mut source = ResourceLink::new(some_text(page, url)?);
     source.title = some_text(page, title).map(str::to_owned);
     Some(source)
 }
 
-/// Adds the pages that a reply cites to the sources of its last web search, except pages that are already there. If there is no web search,
-/// adds one.
+/// Adds the pages that a reply cites to the sources of its last web search, without duplicates. If there is no web search, adds one.
 pub(super) fn add_cited(results: &mut Vec<ManagedResult>, cited: impl IntoIterator<Item = ResourceLink>) {
     let mut cited = cited.into_iter().peekable();
     if cited.peek().is_none() {

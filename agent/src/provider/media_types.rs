@@ -1,5 +1,5 @@
-//! The media types that protocols accept. A part of another type is refused before the request is sent, and is never sent under a
-//! wrong type.
+//! The media types that protocols accept. No part is sent under a wrong type. A part of another type is refused before the request is sent.
+//! In a result, a description replaces the part instead.
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -66,7 +66,7 @@ pub(super) fn describe_unsupported<'p, W>(
     write: impl Fn(&Part) -> Result<W, UnsupportedPart>,
 ) -> Cow<'p, [Part]> {
     let words = |part: &Part| {
-        // Every protocol takes text.
+        // Every protocol takes text, so a text is kept without writing it first.
         let refused = if part.as_text().is_some() { None } else { write(part).err() }?;
         Some(Part::text(format!("[not shown: {protocol} does not take {refused}]")))
     };
@@ -77,7 +77,7 @@ pub(super) fn describe_unsupported<'p, W>(
     parts.iter().map(|part| words(part).unwrap_or_else(|| part.clone())).collect()
 }
 
-/// Returns the media type of these media in its usual spelling and without parameters, or `None` if they have no media type.
+/// Returns the media type in its usual spelling and without parameters, or `None` if the media have no media type.
 pub(super) fn media_type(media: &Media) -> Option<String> {
     let given = media.mime_type.as_deref()?;
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

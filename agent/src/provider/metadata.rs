@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{ModelError, ModelErrorKind, ModelRequest};
 
-/// The key of the user's id in the metadata. Every provider except Gemini has a field for it.
+/// The key of the user's id in the metadata. Every provider except Gemini has a field for the id.
 const USER_ID: &str = "user_id";
 
 /// OpenAI's limits of metadata: the number of entries, and the numbers of characters of a key and of a value.

@@ -13,7 +13,7 @@ pub(super) type JsonObject = Map<String, Value>;
 /// The text of the user message that is put before a conversation that the assistant begins. Some protocols require such a message.
 pub(super) const OPENING: &str = "[The conversation shown here begins with the assistant.]";
 
-/// Creates an object. Unlike `json!`, it moves its values, because schemas, arguments and encoded media are long.
+/// Creates an object. Unlike `json!`, this function moves the values, because schemas, arguments and encoded media are long.
 pub(super) fn object<const N: usize>(fields: [(&str, Value); N]) -> JsonObject {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -30,7 +30,7 @@ pub(super) fn take_text(object: &mut JsonObject, key: &str) -> Option<String> {
     }
 }
 
-/// Returns a string field.
+/// Returns a string field, or `None` if the field is missing or is not a string.
 pub(super) fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key).and_then(Value::as_str)
 }
@@ -40,7 +40,7 @@ pub(super) fn some_text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     text(value, key).filter(|text| !text.is_empty())
 }
 
-/// Parses a number of tokens. Some servers write it as a float, or as a text.
+/// Parses a number of tokens. Some servers write the number as a float, or as a text.
 pub(super) fn count(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => {
@@ -99,7 +99,7 @@ pub(super) fn add_rest(object: &mut JsonObject, rest: Option<&Value>) {
     }
 }
 
-/// The key in the provider data of a reply that is the first message of a request.
+/// The key in the provider data of a reply that marks the reply as the first message of a request.
 const FIRST: &str = "first";
 
 /// Records that a request begins with the assistant, so that the encoder puts no message of the user before it.
@@ -192,7 +192,7 @@ pub(super) fn data_url(media: &Media, default_mime: &str) -> Option<String> {
     }
 }
 
-/// Returns the media at a URL; a data URL becomes the data.
+/// Returns the media at a URL. The data of a data URL in Base64 is decoded.
 pub(super) fn media_from_url(url: &str) -> Media {
     let data = url.strip_prefix("data:").and_then(|rest| {
         let (mime, data) = rest.split_once(";base64,")?;
@@ -204,8 +204,8 @@ pub(super) fn media_from_url(url: &str) -> Media {
 /// The option whose value lists the keys that are sent as null.
 const NULLS: &str = "$null";
 
-/// Adds the caller's options for this provider to a body. An option replaces the existing value of its key. The option null removes an
-/// existing key; if the key does not exist, or if `$null` lists it, null itself is sent.
+/// Adds the caller's options for this provider to a body. An option replaces the existing value of its key. An option with the value null
+/// removes an existing key. If the key does not exist, or if `$null` lists the key, null itself is sent.
 pub(super) fn add_options(body: &mut JsonObject, options: Option<&Value>) {
     let Some(options) = options.and_then(Value::as_object) else { return };
     for (key, value) in options.iter().filter(|(key, _)| *key != NULLS) {
@@ -238,8 +238,8 @@ fn record_null(options: &mut JsonObject, key: &str) {
     }
 }
 
-/// Returns the options that turn `encoded` into `given`, key by key, or `None` if no options are needed. A different value of the key
-/// `messages` is not included, because messages are only kept in their neutral form.
+/// Returns the options that turn `encoded` into `given`, key by key, or `None` if no options are needed. The parameter `messages` is the
+/// key of the messages. A different list of messages is not included, because messages are only kept in their neutral form.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::facts::Prices;
 use crate::parse_error::ParseError;
 
-/// A provider in the form of models.dev.
+/// The models of a provider, in the form of models.dev.
 #[derive(Deserialize)]
 struct ProviderPrices {
     #[serde(default)]
@@ -24,9 +24,10 @@ struct ModelPrices {
 impl Prices {
     /// Reads the prices of models from a text in the form of [models.dev](https://models.dev/api.json).
     ///
-    /// The text is an object of providers by id. Each provider has an object `models`, also by id. Each model has a `cost` with `input`,
-    /// `output`, `cache_read` and `cache_write`, in dollars for a million tokens. Other fields and models without a cost are ignored. The
-    /// keys of the result are `provider/model`, for [`AssistantBuilder::prices`](crate::AssistantBuilder::prices).
+    /// The keys of the text's object are the ids of providers. Each provider has an object `models`, whose keys are the ids of models. Each
+    /// model has a `cost` with `input`, `output`, `cache_read` and `cache_write`, in dollars for a million tokens. A missing price of the
+    /// cache is the price of `input`. Other fields and models without a cost are ignored. The keys of the result are `provider/model`, for
+    /// [`AssistantBuilder::prices`](crate::AssistantBuilder::prices).
     ///
     /// ```
     /// use agent::provider::Prices;
@@ -101,12 +102,13 @@ pub(crate) struct KnownPrices {
 
 #[cfg(feature = "runtime")]
 impl KnownPrices {
-    /// Returns the prices of a model, if they are known. The form of `model` is `provider/model`.
+    /// Returns the prices of a model, or `None` if they are unknown. The form of `model` is `provider/model`.
     pub(crate) fn of(&self, model: &str) -> Option<Prices> {
         self.given(model).or_else(|| super::facts::known_prices(model))
     }
 
-    /// Returns the prices of a model from the application's list. A provider has the same prices in all its protocols.
+    /// Returns the prices of a model from the application's list. The suffix `-responses` of a provider names a protocol. If the list has
+    /// no prices for the name with this suffix, the prices for the name without the suffix are returned.
     pub(crate) fn given(&self, model: &str) -> Option<Prices> {
         let base = || {
             let (provider, model) = model.split_once('/')?;

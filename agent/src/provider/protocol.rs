@@ -13,7 +13,7 @@ use crate::schema::Dialect;
 
 /// A provider's protocol: encodes requests and decodes responses, without a network.
 ///
-/// Fields, events, kinds of content and values that the protocol does not define are skipped or kept. They never cause an error.
+/// Fields, events, kinds of content and values that the protocol does not define never cause an error. A protocol skips or keeps them.
 ///
 #[doc = include_str!("../docs/protocol.md")]
 pub trait Protocol: Send + Sync + fmt::Debug {
@@ -26,10 +26,10 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     /// Encodes a request, without the key.
     ///
     /// # Errors
-    /// [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) for a request that the protocol cannot express.
+    /// Fails with [`InvalidRequest`](crate::model::ModelErrorKind::InvalidRequest) when the protocol cannot express the request.
     fn encode(&self, model: &ModelInfo, request: &ModelRequest) -> Result<HttpRequest, ModelError>;
 
-    /// Returns the capabilities of a model, as far as its name tells. By default, returns the default [`Capabilities`].
+    /// Returns the capabilities that the name of a model implies. By default, returns the default [`Capabilities`].
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -45,7 +45,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 
     /// Encodes the HTTP request that counts the input tokens of `request`. Returns the HTTP request, and the JSON Pointer to the number in
-    /// its response. Returns `None` if the provider has no endpoint for counting, which is the default.
+    /// the response. Returns `None` if the provider has no endpoint for counting, which is the default.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -107,7 +107,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
         failure::from_response(&HttpResponse::new(status, headers, body), failure::ErrorReport::default())
     }
 
-    /// Returns the header that carries a key, and its value. By default the header is `Authorization` with a bearer token.
+    /// Returns the name and the value of the header that carries a key. By default the header is `Authorization` with a bearer token.
     ///
     /// ```
     /// # #[cfg(feature = "gemini")] {
@@ -248,8 +248,8 @@ pub trait Decoder: Send {
     /// connection breaks.
     fn has_ended(&self) -> bool;
 
-    /// Returns whether the stream is complete, so that the rest of the response need not be awaited. By default the stream is complete only
-    /// at its end.
+    /// Returns whether the stream is complete, so that the rest of the response need not be awaited. By default, returns `false`, and the
+    /// response is read to its end.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -363,8 +363,8 @@ impl HttpRequest {
         self
     }
 
-    /// Returns the whole URL. Segments with which the base URL ends and the path begins are written only once. The base URL may therefore
-    /// end in the version, or be the endpoint itself.
+    /// Returns the whole URL. Segments that end the base URL and also begin the path are written only once. The base URL may therefore end
+    /// in the version, or be the endpoint itself. A query of the base URL is moved to the end of the whole URL.
     ///
     /// ```
     /// use agent::provider::HttpRequest;
@@ -390,7 +390,7 @@ impl HttpRequest {
     }
 }
 
-/// A response that was received completely.
+/// The status, headers and body of a response. The body of an error may be incomplete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HttpResponse<'a> {
     /// The HTTP status.
@@ -407,7 +407,8 @@ impl<'a> HttpResponse<'a> {
         Self { status, headers, body }
     }
 
-    /// Returns the value of the first header with this name. Upper and lower case are the same.
+    /// Returns the value of the first header with this name, or `None` if there is no such header. The comparison ignores the case of
+    /// letters.
     pub(super) fn header(&self, name: &str) -> Option<&'a str> {
         self.headers
             .iter()

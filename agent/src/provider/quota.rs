@@ -7,10 +7,10 @@ use crate::model::{ProviderQuota, QuotaLeft};
 
 /// The time until a limit is full again, if the headers report no valid time of at most [`MAX_REFILL`].
 const DEFAULT_REFILL: Duration = Duration::from_secs(60);
-/// The longest time until a limit is full again that is accepted from the headers.
+/// Maximum time until a limit is full again. Longer times in headers are ignored.
 const MAX_REFILL: Duration = Duration::from_secs(86_400);
 
-/// The names of the headers about one limit, with `{}` in place of `limit`, `remaining` and `reset`. The names of Anthropic come first.
+/// Names of the headers about one limit. `{}` stands for `limit`, `remaining` or `reset`. The names of Anthropic come first.
 const REQUESTS: [&str; 2] = ["anthropic-ratelimit-requests-{}", "x-ratelimit-{}-requests"];
 const TOKENS: [&str; 2] = ["anthropic-ratelimit-tokens-{}", "x-ratelimit-{}-tokens"];
 const INPUT: [&str; 1] = ["anthropic-ratelimit-input-tokens-{}"];

@@ -7,7 +7,8 @@ use super::sse::{SseEvent, SseParser};
 use super::{failure, sse, weight};
 use crate::model::{ModelError, ModelErrorKind, ModelEvent, ModelInfo};
 
-/// Reads a response in chunks of any size. The reader detects whether the response is a stream, a JSON body or an error.
+/// A reader of one response, which arrives in chunks of any size. The reader detects whether the response is a stream, a JSON body or an
+/// error.
 ///
 /// The reader uses no network: it gets its bytes from the transport, or from a program that inspects a recording.
 ///
@@ -38,7 +39,7 @@ pub struct ReplyReader {
     read: usize,
 }
 
-/// Limits of what is read of a response, in bytes. See `HttpOptions`.
+/// Limits of a response, in bytes: of the whole response, of one event of a stream, and of a JSON body. See `HttpOptions`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplyLimits {
     pub(super) body: usize,
@@ -53,7 +54,7 @@ impl Default for ReplyLimits {
 }
 
 enum BodyForm {
-    /// No byte that decides the form was received yet.
+    /// The form is not known yet, because no byte that decides the form was received.
     Unknown,
     Stream(SseParser),
     Body,
@@ -65,7 +66,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Maximum number of blank bytes before a response: some proxies send them to keep a connection open.
 const MAX_BLANKS: usize = 64 << 10;
 
-/// Maximum number of bytes that are kept of an error's body. Errors show far fewer of them.
+/// Maximum number of bytes of an error's body that are kept. The text of an error shows far fewer bytes.
 const MAX_ERROR_BODY: usize = 1 << 20;
 
 impl ReplyReader {
@@ -87,7 +88,7 @@ impl ReplyReader {
         self
     }
 
-    /// Reads the next bytes. If they cause an error, `out` contains the events before the error.
+    /// Reads the next bytes. If the bytes cause an error, `out` contains the events before the error.
     ///
     /// # Errors
     /// Fails when the provider reports a failure in the middle of its response, and when the response violates the protocol or exceeds a
@@ -184,8 +185,8 @@ impl ReplyReader {
         }
         let last = self.decode_last_event(out);
         let result = match (&self.form, last) {
-            // If the last event of the stream cannot be parsed, it was cut. If the reply is incomplete without it, a retry may receive the
-            // whole event.
+            // If the last event of the stream cannot be parsed, the event was cut. If the reply is incomplete without this event, a retry
+            // may receive the whole event.
             (BodyForm::Stream(_), Err(error)) if error.kind() == ModelErrorKind::Protocol => {
                 self.decoder.finish(out).map_err(|_| error.with_retryable(true))
             }
@@ -227,8 +228,8 @@ impl ReplyReader {
         if !is_success(self.status) {
             return self.finish(protocol, out).map_err(|error| error.with_source(reason));
         }
-        // If the last event cannot be parsed, it was cut, so its error is ignored. An error that the provider reported takes precedence
-        // over `reason`.
+        // If the last event cannot be parsed, the event was cut, so the parse error is ignored. An error that the provider reported takes
+        // precedence over `reason`.
         let reported =
             self.decode_last_event(out).err().filter(|error| error.kind() != ModelErrorKind::Protocol);
         let result = match (&self.form, reported) {
@@ -242,7 +243,7 @@ impl ReplyReader {
         result.map_err(|error| self.fail(error, out))
     }
 
-    /// Decodes the last event of a stream that ended without a blank line.
+    /// Decodes the last event of a stream, if no blank line follows the event.
     fn decode_last_event(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let mut outcome = Ok(());
         if let BodyForm::Stream(parser) = &mut self.form {
@@ -271,7 +272,8 @@ impl ReplyReader {
     }
 }
 
-/// Decodes one event and records an error in `outcome`. Events after an error and empty events are ignored.
+/// Decodes one event and records an error in `outcome`. Events after an error are ignored, and so are empty events that are not named
+/// `error`.
 fn decode_event(
     decoder: &mut Box<dyn Decoder>,
     max: usize,

@@ -8,8 +8,9 @@ use crate::args::{Plan, PlanOptions};
 use crate::model::OutputSchema;
 use crate::schema::{Dialect, render};
 
-/// Returns the schema to send, and whether the provider can guarantee that the reply fits it. If the dialect is strict and can express the
-/// schema, the rendered schema is returned. In all other cases the schema is unchanged, and the provider decides whether to accept it.
+/// Returns the schema to send, and whether the provider can guarantee that the reply fits the schema. If the dialect is strict and can
+/// express the schema, the rendered schema is returned. In all other cases the schema is unchanged, and the provider decides whether to
+/// accept the schema.
 pub(super) fn render_output(output: &OutputSchema, dialect: Dialect) -> (Value, bool) {
     match Plan::compile(&output.name, &output.schema, PlanOptions::default()) {
         Ok(plan) => {

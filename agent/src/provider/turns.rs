@@ -1,8 +1,8 @@
 //! Shapes a conversation into the turns of a request, before an encoder writes them.
 //!
 //! [`TurnShaper::turns`] makes the decisions that the encoders of all protocols need: the role of each message, the provider data that is
-//! sent, the results that share a message, and the position of media that the protocol does not accept in a result or in a message of the
-//! assistant. The differences between protocols are data, [`WireRules`].
+//! sent, and the results that share a message. It also decides the position of media that the protocol does not accept in a result or in a
+//! message of the assistant. The differences between protocols are data: see [`WireRules`].
 
 #![allow(dead_code, reason = "not every protocol that is compiled in needs all of it")]
 
@@ -23,7 +23,7 @@ pub(super) struct WireRules {
     pub(super) protocol: &'static str,
     /// The kinds of custom messages that are roles of the protocol. Custom messages of other kinds are sent as messages of the user.
     pub(super) roles: &'static [&'static str],
-    /// The kinds of turns that are added to the previous message if it has results.
+    /// The kinds of turns that are added to the previous message, if the previous message has results.
     pub(super) joining: TurnJoining,
     /// The position of the media of a result.
     pub(super) result_media: ResultMedia,
@@ -42,7 +42,8 @@ pub(super) enum TurnJoining {
     ResultsAndUser,
 }
 
-/// The position of the media of a result. The functions return whether a part is media that the provider does not accept among texts.
+/// The position of the media of a result. The functions get a part and the name of the provider. They return whether the part is media that
+/// the provider does not accept among texts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ResultMedia {
     /// Among the texts.
@@ -70,7 +71,7 @@ pub(super) enum ForeignMedia {
 #[derive(Debug)]
 pub(super) struct WireTurn<'a> {
     pub(super) content: TurnContent<'a>,
-    /// The provider data of the message, if it is from this provider.
+    /// The data that this provider attached to the message.
     pub(super) data: Option<&'a Value>,
     /// Whether the turn is added to the previous message.
     pub(super) joins: bool,
@@ -121,7 +122,7 @@ pub(super) struct WireResult<'a> {
 /// A function that writes a part. It returns `None` for a part that is not sent.
 pub(super) type WritePart<'w> = &'w dyn Fn(&Part) -> Result<Option<Value>, UnsupportedPart>;
 
-/// Shapes conversations for one protocol.
+/// The conversion of conversations into turns, for one protocol.
 pub(super) struct TurnShaper<'a> {
     pub(super) rules: &'static WireRules,
     pub(super) model: &'a ModelInfo,
@@ -134,7 +135,7 @@ impl<'a> TurnShaper<'a> {
     /// Returns the turns of a conversation from a position on, in order. A message with an unknown role has no turn.
     ///
     /// # Errors
-    /// Fails when media that are sent after the results cannot be written.
+    /// Fails when media that are sent in another field or message cannot be written.
     pub(super) fn turns(
         &self,
         messages: &'a MessageList,
@@ -191,7 +192,7 @@ impl<'a> TurnShaper<'a> {
     }
 
     /// Returns whether a turn is added to the previous message. The caller has checked that the previous message is not a reply. If the
-    /// turn was read from a request, its provider data decides.
+    /// turn was read from a request, its provider data decides, except for replies, media, and protocols that never join turns.
     fn joins(&self, content: &TurnContent<'_>, data: Option<&Value>, after_result: bool) -> bool {
         let is_candidate = match (self.rules.joining, content) {
             (TurnJoining::Never, _) | (_, TurnContent::Reply { .. } | TurnContent::Media(_)) => return false,
@@ -238,8 +239,8 @@ impl<'a> TurnShaper<'a> {
         Ok(result)
     }
 
-    /// Adds the images, documents and recordings of a reply that have no data of this provider. A text before each says that the assistant
-    /// made it. If one of them cannot be sent, only its text is added.
+    /// Writes to `shown` the images, documents and recordings of a reply that have no data of this provider. A text before each of them
+    /// says that the assistant made it. If the image, document or recording cannot be sent, only the text is written.
     fn foreign_media(&self, reply: &AssistantMessage, shown: &mut Vec<Value>) {
         let takes = self.model.capabilities;
         let foreign =
@@ -260,7 +261,7 @@ impl<'a> TurnShaper<'a> {
     }
 }
 
-/// Returns the index of the user's last message.
+/// Returns the index of the user's last message, or `None` if there is no message of the user.
 pub(super) fn last_user(messages: &MessageList) -> Option<usize> {
     messages.iter().rposition(|message| matches!(**message, Message::User(_)))
 }

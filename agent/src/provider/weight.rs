@@ -1,4 +1,4 @@
-//! Estimates the memory that a JSON text needs as a value, before it is parsed.
+//! Estimates the memory that the value of a JSON text needs, before the text is parsed.
 
 /// Estimated sizes of parts of a `serde_json::Value` with ordered keys, in bytes: an object with its table, a list with its
 /// first items, and a further item. A short text can need 70 times its length in memory.

@@ -15,11 +15,11 @@ use crate::message::{AssistantMessage, MessageList};
 /// A list of messages that is being written.
 ///
 /// The text of the conversation's last request is kept, and continued if the same messages are sent again. An item stays open until the
-/// next item begins, because further turns may join it. The kept text cannot be changed: if a turn would join the last item of the kept
-/// text, the encoder continues from an [earlier](Self::rewind) position.
+/// next item begins, because further turns may join the item. The kept text cannot be changed. If a turn would join the last item of the
+/// kept text, the encoder continues from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
-    /// The key of the field of an item to which further turns are added: its blocks or parts.
+    /// The key of an item's list of blocks or parts. Turns that join the item are added to this list.
     content: &'static str,
     kept: KeptText,
     stable: usize,
@@ -42,8 +42,8 @@ enum LastItem {
     Open(Value),
 }
 
-/// The cache marks of the items: the number of marks seen, the number of marks left out so far, and the number to leave out. The first
-/// marks are left out.
+/// Counts of the items' cache marks: marks seen, marks left out so far, and marks to leave out. The first marks are left out, because a
+/// request may have only a limited number of marks.
 #[derive(Clone, Copy, Default)]
 struct CacheMarks {
     seen: usize,
@@ -98,7 +98,7 @@ impl<'a> WireList<'a> {
             known.iter().zip(&**messages).take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
         };
         list.kept.list = messages.number();
-        // The last message is always written again, because its text may depend on its being the last.
+        // The last message is always written again, because its text may depend on its position at the end.
         let limit = same.min(stable).min(messages.len().saturating_sub(1));
         list.marks.skip = list.kept.points.last().map_or(0, |point| point.skipped_marks);
         list.resume(|point| point.messages <= limit);
@@ -107,7 +107,7 @@ impl<'a> WireList<'a> {
 
     /// Continues from the last kept position that fits, or from the beginning if none fits.
     fn resume(&mut self, fits: impl Fn(&ResumePoint) -> bool) {
-        // Encoding cannot continue directly before a result: media of the results before it may have to follow it.
+        // Encoding cannot continue directly before a result, because media of earlier results may have to be written after that result.
         let is_open = |point: &ResumePoint| {
             self.messages.get(point.messages).is_some_and(|next| next.as_tool_result().is_some())
         };
@@ -129,7 +129,8 @@ impl<'a> WireList<'a> {
         (self.marks.seen, self.marks.skipped) = (self.resumed.marks, self.resumed.skipped_marks);
     }
 
-    /// Returns the ids of the calls in these messages: see [`CallIds::new`].
+    /// Returns the ids of the calls in these messages: see [`CallIds::new`]. `is_fine` returns whether the provider accepts an id
+    /// unchanged.
     pub(super) fn call_ids(
         &mut self,
         is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,
@@ -145,7 +146,7 @@ impl<'a> WireList<'a> {
         ids
     }
 
-    /// Continues from the kept position before the current one.
+    /// Continues from the kept position before the current position.
     pub(super) fn rewind(&mut self) {
         let now = self.resumed.messages;
         self.resume(|point| point.messages < now);

@@ -53,7 +53,7 @@ impl ViewChange {
         }
     }
 
-    /// Returns the number of messages that a summary replaces, and the message that replaces them.
+    /// Returns the number of messages that a summary replaces, and the message that replaces them. Returns `None` for other changes.
     pub(super) fn summary(&self) -> Option<(usize, Arc<Message>)> {
         let ViewChangeKind::Summary { text, .. } = &self.kind else { return None };
         let mut summary = UserMessage::from(framed(text));
@@ -97,12 +97,12 @@ pub(super) enum ViewChangeKind {
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
-        /// The number of bytes of the text that are kept.
+        /// Maximum number of bytes of the text that are kept.
         bytes: usize,
     },
-    /// The context window is smaller than was known before.
+    /// The context window has at most `tokens` tokens.
     Window {
-        /// The window, in tokens.
+        /// Maximum number of tokens of a request and its reply together.
         tokens: u64,
     },
 }
@@ -168,7 +168,7 @@ pub enum ViewError {
         /// The index of the message.
         index: usize,
     },
-    /// Neither the rules nor the catalogue know the window.
+    /// The window is set neither in the rules nor in the catalogue.
     #[error("the context window of the model is unknown; set it with `window`")]
     UnknownWindow,
     /// The window has no room for a request.
@@ -191,7 +191,7 @@ pub enum ViewError {
         /// The tokens that a request may use.
         usable: u64,
     },
-    /// The shares of the rules contradict each other.
+    /// The shares of the rules are out of range or in the wrong order.
     #[error(
         "the shares of the window do not fit: 0 < target ({target}) < clear_at ({clear_at}) <= compact_at ({compact_at}) < 1 must hold"
     )]

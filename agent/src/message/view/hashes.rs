@@ -7,8 +7,9 @@ use super::super::content::Content;
 
 /// The hashes of the first message of a conversation, of its first two messages, and so on, up to the longest prefix that was needed.
 ///
-/// The hashes are the same in every process, and stay the same when messages are stored and read again: they cover roles, texts, and the
-/// names and ids of calls. They do not cover arguments, which a store may withhold, or numbers, whose spelling a store may change.
+/// The hashes are the same in every process. They also stay the same when messages are stored and read again, because they cover only
+/// roles, texts, and the names and ids of calls. They do not cover arguments, which a store may withhold, or numbers, whose spelling a
+/// store may change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixHashes(Vec<u64>);
 
@@ -25,7 +26,7 @@ impl PrefixHashes {
     }
 }
 
-/// The start of a hash, and the factor that mixes it.
+/// The initial value of a hash, and the factor with which texts are mixed into a hash.
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -32,7 +32,7 @@ use super::words::StopReason;
 pub(crate) struct ConversationView {
     conversation: MessageList,
     changes: Vec<ViewChange>,
-    /// Results in the form that replaces them, by their indices.
+    /// The replacements of cleared and shortened results, by the indices of the results.
     replaced: BTreeMap<usize, Arc<Message>>,
     /// The number of messages that the summary replaces, and the summary.
     summary: Option<(usize, Arc<Message>)>,
@@ -78,12 +78,12 @@ impl Conversation {
         ConversationView::of(self).sent
     }
 
-    /// In the view, replaces the messages before this index by a summary. Pinned messages stay, after the summary. If the cut is within a
+    /// Replaces the messages before this index by a summary, in the view. Pinned messages stay, after the summary. If the cut is within a
     /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result or a reply from its continuation, is not after an earlier cut, or would leave no
-    /// message. [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the cut would split a call from its result or a reply from its continuation. Also fails if the cut is not after an earlier
+    /// cut, or would leave no message. [`cuts`](Self::cuts) returns the indices that are possible.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
     }
@@ -106,7 +106,7 @@ impl Conversation {
         ConversationView::of(self).cuts()
     }
 
-    /// In the view, replaces the content of the result at this index by a line that describes the removed content. The call of the result
+    /// Replaces the content of the result at this index by a line that describes the removed content, in the view. The call of the result
     /// stays unchanged.
     ///
     /// ```
@@ -127,7 +127,7 @@ impl Conversation {
         self.change_view(|view| view.clear([ClearedResult::new(index, line)]))
     }
 
-    /// In the view, shortens the text of the result at this index to its beginning and its end, which together have at most `bytes` bytes.
+    /// Shortens the text of the result at this index to its beginning and its end, in the view. Both together have at most `bytes` bytes.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -163,7 +163,7 @@ impl ConversationView {
         Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
-    /// Creates the view with these changes, oldest first. A change of other messages, a change out of order, and a change that is not
+    /// Creates the view with these changes, oldest first. Changes of other messages, changes out of order, and changes that are not
     /// possible in this view are left out, with a warning in the log. [`changes`](Self::changes) returns the changes that apply.
     pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
@@ -258,8 +258,8 @@ impl ConversationView {
     /// within a turn, the message of the user that the turn answers stays, too.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result or a reply from its continuation, is not after an earlier cut, or would leave no
-    /// message. [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the cut would split a call from its result or a reply from its continuation. Also fails if the cut is not after an earlier
+    /// cut, or would leave no message. [`cuts`](Self::cuts) returns the indices that are possible.
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })
     }
@@ -296,8 +296,7 @@ impl ConversationView {
         self.change(index.saturating_add(1), ViewChangeKind::Shorten { index, bytes })
     }
 
-    /// Records that the context window is smaller than was known before. Returns `None` if a window of at most `tokens` is already
-    /// recorded.
+    /// Records that the context window has at most `tokens` tokens. Returns `None` if a window of at most `tokens` is already recorded.
     #[cfg(any(test, feature = "runtime"))]
     pub(crate) fn lower_window(&mut self, tokens: u64) -> Option<ViewChange> {
         if self.window.is_some_and(|window| window <= tokens) {
@@ -311,7 +310,7 @@ impl ConversationView {
         let first = self.summarized();
         let mut open = 0_usize;
         let mut cuts = Vec::new();
-        // No call is open at a cut, so the calls before the last cut do not matter.
+        // No call is open at a cut, so open calls are counted from the last cut on.
         for (at, message) in self.conversation.iter().enumerate().skip(first) {
             let is_start = matches!(&**message, Message::User(_) | Message::Assistant(_));
             if is_start && open == 0 && at > first && !self.continues_reply(at) {
@@ -328,8 +327,8 @@ impl ConversationView {
         cuts
     }
 
-    /// Returns the messages of the conversation before this index that a summary does not replace: those that are pinned, and, if the cut
-    /// is within a turn, the message of the user that the turn answers.
+    /// Returns the messages before this index that a summary does not replace: the pinned messages and, if the cut is within a turn, the
+    /// message of the user that the turn answers.
     pub(crate) fn kept_before(&self, at: usize) -> impl Iterator<Item = &Arc<Message>> {
         let mut kept: Vec<usize> = self.pins.iter().copied().take_while(|pin| *pin < at).collect();
         let is_within = self.conversation.get(at).is_some_and(|message| message.as_assistant().is_some());
@@ -424,7 +423,7 @@ impl ConversationView {
         }
     }
 
-    /// Returns the result at this index, if it is in the view.
+    /// Returns the result at this index, or an error if the message is not a result or the summary replaces it.
     fn result(&self, index: usize) -> Result<&ToolResultMessage, ViewError> {
         let result = self.conversation.get(index).and_then(|message| message.as_tool_result());
         result.filter(|_| index >= self.summarized()).ok_or(ViewError::NotAResult { index })

@@ -1,7 +1,7 @@
 //! Converts between Anthropic's content blocks and parts.
 //!
-//! A block is read into a neutral part. Its other fields stay with the part as provider data and are written back unchanged. This one rule
-//! keeps signatures, citations, callers and fields that are added in the future.
+//! A block is read into a neutral part. The other fields of the block stay with the part as provider data and are written back unchanged.
+//! This one rule keeps signatures, citations, `caller` fields, and fields that are added to the API in the future.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(super) fn read(provider: &str, block: Value, input: Option<String>, source: 
     }
 }
 
-/// Takes the neutral content of a block out of its fields. Returns `None`, and changes no field, if the block has no neutral content.
+/// Moves the neutral content of a block out of its fields. Returns `None`, and changes no field, if the block has no neutral content.
 fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option<Content> {
     Some(match kind {
         "text" => Content::Text(take_text(fields, "text")?),
@@ -86,7 +86,7 @@ fn content(kind: &str, fields: &mut JsonObject, input: Option<String>) -> Option
     })
 }
 
-/// Reads the source of an image or a document, or returns `None` if it would not be written back unchanged.
+/// Reads the source of an image or a document. Returns `None` if the source would not be written back unchanged.
 fn read_source(source: &Value) -> Option<Media> {
     let field = |key: &str| source.get(key).and_then(Value::as_str);
     let media = match field("type")? {
@@ -133,7 +133,7 @@ fn write_source(media: &Media) -> Value {
     }
 }
 
-/// The kind of message for which a block is written. It decides which blocks are allowed.
+/// The message and the API version for which a block is written. They decide which blocks are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockTarget {
     /// Whether the block is for a message of the assistant.
@@ -142,11 +142,12 @@ pub(super) struct BlockTarget {
     pub(super) is_2026: bool,
 }
 
-/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: text that is only whitespace, which
-/// Anthropic produces but does not accept; thinking, provider tools and opaque parts of other providers; and parts of unknown kinds.
+/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: texts of whitespace without provider data;
+/// thinking, provider tools and opaque parts of other providers; and parts of unknown kinds. Anthropic produces texts of whitespace, but
+/// does not accept them.
 ///
 /// # Errors
-/// Returns the kind of the part, if Anthropic does not accept it.
+/// Fails when Anthropic does not accept the kind or the media type of the part.
 pub(super) fn write(
     part: &Part,
     provider: &str,
@@ -280,7 +281,7 @@ pub(super) fn is_safe_id(id: &str) -> bool {
 }
 
 /// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. `number` is the number of proposals that were
-/// already in use. If it is above 0, a digest is appended that makes the id differ from them.
+/// already in use. If `number` is above 0, a digest is appended, so that the id differs from these proposals.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

@@ -28,7 +28,7 @@ pub(super) struct AnthropicDecoder {
     /// Unfinished blocks, by Anthropic's index.
     open: BTreeMap<u64, OpenBlock>,
     parts: usize,
-    /// The id of the message, once it started.
+    /// The id of the message, once the message has started.
     started: Option<String>,
     has_stopped: bool,
 }
@@ -478,9 +478,9 @@ fn stop_reason(word: Option<&str>) -> StopReason {
     }
 }
 
-/// Converts token counts. Anthropic counts cached input separately; here, `input` includes it. If a reply took several requests at the
-/// provider, for example because of a compaction, `iterations` lists the counts of each request, and the other counts are those of the last
-/// request. The result is the sum of all requests.
+/// Converts token counts. Anthropic counts cached input separately; in the result, `input` includes cached input. A reply may take several
+/// requests at the provider, for example because of a compaction. In that case `iterations` lists the counts of each request, the other
+/// counts are those of the last request, and the result is the sum of all requests.
 fn usage(raw: &JsonObject) -> Usage {
     let last = counts(raw);
     let mut usage = last.clone();

@@ -148,8 +148,8 @@ impl Encoder<'_> {
     }
 
     /// Returns the maximum number of cache marks in the messages: the limit minus the marks of the whole request, the tools and the system
-    /// prompt, which are always kept. If the messages have more marks, their last ones are kept, because a mark covers everything before
-    /// it.
+    /// prompt. These other marks are always kept. If the messages have more marks, the last marks are kept, because a mark covers
+    /// everything before it.
     fn max_marks_of_messages(&self) -> usize {
         let request = self.request;
         let has_system = request.system.as_deref().is_some_and(|text| !text.is_empty());
@@ -171,8 +171,8 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings, except where Anthropic rejects them with status 400: in version `2026-10-21`, together with thinking,
-    /// and with models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so `top_p` is left out.
+    /// Writes the sampling settings, except where Anthropic rejects them with status 400: from version `2026-10-21` on, together with
+    /// thinking, and with models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so `top_p` is left out.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -398,8 +398,8 @@ impl Encoder<'_> {
                 }
             }
             TurnContent::Reply { message, .. } if is_plain_reply(message, None, provider) => {
-                // The last message must not end in whitespace. A reply that ends in whitespace is left to the general path, which trims the
-                // text.
+                // The last message must not end in whitespace. A reply that ends in whitespace is therefore written by the general path,
+                // which trims the last message.
                 let Some(part) = message.content.last() else { return false };
                 if let Some(text) = part.as_text() {
                     let is_single = message.content.len() == 1;

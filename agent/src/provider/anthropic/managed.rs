@@ -20,7 +20,7 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
 /// Writes a tool for a request. If the tool needs a beta of the API, adds the name of the beta to `betas`.
 ///
 /// # Errors
-/// Fails when Anthropic has no such tool.
+/// Fails when Anthropic does not have the tool.
 pub(super) fn tool(
     tool: &ManagedTool,
     own: &str,

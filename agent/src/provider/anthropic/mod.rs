@@ -62,8 +62,8 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, in version `2026-10-21`,
-/// and with models from 4.7. With models 4.5 and 4.6, only `top_p` is left out, if `temperature` is set, too.
+/// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, from version `2026-10-21`
+/// on, and with models from 4.7. With models 4.5 and 4.6, only `top_p` is left out, if `temperature` is set, too.
 ///
 /// Texts that are only whitespace are left out, because Anthropic refuses them, even in its own replies. Messages without other content are
 /// left out, too, and so is whitespace at the end of an assistant message that the model continues. A conversation that becomes empty is an
@@ -149,8 +149,8 @@ impl Protocol for AnthropicMessages {
 
     fn capabilities(&self, model: &str) -> Capabilities {
         let native_output = models::has_structured_output(model);
-        // Source: https://platform.claude.com/docs/en/build-with-claude/structured-outputs: schemas beyond this dialect are answered with
-        // status 400.
+        // Schemas beyond this dialect are rejected with status 400. Source:
+        // https://platform.claude.com/docs/en/build-with-claude/structured-outputs
         let output_dialect = native_output.then_some(Dialect::AnthropicStrict);
         let known = Capabilities { native_output, output_dialect, audio: false, ..Capabilities::default() };
         managed::capabilities(model, known)

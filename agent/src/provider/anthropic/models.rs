@@ -90,8 +90,9 @@ pub(super) fn budget(thinking: Thinking) -> u64 {
     }
 }
 
-/// Parses the version in a model's name: the first number below 100 after `claude`, and the number below 100 directly after it, or 0 if
-/// there is none. Examples of names are `claude-opus-4-6`, `claude-3-7-sonnet-20250219` and `anthropic.claude-sonnet-4-5-v1:0`.
+/// Parses the version in a model's name. The major version is the first number below 100 after `claude`. The minor version is the number
+/// below 100 directly after the major version, or 0 if there is none. Examples of names are `claude-opus-4-6`, `claude-3-7-sonnet-20250219`
+/// and `anthropic.claude-sonnet-4-5-v1:0`.
 fn version(model: &str) -> Option<(u32, u32)> {
     let name = model.split("claude").nth(1)?;
     let mut numbers =

@@ -77,7 +77,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Sets the key, or the source of the key. A provider with a key reads no environment variable for it.
+    /// Sets the key, or the source of the key. If a key is set, no environment variable is read for it.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -101,7 +101,7 @@ impl ProviderEntry {
         self
     }
 
-    /// Sets the default model: the one that is used if only the provider is named.
+    /// Sets the default model, which is used for a name that contains only the provider.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

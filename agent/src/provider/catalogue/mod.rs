@@ -13,9 +13,9 @@ use crate::args::did_you_mean;
 
 /// The known providers, and the configuration of their models: one value for a whole program.
 ///
-/// By default it has the providers whose features are enabled, and with `openai` the servers that speak its protocol:
-/// `openrouter`, `groq`, `cerebras`, `xai`, `deepseek`, `mistral`, `together`, `fireworks`, `azure`, `moonshot`, `zai`,
-/// `alibaba`, and on this machine `ollama`, `llamacpp`, `vllm`, `lmstudio`. A few lines add another provider:
+/// By default, a catalogue contains the providers whose features are enabled. With the feature `openai`, it also contains servers that
+/// speak OpenAI's protocol: `openrouter`, `groq`, `cerebras`, `xai`, `deepseek`, `mistral`, `together`, `fireworks`, `azure`, `moonshot`,
+/// `zai`, `alibaba`, and on this machine `ollama`, `llamacpp`, `vllm`, `lmstudio`. A few lines add another provider:
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
@@ -88,8 +88,9 @@ impl Catalogue {
         self
     }
 
-    /// Sets the facts about a model, `provider/model`: its window, limits and prices. They replace the built-in facts about this model.
-    /// [`max_output`](ModelFacts::max_output) is sent as the `max_tokens` of each request that sets a larger `max_tokens` or none.
+    /// Sets the facts about a model, `provider/model`: its context window, maximum output and prices. They replace the built-in facts about
+    /// this model. [`max_output`](ModelFacts::max_output) is sent as the `max_tokens` of each request that sets a larger `max_tokens` or
+    /// none.
     ///
     /// ```
     /// use agent::provider::{Catalogue, ModelFacts, Prices};
@@ -203,8 +204,8 @@ impl Catalogue {
     /// Returns a model by its name, with the key of its provider.
     ///
     /// # Errors
-    /// Fails when the provider is unknown, the name contains no model and there is no default model, the key or the address is missing, the
-    /// address is invalid, or the client cannot be set up.
+    /// Fails when the provider is unknown, when the name contains no model and there is no default model, or when the key or the address is
+    /// missing. Also fails when the address is invalid, or when the client cannot be set up.
     pub fn model(&self, name: &str) -> Result<HttpModel, BuildModelError> {
         self.builder(name).build()
     }
@@ -244,7 +245,7 @@ impl Catalogue {
         let names: Vec<&str> = self.providers.iter().map(|provider| provider.name.as_str()).collect();
         let Some(provider) = self.providers.iter().find(|provider| provider.name == provider_name) else {
             let mut near = did_you_mean(provider_name, names.iter().copied());
-            // A model's name without its provider gets the full name as the suggestion.
+            // For the name of a model without its provider, the suggestion is the full name.
             let by_model =
                 facts::provider_of(provider_name).filter(|name| names.contains(name) && model.is_none());
             let suggestion = by_model
@@ -266,6 +267,7 @@ impl Catalogue {
 }
 
 /// Returns the protocol of the provider with this name, or the protocol with this name, for example `anthropic-messages` or `openai-chat`.
+/// Returns `None` if neither exists.
 ///
 /// ```
 /// # #[cfg(all(feature = "anthropic", feature = "openai"))] {

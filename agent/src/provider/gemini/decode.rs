@@ -36,7 +36,7 @@ pub(super) struct GeminiDecoder {
     call: Option<(usize, PartialArguments)>,
     message_data: JsonObject,
     usage: Option<Value>,
-    /// The usage of the latest chunk as JSON text, if it is newer than `usage`; otherwise empty.
+    /// The usage of the latest chunk as JSON text. Empty unless this usage is newer than `usage`.
     usage_text: String,
     finish: Option<String>,
     detail: Option<String>,
@@ -91,7 +91,7 @@ impl GeminiDecoder {
         let TextChunk { candidates: [Object(candidate)], usage_metadata, model_version, response_id } = chunk;
         let begins = !self.is_started && (has_text(response_id.as_ref()) || has_text(model_version.as_ref()));
         let usage = usage_metadata.map(RawValue::get);
-        // Usage is only parsed at the end of the reply, so only a text that is certain to parse is kept here.
+        // Usage is only parsed at the end of the reply, so `usage_text` only gets a text that is certain to parse.
         let is_usage = |usage: &str| usage.starts_with("{\"") && frequent::is_simple_json(usage);
         if begins || candidate.index != 0 || !usage.is_none_or(is_usage) {
             return false;
@@ -107,7 +107,7 @@ impl GeminiDecoder {
         true
     }
 
-    /// Emits a text or a thought without state.
+    /// Emits a text or a thought that has no provider data.
     fn emit_text(&mut self, delta: String, is_thought: bool, out: &mut Vec<ModelEvent>) {
         if delta.is_empty() {
             return;
@@ -351,7 +351,7 @@ impl Decoder for GeminiDecoder {
         self.has_stopped()
     }
 
-    /// Returns false, because there is no final event: usage may follow the finish reason.
+    /// Returns `false`, because there is no final event: usage may follow the finish reason.
     fn is_complete(&self) -> bool {
         false
     }
@@ -389,7 +389,8 @@ fn without_pieces(part: &Value) -> Value {
     part
 }
 
-/// Adds the citations of a further chunk. A list that begins with all known citations replaces them; any other list is appended to them.
+/// Adds the citations of a further chunk. A list that begins with all existing citations replaces the existing list. Any other list is
+/// appended.
 fn add_citations(known: &mut JsonObject, more: &JsonObject) {
     for (key, value) in more {
         match (known.get_mut(key), value) {
@@ -412,7 +413,7 @@ fn has_content(value: &Value) -> bool {
     }
 }
 
-/// Returns the texts of the arguments in a chunk, one entry for each part; the entry of a part without arguments is `None`. A parsed value
+/// Returns the texts of the arguments in a chunk, one entry for each part. The entry of a part without arguments is `None`. A parsed value
 /// would lose repeated keys and the digits of long numbers.
 fn argument_texts(json: &str) -> Vec<Option<String>> {
     #[derive(Deserialize)]
@@ -468,7 +469,7 @@ fn stop_reason(word: &str) -> StopReason {
     }
 }
 
-/// Converts token counts. Gemini counts thoughts separately, while `output` includes them here. Tokens that tools at the provider
+/// Converts token counts. Gemini counts thoughts separately; in the result, `output` includes thoughts. Tokens that tools at the provider
 /// added to the prompt count as input.
 fn usage(raw: Value) -> Usage {
     let count = |key: &str| count_at(&raw, &[key]).unwrap_or_default();

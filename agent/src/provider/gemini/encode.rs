@@ -48,7 +48,7 @@ pub(super) fn request(
 }
 
 /// Encodes the name of a model for the path of a URL. Applications may take names from their users, so a name must not change the rest of
-/// the path: a name with an empty segment, `.` or `..` is refused.
+/// the path. A name with an empty segment, `.` or `..` is refused. The empty name is accepted, because a parsed request has no name.
 fn encode_path(name: &str) -> Result<String, ModelError> {
     if name.split('/').any(|part| matches!(part, "." | "..") || (part.is_empty() && !name.is_empty())) {
         let text = format!("{name:?} is not the name of a model: its parts are empty, `.` or `..`");
@@ -117,7 +117,7 @@ impl Encoder<'_> {
         let request = self.request;
         let options = request.provider_options.get(&self.model.provider);
         metadata::refuse_all(request, "Gemini")?;
-        // Cached content contains the system prompt and the tools, so a request that uses it has neither.
+        // Cached content contains the system prompt and the tools, so a request with cached content has neither.
         let is_cached =
             options.and_then(|options| options.get("cachedContent")).is_some_and(Value::is_string);
         let mut body = BodyFields::default();
@@ -473,7 +473,7 @@ fn is_no_text(part: &Part, _provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_))
 }
 
-/// Creates a content. `rest` contains its fields other than `role` and `parts`.
+/// Creates a content. `rest` contains its fields other than `role` and `parts`. If `rest` contains `no_role`, the content has no role.
 fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
     let mut content = JsonObject::new();
     content.insert("role".into(), role.into());

@@ -51,8 +51,8 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
     }))
 }
 
-/// Returns the results of the tools that Gemini ran. The results of code and the images come from the parts, the searches and pages from
-/// the candidate's metadata.
+/// Returns the results of the tools that Gemini ran. The results of code, and the images, come from the parts. The searches and pages come
+/// from the candidate's metadata. If the metadata have no queries, the queries of the search calls are used.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let data = own_data(&reply.provider, reply.provider_data.as_deref()).unwrap_or(&Value::Null);
     let grounding = data.get("groundingMetadata").unwrap_or(&Value::Null);

@@ -51,10 +51,10 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// Objects among the [provider options](ModelRequest::provider_options) are merged into those of the request key by key, so
+/// Objects among the [provider options](ModelRequest::provider_options) are merged into the objects of the request key by key, so
 /// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` unchanged.
 ///
-/// Gemini 3 requires a signature for calls, and calls of other models have none. Such calls are sent with the placeholder that Gemini's
+/// Gemini 3 requires a signature for calls, and calls of other models have none. These calls are sent with the placeholder that Gemini's
 /// [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for this case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -105,7 +105,7 @@ impl Gemini {
         self
     }
 
-    /// Returns the field for tools, the field for the schema of the reply, and the dialect.
+    /// Returns the field for the schema of a tool, the field for the schema of the reply, and the dialect of both.
     const fn schema_fields(&self) -> (&'static str, &'static str, Dialect) {
         if self.open_api_schemas {
             ("parameters", "responseSchema", Dialect::GeminiLegacy)

@@ -73,7 +73,7 @@ pub(super) fn request(
     }
     let model = String::new();
     let info = ModelInfo::new(provider, protocol.api(), model.as_str());
-    // Cached content contains the system prompt and the tools, so a request that uses it is written without them.
+    // Cached content contains the system prompt and the tools, so a request with cached content is encoded without them.
     if let Some(cached) = given.get("cachedContent") {
         request.provider_options.insert(provider.to_owned(), json!({"cachedContent": cached}));
     }

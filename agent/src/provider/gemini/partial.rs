@@ -9,7 +9,7 @@ use crate::provider::parts::text;
 #[derive(Debug, Default)]
 pub(super) struct PartialArguments {
     root: Value,
-    /// The path of the text that the next piece continues.
+    /// The path of the last text, if the text is incomplete.
     open: Option<String>,
     /// The original text of the arguments, if they arrived as one value.
     original: Option<String>,
@@ -83,8 +83,8 @@ impl PartialArguments {
         }
     }
 
-    /// Returns whether a value can be placed at its path, and counts the objects and lists that this creates. If it cannot, the caller uses
-    /// the whole path as a key, which the tool refuses.
+    /// Returns whether a value can be set at its path, and counts the objects and lists that setting the value creates. If the value cannot
+    /// be set, the caller uses the whole path as a key, which no parameter has.
     fn can_place(&mut self, steps: &[PathStep]) -> bool {
         let Some(missing) = count_missing(&self.root, steps) else { return false };
         let created = self.created + missing.saturating_sub(1);
@@ -95,7 +95,7 @@ impl PartialArguments {
         true
     }
 
-    /// Returns the text of the arguments, which is empty if no value arrived.
+    /// Returns the text of the arguments. The text is empty if no value arrived, or only an empty object.
     pub(super) fn into_text(self) -> String {
         match (self.original, self.root) {
             (Some(text), _) => text,
@@ -119,8 +119,8 @@ enum PathStep {
     Index(usize),
 }
 
-/// Counts the steps of a path whose values do not exist yet. Returns `None` if an index skips positions: filling the gap would
-/// create items that were not sent.
+/// Counts the steps of a path that lead to no value yet. Returns `None` if an index skips positions: filling the gap would create items
+/// that were not sent.
 fn count_missing(root: &Value, steps: &[PathStep]) -> Option<usize> {
     let (mut node, mut missing) = (Some(root), 0);
     for step in steps {

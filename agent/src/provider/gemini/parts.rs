@@ -1,7 +1,7 @@
 //! Converts between Gemini's parts and neutral parts.
 //!
-//! Fields without a neutral form, such as `thoughtSignature`, stay with the part as provider data and are written back. A part that belongs
-//! to a tool that Gemini runs is kept whole.
+//! Fields without a neutral form, such as `thoughtSignature`, stay with the part as provider data and are written back. A call or a result
+//! of a tool that Gemini runs is kept whole.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub(super) fn read(provider: &str, part: Value, args: Option<String>, source: Js
     with_rest(Part::new(content), provider, fields, source)
 }
 
-/// Takes the neutral content of a part out of its fields. Returns `None` if the part has no neutral content.
+/// Moves the neutral content of a part out of its fields. Returns `None` if the part has no neutral content.
 fn content(fields: &mut JsonObject, args: Option<String>, source: JsonSource) -> Option<Content> {
     if let Some(Value::Object(call)) = fields.get_mut("functionCall") {
         let name = take_text(call, "name")?;
@@ -72,7 +72,7 @@ fn content(fields: &mut JsonObject, args: Option<String>, source: JsonSource) ->
     })
 }
 
-/// Reads an image, audio or document, or returns `None` if it would not be written back unchanged.
+/// Reads an image, audio or document. Returns `None` if the media would not be written back unchanged.
 fn media(fields: &JsonObject) -> Option<Media> {
     let media = if let Some(data) = fields.get("inlineData") {
         Media::from_base64(text(data, "data")?, text(data, "mimeType")?).ok()?
@@ -109,7 +109,7 @@ const AUDIO: &[&str] = &[
 ];
 const DOCUMENTS: &[&str] = &["application/pdf", "text/*", "video/*"];
 
-/// Returns the media of a document to send. A text whose media type Gemini does not accept gets the type of plain text.
+/// Returns the media that are sent for a document. A text whose media type Gemini does not accept gets the type of plain text.
 fn document(media: &Media) -> Result<Cow<'_, Media>, UnsupportedPart> {
     let is_other = media_type(media).is_some_and(|mime| !mime.starts_with("text/"));
     if is_other && document_text(media).is_some() {
@@ -167,11 +167,11 @@ pub(super) fn write_call(out: &mut String, call: &ToolCall) {
     out.push('}');
 }
 
-/// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty text; thinking, provider tools and opaque
-/// parts of other providers; and parts of unknown kinds.
+/// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty texts without provider data; thinking,
+/// provider tools and opaque parts of other providers; and parts of unknown kinds.
 ///
 /// # Errors
-/// Returns the kind of the part, if Gemini does not accept it.
+/// Fails when Gemini does not accept the kind or the media type of the part.
 pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, UnsupportedPart> {
     let rest = part.provider_data_of(provider);
     let media = |media: Cow<'_, Media>| {

@@ -28,7 +28,7 @@ pub(in crate::provider) struct HttpClient {
 /// The data with which a request is logged and reported to a listener, and with which its secrets are removed from errors.
 #[derive(Default)]
 pub(in crate::provider) struct LoggableRequest {
-    /// The body for the log, without secret arguments; `None` if it is not logged or cannot be encoded.
+    /// The body for the log, without secret arguments, or `None` if the body is not logged or cannot be encoded.
     pub(super) body: Option<String>,
     /// The request, if its calls may contain secrets. The provider may quote these secrets in an error.
     pub(super) quotable: Option<ModelRequest>,
@@ -66,7 +66,7 @@ impl HttpClient {
     }
 
     /// Sends a request, with retries, until a response begins. Failed connections and responses with the status 408, 409, 429 or 5xx are
-    /// retried within the limits of the options; the header `x-should-retry` takes precedence over the status. The response of the last
+    /// retried within the limits of the options. The header `x-should-retry` takes precedence over the status. The response of the last
     /// attempt is returned, whatever its status.
     ///
     /// Dropping the future ends the exchange at once.
@@ -180,7 +180,7 @@ impl HttpClient {
 }
 
 /// Returns the client that all clones of these options share. If the options were changed after the client was created, a new client
-/// replaces it.
+/// replaces the old client.
 fn shared_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
     let mut shared = options.connections.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = shared.as_ref().filter(|known| {

@@ -192,8 +192,8 @@ impl Exchange {
         }
     }
 
-    /// Decides what follows a failure. If a retry may help, another attempt follows, unless an event with content was read or any event was
-    /// returned. In all other cases, the error ends the reply.
+    /// Returns the phase that follows a failure. If a retry may help, another attempt follows, unless an event with content was read or any
+    /// event was returned. In all other cases, the error ends the reply.
     fn handle_failure(&mut self, error: ModelError) -> ExchangePhase {
         let error = match &self.shown.quotable {
             Some(request) => {

@@ -54,7 +54,7 @@ pub(super) struct ModelEndpoint {
     secret_headers: Vec<(String, Secret)>,
 }
 
-/// Builds an [`HttpModel`].
+/// A builder of an [`HttpModel`].
 ///
 /// ```
 /// # #[cfg(feature = "anthropic")]
@@ -104,7 +104,7 @@ impl HttpModel {
 }
 
 impl HttpModel {
-    /// Returns the limits and prices of the model, from its builder or its catalogue, or `None` if nothing is known.
+    /// Returns the limits and prices of the model, from its builder or its catalogue, or `None` if neither has facts about the model.
     pub fn facts(&self) -> Option<&ModelFacts> {
         self.inner.facts.as_ref()
     }
@@ -157,8 +157,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds a header, for example an organisation. A header whose name contains `key`, `token`, `auth`, `secret` or `cookie` is never
-    /// shown.
+    /// Adds a header, for example an organisation. The value of a header whose name contains `key`, `token`, `auth`, `secret` or `cookie`
+    /// is never shown.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -193,8 +193,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the capabilities of the model. By default they follow from its name, except that a model at [another
-    /// address](Self::base_url) than the provider's own is not assumed to follow a schema for its reply.
+    /// Sets the capabilities of the model. By default they follow from the model's name. A model at [another address](Self::base_url) than
+    /// the provider's own is not assumed to follow a schema for its reply.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
@@ -237,8 +237,8 @@ impl HttpModelBuilder {
     /// Builds the model.
     ///
     /// # Errors
-    /// Fails when the provider is unknown, the name contains no model and there is no default model, the key or the address is missing, the
-    /// address is invalid, or the client cannot be set up.
+    /// Fails when the provider is unknown, when the name contains no model and there is no default model, or when the key or the address is
+    /// missing. Also fails when the address is invalid, or when the client cannot be set up.
     pub fn build(mut self) -> Result<HttpModel, BuildModelError> {
         let own = self.catalogue.take();
         let catalogue = own.as_ref().unwrap_or_else(|| Catalogue::built_in());
@@ -260,8 +260,8 @@ impl HttpModelBuilder {
         let client = HttpClient::new(options.unwrap_or_default()).map_err(BuildModelError::Client)?;
         let by_name = protocol.capabilities(&model);
         let capabilities = settings.capabilities.unwrap_or(Capabilities {
-            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow it, so the capability is
-            // assumed only at the provider's own address.
+            // Servers that speak a provider's protocol often accept a schema for the reply, but do not follow the schema. The capability is
+            // therefore assumed only at the provider's own address.
             native_output: by_name.native_output && settings.base_url.is_none(),
             ..by_name
         });
@@ -373,7 +373,8 @@ impl ModelEndpoint {
             }
             let mut request = request.clone();
             request.messages = messages.into_iter().collect();
-            // The encoder logged its warnings when it encoded the request for the provider, so here they are discarded.
+            // The encoder logged its warnings when it encoded the request for the provider, so the warnings of this second encoding are
+            // discarded.
             let encode = || self.protocol.encode(&self.info, &self.limited(with_edit_notes(&request)));
             let encoded = tracing::subscriber::with_default(NoSubscriber::new(), encode);
             encoded.ok().map(|http| http.text())

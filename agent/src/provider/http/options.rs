@@ -60,14 +60,14 @@ pub struct HttpOptions {
     pub first_delay: Duration,
     /// Maximum pause that this library chooses. Default: 8 s.
     pub max_delay: Duration,
-    /// Maximum pause that a provider may ask for. If it asks for more, there is no retry. Default: 2 min.
+    /// Maximum pause that a provider may ask for. If a provider asks for a longer pause, there is no retry. Default: 2 min.
     pub max_asked_delay: Duration,
     /// Maximum length of a response's body, streamed or not, in bytes. Default: 256 MiB.
     pub max_body: usize,
     /// Maximum length of one event of a stream, in bytes. Default: 16 MiB.
     pub max_event: usize,
     /// Maximum length of a response that is one JSON document instead of a stream, in bytes. Default: 32 MiB. A response or event within
-    /// its limit is still refused if it consists of so many small values that they need a multiple of the limit in memory.
+    /// its limit is still refused if its many small values need a multiple of the limit in memory.
     pub max_document: usize,
     /// The `User-Agent` header.
     pub user_agent: String,
@@ -286,9 +286,9 @@ impl HttpOptions {
         self
     }
 
-    /// Calls `listener` with everything that is sent and received: requests with their bodies and responses piece by piece, also those of
-    /// retries. Keys are masked; the conversation is not, so such a log is as private as the conversation. The function must not block. If
-    /// it panics, it is not called again.
+    /// Calls `listener` with everything that is sent and received, including retries: requests with their bodies, and responses piece by
+    /// piece. Keys are masked. The conversation is not masked, so a log of the traffic is as private as the conversation. The function must
+    /// not block. If it panics, it is not called again.
     ///
     /// ```
     /// use agent::provider::http::HttpOptions;

@@ -9,8 +9,8 @@ use crate::model::{ModelEvent, ModelRequest};
 use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
-/// Removes the nulls that mean "absent" from completed calls of tools that were sent with a strict schema, and from a completed answer
-/// whose schema was strict.
+/// A filter of events that removes the nulls that mean "absent". It rewrites completed calls of tools that were sent with a strict schema,
+/// and a completed answer whose schema was strict.
 pub(super) struct NullRestorer {
     dialect: Dialect,
     /// The plans of the tools with a strict schema.
@@ -49,7 +49,7 @@ impl NullRestorer {
         self.texts.clear();
     }
 
-    /// Adds the event to `out`. If the event ends calls or the answer, their rewritten forms are added before it.
+    /// Adds the event to `out`. If the event ends calls or the answer, their rewritten forms are added before the event.
     pub(super) fn push(&mut self, event: ModelEvent, out: &mut impl Extend<ModelEvent>) {
         match &event {
             ModelEvent::ToolCallStart { content_index, id, name } => {

@@ -25,8 +25,8 @@ impl Retries {
         self.number
     }
 
-    /// Counts the next retry and returns the pause before it. Returns `None` if there is no further retry, or if it would begin after
-    /// the deadline.
+    /// Counts the next retry and returns the pause before it. Returns `None` if the request is not retried, or if the retry would begin
+    /// after the deadline.
     pub(super) fn next_pause(
         &mut self,
         options: &HttpOptions,

@@ -7,7 +7,7 @@ use crate::traffic::{OnTraffic, Traffic, TrafficKind, next_exchange};
 
 const REDACTED: &str = "[redacted]";
 
-/// Reports one exchange to the listeners. Dropping the reporter reports the end of the exchange.
+/// The reporter of one exchange to its listeners. Dropping the reporter reports the end of the exchange.
 pub(super) struct TrafficReporter {
     listeners: Vec<OnTraffic>,
     server: String,

@@ -29,7 +29,7 @@ pub(super) fn content(
 const FAILED: &str = "Error: ";
 const NO_REASON: &str = "Error: the tool gave no reason";
 
-/// Returns the text that [`mark_failed`] puts before the texts of a result. It is empty if the result is not an error.
+/// Returns the text that [`mark_failed`] puts before the texts of a result. The text is empty if the result is not an error.
 pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'static str {
     match texts {
         _ if !result.is_error => "",
@@ -49,8 +49,8 @@ pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     }
 }
 
-/// Creates a message with this content and the other fields from its provider data. Returns `None` for a message without content, unless it
-/// was read from a request in which it had none.
+/// Creates a message with this content and the other fields from its provider data. Returns `None` for a message without content, unless
+/// the message had no content in a request from which it was read.
 pub(super) fn message(role: &str, content: Value, data: Option<&Value>) -> Option<Value> {
     let rest = data.and_then(|data| data.get("message"));
     let keeps_content = rest.is_some_and(|rest| rest.get("content").is_some());

@@ -44,7 +44,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     })
 }
 
-/// If the tool is a web search, returns the field that requests it in Chat Completions, and the field's value.
+/// Returns the field that requests a web search in Chat Completions, and the field's value. Returns `None` if the tool is not a web search.
 ///
 /// # Errors
 /// Fails when the server or the model does not have a search, or does not support its settings.

@@ -33,7 +33,8 @@ pub(super) fn has_stop_sequences(model: &str) -> bool {
     !is_reasoning_model(model)
 }
 
-/// Returns whether a model follows a schema for its reply, as far as its name tells: models before gpt-4o, o1-mini and o1-preview do not.
+/// Returns whether a model follows a schema for its reply, as far as its name tells. The models before gpt-4o do not, and neither do
+/// o1-mini and o1-preview.
 ///
 /// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
 pub(super) fn has_structured_output(model: &str) -> bool {
@@ -43,13 +44,13 @@ pub(super) fn has_structured_output(model: &str) -> bool {
     !is_old
 }
 
-/// Returns the media that a model accepts, as far as its name tells.
+/// Returns capabilities with the media that a model accepts, as far as its name tells.
 pub(super) fn media(model: &str) -> Capabilities {
     let name = base_name(model);
     let is_text = ["gpt-3", "gpt-oss", "o1-mini", "o3-mini"].iter().any(|text| name.starts_with(text))
         || ["gpt-4", "gpt-4-0613"].contains(&name);
     let is_openai = is_openai(name);
-    // OpenAI's models that accept audio have `audio` in their names. Models of other providers may accept it, too.
+    // OpenAI's models that accept audio have `audio` in their names. Models of other providers are assumed to accept audio.
     Capabilities {
         images: !is_text,
         documents: !is_text,
@@ -67,7 +68,7 @@ pub(super) fn has_hosted_tools(model: &str) -> bool {
     is_openai(name) && !is_old
 }
 
-/// Returns whether a model is known to search the web in Chat Completions, because it is made for search.
+/// Returns whether a model is known to search the web in Chat Completions, because the model is made for search.
 pub(super) fn is_search_model(model: &str) -> bool {
     is_openai(base_name(model)) && model.contains("-search")
 }

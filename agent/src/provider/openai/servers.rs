@@ -35,7 +35,7 @@ const fn local(
 /// The servers with built-in settings.
 ///
 /// Source: the API pages of each server, and recorded traffic for the responses. The decoder handles differences in responses (thinking or
-/// usage in other fields, lists for content, empty ids) in the same way for every server, so they are not listed here.
+/// usage in other fields, lists for content, empty ids) in the same way for every server, so this list does not contain them.
 pub(in crate::provider) const SERVERS: &[ChatServer] = &[
     remote("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", || {
         Compat::plain().with_thinking("reasoning").with_json_schema(true).with_web_search("plugins")

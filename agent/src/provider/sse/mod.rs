@@ -37,9 +37,9 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// A parser of event streams. The chunks may have any size and end anywhere.
 ///
 /// The work is linear in the number of bytes, whatever the size of the chunks. An event in a single chunk with one `data` line is passed on
-/// without a copy; only events that are split or have several lines are copied.
+/// without a copy. Only events that are split or have several lines are copied.
 ///
-/// One rule differs from the standard: if the stream ends in an event without a blank line, [`finish`](Self::finish) passes it on,
+/// One rule differs from the standard. If the stream ends in an event without a blank line, [`finish`](Self::finish) passes the event on,
 /// because servers omit the blank line after their last event.
 ///
 /// ```
@@ -73,7 +73,7 @@ pub struct SseParser {
     /// Whether the last byte was a CR: an LF that follows belongs to the same line end.
     after_cr: bool,
     max_event: usize,
-    /// Lines of JSON without `data:`; `None` if they are ignored.
+    /// The JSON of lines without `data:`, or `None` if these lines are ignored.
     stray: Option<StrayJson>,
 }
 
@@ -231,7 +231,7 @@ impl SseParser {
     pub fn finish(&mut self, mut on: impl FnMut(SseEvent<'_>)) {
         let line = std::mem::take(&mut self.line);
         let mut fields = ChunkFields::default();
-        // The input was within the limit so far, and only the end of the line is added, so the limit cannot be exceeded here.
+        // Reading the last line cannot exceed the limit: the input was within the limit so far, and only the end of the line is added.
         if line.is_empty() || self.read_line(&line, &mut fields, &mut on).is_ok() {
             self.dispatch(&mut fields, &mut on);
         }
@@ -322,8 +322,8 @@ impl SseParser {
         Ok(())
     }
 
-    /// Adds a line of JSON without `data:`. If the line completes the JSON, passes on the current event, if it has data, and then the JSON
-    /// as an event.
+    /// Adds a line of JSON without `data:`. If the line completes the JSON, passes the JSON on as an event, after the current event, if
+    /// that has data. JSON that is malformed or longer than [`MAX_STRAY`] is ignored.
     fn keep_stray(&mut self, line: &[u8], fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
         stray.push(line);

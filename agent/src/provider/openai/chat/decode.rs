@@ -51,7 +51,7 @@ pub(super) struct ChatDecoder {
 struct OpenCall {
     id: String,
     name: String,
-    /// The server's index of the call, once a piece contains it. Some servers leave it out of the first piece.
+    /// The server's index of the call, once a piece contains an index. Some servers leave the index out of the first piece.
     index: Option<u64>,
     /// The index of the call's part, once the name is known and the start of the call was emitted.
     content_index: Option<usize>,
@@ -62,8 +62,8 @@ struct OpenCall {
 }
 
 impl ChatDecoder {
-    /// Decodes a chunk with deltas of text, of thinking or of a known call's arguments: the most frequent event. Returns `false`, and
-    /// changes nothing, for every other event.
+    /// Decodes a chunk with deltas of text, of thinking or of the arguments of a started call: the most frequent event. Returns `false`,
+    /// and changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>, out: &mut Vec<ModelEvent>) -> bool {
         let Some(chunk) = frequent::read::<ChatChunk<'_>>(event) else { return false };
         let begins = !self.is_started && (has_text(chunk.id.as_ref()) || has_text(chunk.model.as_ref()));
@@ -75,7 +75,7 @@ impl ChatDecoder {
         let call = match tool_calls {
             None => None,
             Some([Object(CallPiece { index, function: Object(function) })]) => {
-                // This is a piece of a call that has already started, without an id or a name.
+                // The piece has no id and no name, so it must belong to a call that has already started.
                 let call = self.by_index.get(&index).and_then(|at| self.calls.get_mut(*at));
                 let Some(call) = call.filter(|call| call.content_index.is_some()) else { return false };
                 Some((call, function.arguments))
@@ -320,7 +320,7 @@ impl ChatDecoder {
         let arguments = match function.get("arguments") {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
-            // Some servers send the arguments as an object, not as a text.
+            // Some servers send the arguments as an object, which is converted to text.
             Some(value) => ToolArguments::from(value.clone()).text().to_owned(),
         };
         call.has_arguments |= !arguments.is_empty();
@@ -470,7 +470,7 @@ impl Decoder for ChatDecoder {
     fn body(&mut self, body: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| failure::not_a_reply(body, "it is not JSON").with_source(error))?;
-        // Some servers put an error in a list.
+        // Some servers put an error in a list, so the first item of a list is decoded.
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
         self.chunk(value, out)?;
         if !self.has_choice {

@@ -381,7 +381,7 @@ impl Encoder<'_> {
                     add_rest(&mut wire, rest);
                     calls.push(Value::Object(wire));
                 }
-                // Thinking is sent only to the provider that it came from, in the field in which it arrived.
+                // Thinking is sent back only to the provider that sent it, in the field in which it arrived.
                 Content::Thinking { text, .. } => {
                     let field = rest.and_then(|rest| rest.get("field")).and_then(Value::as_str);
                     if let Some(field) = field.filter(|_| echoes) {
@@ -460,7 +460,7 @@ impl Encoder<'_> {
         }
         wire.insert("content".into(), content);
         let rest = data.and_then(|data| data.get("message"));
-        // In the older form, results have the role `function` and no id of a call.
+        // In the older form, results have the role `function` and no id of a call, so the id is removed.
         if rest.and_then(|rest| text(rest, "role")) == Some("function") {
             wire.shift_remove("tool_call_id");
         }
@@ -518,7 +518,7 @@ fn is_media(part: &Part, provider: &str) -> bool {
 /// thinking.
 ///
 /// # Errors
-/// Returns the kind of the part, if the API does not accept it.
+/// Fails when the API does not accept the kind or the media type of the part.
 pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Option<Value>, UnsupportedPart> {
     let rest = part.provider_data_of(provider);
     let written = match &part.content {
@@ -534,7 +534,7 @@ pub(super) fn write(part: &Part, provider: &str, compat: &Compat) -> Result<Opti
             json!({"type": "image_url", "image_url": {"url": url}})
         }
         Content::Document(media) => match document_text(media) {
-            // Source: https://developers.openai.com/api/docs/guides/file-inputs: files are PDF, and text is sent as text.
+            // Files must be PDFs, so text is sent as text. Source: https://developers.openai.com/api/docs/guides/file-inputs
             Some(text) if rest.is_none() => {
                 let name = media.name.as_ref().map(|name| format!("{name}:\n")).unwrap_or_default();
                 json!({"type": "text", "text": format!("{name}{text}")})

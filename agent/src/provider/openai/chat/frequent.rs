@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use crate::provider::frequent::{Nothing, Object, Text};
 
-/// A chunk with a delta of text, thinking or arguments: the most frequent event of a stream. Fields that begin with `_` are ignored:
-/// some have no meaning for the reply, all others must be null.
+/// A chunk with a delta of text, thinking or arguments: the most frequent event of a stream. Fields that begin with `_` are not used: some
+/// have no meaning for the reply, and all others must be null.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChatChunk<'a> {

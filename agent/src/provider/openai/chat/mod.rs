@@ -67,8 +67,8 @@ pub struct OpenAiChat {
 pub struct Compat {
     /// The field of the token limit: `max_completion_tokens`, the current name, or `max_tokens`, which most compatible servers support.
     pub max_tokens_field: Cow<'static, str>,
-    /// The role of the system prompt; `user` suits models that support neither `system` nor `developer`. `None` means `developer` for
-    /// reasoning models, and `system` for others.
+    /// The role of the system prompt. The role `user` suits models that support neither `system` nor `developer`. `None` means `developer`
+    /// for reasoning models, and `system` for other models.
     pub system_role: Option<Cow<'static, str>>,
     /// Whether the server reports usage in a stream on request (`stream_options`).
     pub stream_usage: bool,
@@ -84,7 +84,7 @@ pub struct Compat {
     pub thinking: Option<Cow<'static, str>>,
     /// Whether the server supports a schema for the reply (`response_format` of type `json_schema`).
     pub json_schema: bool,
-    /// The messages of the model whose thinking is sent back to it.
+    /// The messages whose thinking is sent back to the model.
     pub(super) echo_thinking: EchoThinking,
     /// The exact length of call ids, in letters and digits. Other ids are replaced. Equal ids have equal replacements.
     pub call_id_length: Option<usize>,
@@ -99,7 +99,7 @@ pub struct Compat {
     pub openai_limits: bool,
 }
 
-/// The messages of a model whose thinking is sent back to it.
+/// The messages whose thinking is sent back to the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::provider) enum EchoThinking {
     /// All messages of the model.
@@ -133,7 +133,7 @@ impl Default for Compat {
 
 impl Compat {
     /// Returns the settings for a compatible server of which nothing else is known: `max_tokens`, the role `system`, no strict schemas, no
-    /// schema for the reply, no web search.
+    /// schema for the reply, no web search, and none of OpenAI's limits.
     pub fn plain() -> Self {
         Self {
             max_tokens_field: Cow::Borrowed("max_tokens"),

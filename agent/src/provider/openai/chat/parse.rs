@@ -136,7 +136,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Creates provider data of a message from the fields without a neutral form.
+    /// Creates the provider data of a message from `data` and the fields without a neutral form, or returns `None` if both are empty.
     fn rest(&self, fields: JsonObject, mut data: JsonObject) -> Option<ProviderData> {
         if !fields.is_empty() {
             data.insert("message".to_owned(), fields.into());

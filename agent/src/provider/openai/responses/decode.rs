@@ -34,7 +34,7 @@ struct OpenItem {
     kind: String,
     /// The parts of the item, each with the text that was emitted.
     parts: Vec<EmittedPart>,
-    /// The arguments in the start of a call. Some servers repeat them in deltas, so they are used only if no delta follows.
+    /// The arguments in the start of a call. Some servers repeat these arguments in deltas, so `early` is used only if no delta follows.
     early: String,
     /// Whether an event announced the item (`output_item.added`). Without that event, the item starts with the first event
     /// about it.
@@ -44,7 +44,7 @@ struct OpenItem {
 
 struct EmittedPart {
     content_index: usize,
-    /// The list and the index of the part in the item, or `None` as long as no event has named them.
+    /// The list and the index of the part in the item, or `None` until an event contains them.
     position: Option<(PartList, u64)>,
     emitted: String,
 }
@@ -60,11 +60,11 @@ struct ResponseEnd {
 const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
 const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
-/// The last word in the type of the last event, if it says how the response ended.
+/// The words after `response.` in event types. The types with these words say how the response ended.
 const END_WORDS: [&str; 3] = ["failed", "incomplete", "cancelled"];
 
 impl ResponsesDecoder {
-    /// Decodes a delta of a text, of reasoning or of arguments that continues a known part: the most frequent events. Returns `None`, and
+    /// Decodes a delta of a text, of reasoning or of arguments that continues a started part: the most frequent events. Returns `None`, and
     /// changes nothing, for every other event.
     fn frequent_event(&mut self, event: &SseEvent<'_>) -> Option<ModelEvent> {
         let event: ItemDelta<'_> = frequent::read(event)?;
@@ -378,8 +378,8 @@ impl ResponsesDecoder {
 
     /// Handles the end of a reply, or its failure.
     ///
-    /// `event` contains the response, or is the response itself. If the response has no status, the event's type says how it
-    /// ended.
+    /// `event` contains the response, or is the response itself. An event of type `response.failed` reports a failed response, whatever the
+    /// response's status is. If the response has no status, the event's type says how the response ended.
     fn finish_response(
         &mut self,
         event: &Value,
@@ -561,7 +561,7 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// Returns the event of a delta of an item of this kind.
+/// Returns the event for a delta of an item of this kind.
 fn delta_event(kind: &str, content_index: usize, delta: String) -> ModelEvent {
     match kind {
         "reasoning" => ModelEvent::ThinkingDelta { content_index, delta },

@@ -151,8 +151,8 @@ impl Encoder<'_> {
         Ok((!texts.is_empty() || !managed_tools.is_empty()).then(|| tool_list(&texts, &managed_tools)))
     }
 
-    /// If the conversation was read from a request whose `input` is a single text, returns this text, so that it is
-    /// written back as a text.
+    /// Returns the text of a conversation that was read from a request whose `input` is a single text, so that the text is written back in
+    /// the same form. Returns `None` for all other conversations.
     fn single_text(&self) -> Option<String> {
         let [message] = &*self.request.messages else { return None };
         let Message::User(user) = &**message else { return None };
@@ -280,7 +280,7 @@ fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> b
 /// thinking.
 ///
 /// # Errors
-/// Returns the kind of the part, if the API does not accept it.
+/// Fails when the API does not accept the kind or the media type of the part.
 pub(super) fn write(part: &Part, provider: &str) -> Result<Option<Value>, UnsupportedPart> {
     let written = match &part.content {
         Content::Text(text) | Content::Refusal(text) => json!({"type": "input_text", "text": text}),

@@ -6,7 +6,7 @@
 //! * `reasoning`, and tools that the provider runs: the whole item, on the first of several parts;
 //! * `message`: on the first part, the item's own fields as `item`; on each further part, the mark `more`; on every part, the
 //!   fields of its text as `part`;
-//! * `function_call`: its further fields.
+//! * `function_call`: the fields of the item without a neutral form.
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn call(provider: &str, item: &Value, source: JsonSource) -> Option<Part> {
         None | Some(Value::Null) => ToolArguments::default(),
         Some(value) => ToolArguments::from(value),
     };
-    // If a call was cut before its arguments began, the arguments are incomplete, not empty.
+    // If a call was cut before its arguments began, the arguments are incomplete, not empty, so they are written as `{`.
     let is_cut = source == JsonSource::Reply && text(item, "status") == Some("incomplete");
     let arguments = if is_cut && arguments.text() == "{}" { ToolArguments::from("{") } else { arguments };
     if source == JsonSource::Request && text(item, "arguments").is_none_or(|text| text.trim().is_empty()) {
@@ -276,8 +276,8 @@ pub(super) fn write(parts: &[Part], provider: &str, stored: bool, is_own: bool) 
     items
 }
 
-/// Returns whether an item is reasoning that the provider can use: encrypted reasoning whose following item is sent, too, or
-/// other reasoning that the provider stored or that shows its text.
+/// Returns whether an item is reasoning that the provider can use. Encrypted reasoning must be followed by an item that is sent, too. Other
+/// reasoning must be stored at the provider, or show its text.
 fn is_usable(item: &Value, after: Option<&[Part]>, provider: &str, stored: bool) -> bool {
     if text(item, "type") != Some("reasoning") {
         return false;
@@ -322,7 +322,7 @@ fn message_part(part: &Part, said: &str, data: &Value) -> Value {
     wire.into()
 }
 
-/// Returns whether a part was emitted for an item of this kind.
+/// Returns whether a part has the kind of content that is emitted for items of this kind.
 pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
     match kind {
         "reasoning" => matches!(part.content, Content::Thinking { .. }),
@@ -332,8 +332,8 @@ pub(super) fn is_of_kind(part: &Part, kind: &str) -> bool {
     }
 }
 
-/// Returns the end of a completed part that the deltas left out, as a further delta. A completed part without text gets the text that was
-/// emitted.
+/// Returns the end of a completed part that the deltas left out, as a further delta. A completed part without text or arguments gets the
+/// emitted text or arguments.
 pub(super) fn missing_delta(part: &mut Part, emitted: &str, content_index: usize) -> Option<ModelEvent> {
     let rest = |whole: &str| whole.strip_prefix(emitted).filter(|rest| !rest.is_empty()).map(str::to_owned);
     match &mut part.content {

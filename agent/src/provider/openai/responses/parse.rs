@@ -35,8 +35,8 @@ pub(super) fn request(
             reader.messages.push(user.into());
         }
         Some(Value::Array(items)) => items.iter().for_each(|item| reader.item(item)),
-        // Without `input`, the prompt is stored at the provider: `previous_response_id`, `conversation` or
-        // `prompt` refers to it.
+        // Without `input`, the prompt is stored at the provider: `previous_response_id`, `conversation` or `prompt` refers to the stored
+        // prompt.
         None | Some(Value::Null) => {}
         Some(_) => return Err(invalid("the `input` of a request is a text or a list")),
     }
