@@ -18,7 +18,7 @@ const CLEARED_SHARE: u64 = 200;
 const MIN_RESULT: u64 = 256;
 /// The minimum by which a compaction, or a clear in its stead, has to lower the estimate, in thousandths of the usable window.
 const MIN_EFFECT: u64 = 100;
-/// Maximum length of the newest messages that a compaction keeps, in thousandths of the usable window.
+/// The length that the newest messages should not exceed after a compaction, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
 /// The length to which a result is shortened if it exceeds the usable window alone, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
@@ -62,7 +62,8 @@ pub(crate) enum SummaryAuthor {
     Own,
     /// A named model of the assistant.
     Named(String),
-    /// The provider of the model, within its replies. If the provider cannot write summaries, the model of the run.
+    /// The provider of the model, which writes summaries within its replies. If the provider cannot do this, the model of the run writes
+    /// the summaries.
     Provider,
     /// No author: messages are not replaced.
     Off,
@@ -87,7 +88,7 @@ pub(crate) enum ViewDecision {
     },
     /// The messages before this index are summarized, and [replaced](ConversationView::compact) by the summary.
     Compact {
-        /// The index in the conversation.
+        /// The index of the first message in the conversation that is not summarized.
         at: usize,
     },
     /// Nothing can be replaced, and the request is probably too long.
@@ -371,7 +372,8 @@ impl ContextRules {
     }
 
     /// Returns the earliest possible cut after which at most `tail` tokens are kept, or else the cut after which the fewest are kept. A cut
-    /// is the index before which messages are summarized. Returns `None` if a summary could not save `saved` tokens.
+    /// is the index before which messages are summarized. Returns `None` if no cut is possible, or if the cut would save fewer than `saved`
+    /// tokens.
     pub(crate) fn cut(
         view: &ConversationView,
         tail: u64,
@@ -403,8 +405,8 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Returns the decision to shorten a result of the newest reply. This is the first result that exceeds the usable window alone. Returns
-    /// `None` if there is none.
+    /// Returns the decision to shorten the first result of the newest reply that exceeds the usable window alone, or `None` if no result
+    /// does.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);
@@ -414,7 +416,7 @@ impl ContextRules {
                 .is_some_and(|message| message.as_tool_result().is_some() && size.message(message) > usable)
         };
         let index = (newest..messages.len()).find(is_too_long)?;
-        // A token has about four bytes, so this is the share in bytes.
+        // A token has about four bytes, so the number of bytes is four times the number of tokens.
         let bytes = part_of(usable, SHORTENED_SHARE).saturating_mul(4);
         Some(ViewDecision::Shorten { index, bytes: usize::try_from(bytes).unwrap_or(usize::MAX) })
     }
@@ -439,7 +441,7 @@ impl ContextRules {
             let message = view.sent_form(index).filter(|_| !view.is_replaced(index))?;
             let result = message.as_tool_result()?;
             let is_refused = result.code.as_deref() == Some("invalid_arguments") && index > turn;
-            // The result of an interrupted call may still be replaced by the real one, so it is not cleared.
+            // The result of an interrupted call may still be replaced by the real result, so it is not cleared.
             let is_open = result.outcome == OutcomeKind::Interrupted;
             if self.kept_tools.contains(&result.tool) || is_refused || is_open {
                 return None;

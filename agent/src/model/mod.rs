@@ -543,7 +543,7 @@ impl StepCx {
         self
     }
 
-    /// Sets the token that cancels the reply. By default it is never cancelled.
+    /// Sets the token that cancels the reply. By default, the reply is not cancelled.
     pub fn with_cancel(mut self, cancel: CancelToken) -> Self {
         self.cancel = cancel;
         self

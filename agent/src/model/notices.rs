@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A notice about a request before it was sent. Journals keep the notice with the reply.
+/// A notice about a request that is added before the request is sent. Journals keep the notice with
+/// the reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub(crate) enum RequestNotice {
@@ -14,7 +15,7 @@ pub(crate) enum RequestNotice {
     BudgetNear { key: String, budget: String, share: f64 },
 }
 
-/// The notices of a request, shared by the models that pass it on.
+/// The notices of a request, shared by the models that pass the request on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestNotices(Arc<Mutex<Vec<RequestNotice>>>);
 

@@ -11,7 +11,7 @@ const FIELD: &str = "fallback";
 /// The kind of an attempt that was not made, because the breaker of the model was open.
 pub(super) const BREAKER_OPEN: &str = "breaker_open";
 
-/// The work of a [`Fallback`](super::Fallback) before a reply: the models that failed, and the losses of a change of the model.
+/// The record of a [`Fallback`](super::Fallback) about a reply: the attempts before the reply, and the losses of a change of the model.
 ///
 /// The reply itself names the model that answered. A reply of the first model that is asked has no record, unless another model gave the
 /// previous reply.
@@ -95,7 +95,7 @@ impl ModelAttempt {
 }
 
 impl FallbackRecord {
-    /// Returns the record of a reply, or `None` if the reply has none.
+    /// Returns the record of a reply, or `None` if the reply has no valid record.
     pub(super) fn of(reply: &AssistantMessage) -> Option<Self> {
         Self::deserialize(reply.extra.get(FIELD)?).ok()
     }

@@ -100,8 +100,8 @@ impl ReportedQuota {
     }
 
     /// Records the quota that the response to a request reports. Requests whose responses have not begun are subtracted, because the
-    /// provider may not have counted them. The response to an earlier request replaces the newest report only if it leaves no more than
-    /// that report.
+    /// provider may not have counted them. A report of a later request that is not full again is replaced only if the new report leaves no
+    /// more.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {
@@ -131,8 +131,8 @@ impl QuotaReport {
         self.at.saturating_add(self.quota.refill)
     }
 
-    /// Returns the time from which this amount is available. A limit is assumed to refill evenly until it is full, or only at the end if
-    /// its size was not reported.
+    /// Returns the time from which this amount is available, or zero if enough remains. A limit is assumed to refill evenly until it is
+    /// full, or only at the end if its size was not reported.
     fn ready_at(&self, need: u64) -> Duration {
         let missing = need.saturating_add(self.taken).saturating_sub(self.quota.left);
         if missing == 0 {
