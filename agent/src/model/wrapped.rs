@@ -76,7 +76,7 @@ impl WrappedReply {
         AssistantMessage { provider, api, model, extra, ..AssistantMessage::default() }
     }
 
-    /// Ends the exchange before the end of the reply, and returns its author.
+    /// Ends the exchange before the end of the reply, and returns the author of the reply.
     pub(super) fn abandon(&mut self) -> AssistantMessage {
         self.stream.drop_events();
         self.author()
@@ -137,7 +137,7 @@ impl WrappedReply {
     }
 }
 
-/// If a reply is not read to its end, its trace ends as cancelled.
+/// Ends the trace as cancelled if the reply was not read to its end.
 impl Drop for WrappedReply {
     fn drop(&mut self) {
         self.end_trace(Some(ModelErrorKind::Aborted));

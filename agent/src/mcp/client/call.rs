@@ -34,7 +34,8 @@ const ROUNDS: usize = 10;
 /// Maximum time to send the notification that a call was cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the current definition of a tool, or the outcome of a call that must not be made, because the tool is gone or has changed.
+/// Returns the current definition of a tool. If the tool is gone, or has a change that `accept_changes` does not accept, the call must not
+/// be made, and its outcome is returned as the error.
 pub(super) fn current(
     inner: &Inner,
     tool: &str,

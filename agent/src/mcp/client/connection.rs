@@ -159,7 +159,8 @@ impl Drop for Connection {
     }
 }
 
-/// Subscribes to changes of the list, if the version of the protocol requires a subscription.
+/// Subscribes to changes of the list of tools, if the version of the protocol requires a subscription. Returns `None` if no subscription is
+/// needed or the server does not report changes.
 fn listen(peer: &Peer<RoleClient>, notifications: &Arc<Notifications>) -> Option<AbortHandle> {
     let info = peer.peer_info()?;
     let reports_changes = info.capabilities.tools.as_ref()?.list_changed == Some(true);
@@ -256,8 +257,8 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host. Fails if one of them is not public. The connection uses these addresses, because a second resolution of
-/// the name could return other addresses.
+/// Returns the addresses of a host. Fails if the host has no address, or if one of its addresses is not public. The connection uses these
+/// addresses, because a second resolution of the name could return other addresses.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);

@@ -111,8 +111,8 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
                 }
                 received = self.transport.receive() => match received {
                     Some(JsonRpcMessage::Request(request)) => {
-                        // A server may answer `initialize` only after the client has answered its ping. Other requests of the server are
-                        // ignored.
+                        // A server may answer `initialize` only after the client has answered a ping of the server. Other requests of the
+                        // server are ignored.
                         if answers.both_sent && matches!(request.request, ServerRequest::PingRequest(_)) {
                             let pong = JsonRpcMessage::response(ClientResult::empty(()), request.id);
                             sending.spawn(self.transport.send(pong));

@@ -201,8 +201,8 @@ fn fingerprint(tool: &Tool) -> [u8; 32] {
 }
 
 impl ToolListing {
-    /// Returns the tools of this list that changed or are missing in `now`. Each has its definition in this list and the one in `now`, if
-    /// any.
+    /// Returns the tools of this list that changed or are missing in `now`: for each, its definition in this list, and its definition in
+    /// `now` unless the tool is missing.
     pub(super) fn changes(&self, now: &Self) -> Vec<(ToolDefinition, Option<ToolDefinition>)> {
         let changed = self.tools.iter().filter_map(|(name, before)| {
             let after = now.tools.get(name);

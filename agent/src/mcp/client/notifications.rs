@@ -38,7 +38,7 @@ impl Notifications {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Returns whether the list has changed since the last call of this method.
+    /// Returns whether the server has reported a change of the list since the last call of this method.
     pub(super) fn take_change(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }

@@ -46,7 +46,8 @@ pub(super) async fn call(
     info: Arc<RequestInfo>,
     connection: Option<Peer<RoleServer>>,
 ) -> Result<CallToolResponse, ErrorData> {
-    // The error is the same for an unknown tool and for a tool that this caller may not see, so that it does not reveal which tools exist.
+    // The error is the same for an unknown tool and for a tool that this caller may not see, so that clients cannot find out which tools
+    // exist.
     if !admitted.tools.contains(name) {
         return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
     }
