@@ -119,7 +119,7 @@ impl McpServer {
     /// without details, and the text of the error is logged.
     ///
     /// The returned tools must depend only on the caller and on stored data, never on earlier requests, because the protocol has no
-    /// sessions. If the tools depend on the path of the request, for example, an [authenticator](Self::authenticator) [adds](Caller::with)
+    /// sessions. For example, if the tools depend on the path of the request, an [authenticator](Self::authenticator) [adds](Caller::with)
     /// the path to the caller. If possible, return clones of one [`Registry`] for equal sets, so that the list for clients is made once.
     ///
     /// ```

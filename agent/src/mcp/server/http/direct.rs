@@ -49,7 +49,7 @@ pub(super) fn call(
     let call = envelope.call().filter(|_| takes_and_sends_json(headers))?;
     let version = version(headers)?;
     let is_usual = if version == ProtocolVersion::V_2026_07_28 {
-        // A name that starts with `=?` is sent in Base64, which only `rmcp` decodes.
+        // A name that is not ASCII or starts with `=?` is sent in Base64, which only `rmcp` decodes.
         let is_plain = call.tool.is_ascii() && !call.tool.starts_with("=?");
         is_plain
             && is_only(headers, "mcp-method", "tools/call")
@@ -85,8 +85,8 @@ fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
     values.next().filter(|_| values.next().is_none())
 }
 
-/// Returns whether the client sends JSON, and accepts both forms of an answer: JSON and an event stream. Parameters of `Accept`, such as
-/// `q`, are not supported here.
+/// Returns whether the client sends JSON, and accepts both forms of an answer: JSON and an event stream. If `Accept` has parameters, such
+/// as `q`, returns `false`, and `rmcp` reads the header.
 fn takes_and_sends_json(headers: &HeaderMap) -> bool {
     let text = |name| only(headers, name).and_then(|value| value.to_str().ok());
     let (Some(sent), Some(accepted)) = (text(CONTENT_TYPE), text(ACCEPT)) else { return false };

@@ -53,7 +53,7 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     drive(connection, http1::Connection::graceful_shutdown, ending).await;
 }
 
-/// The application around the built-in listener. It responds with 404 to every request.
+/// The application behind the built-in listener. It responds with 404 to every request.
 #[derive(Clone, Copy)]
 struct NotFoundService;
 
