@@ -33,7 +33,7 @@ pub(super) fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
 }
 
 impl UiEncoder {
-    /// Writes an event of a sub-agent's run. The ids of its chunks contain the number of the root's last event.
+    /// Writes an event of a sub-agent's run. The ids of the chunks contain the number of the root's last event.
     pub(super) fn write_child(
         &mut self,
         event: &Event,
@@ -122,8 +122,8 @@ impl UiEncoder {
         self.children.push(child);
     }
 
-    /// Writes a reply of a sub-agent. Its texts are sent only if results are shown as the model reads them, because they become part of the
-    /// result of a call.
+    /// Writes a reply of a sub-agent. Its texts are sent only if results are shown as the model reads them, because the texts become a part
+    /// of a call's result.
     fn child_reply(
         &mut self,
         at: usize,

@@ -406,7 +406,7 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         let known = self.calls.open(call_id);
-        // The name of the tool is unknown here if the call began in an earlier response. The end of the call adds the name.
+        // The name of the tool is unknown if the call began in an earlier response. The end of the call adds the name.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
         // If the page was not asked, the decision was made automatically within the run. The request is then written as an automatic one.
         let automatic = self

@@ -96,7 +96,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn part(&mut self, w: &mut ChunkWriter<'_>, id: &str, part: &UiPart<'_>);
     fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall);
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
-    /// Writes that the arguments of a call are complete. `input` is their shown form.
+    /// Writes that the arguments of a call are complete. `input` contains the arguments in the form that the page may see.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     /// Writes the input of a call that the run accepted, or whose arguments a person changed.
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);

@@ -168,8 +168,8 @@ fn child_of(json: &str) -> Option<String> {
     serde_json::from_str::<serde_json::Value>(json).ok()?["subagentRunId"].as_str().map(str::to_owned)
 }
 
-/// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. A client would append the chunks
-/// before `from` to the messages that it has, so only chunks that the history lacks are repeated.
+/// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. Of the chunks before `from`,
+/// only chunks that the history lacks are repeated, because a client would append the others to its messages a second time.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;
