@@ -60,7 +60,7 @@ fn prove<T: DeserializeOwned>(
 /// accepts, and the values that serde parses. The proof uses up to 200 values that are generated from the schema, and six faulty variants
 /// of each.
 ///
-/// Use it in tests of your own argument types. It is deterministic, so it always fails or always passes.
+/// Use this function in tests of your own argument types. It is deterministic, so it always fails or always passes.
 ///
 /// ```
 /// use agent::ToolArgs;
@@ -77,7 +77,7 @@ fn prove<T: DeserializeOwned>(
 /// assert_agrees::<Search>();
 /// ```
 ///
-/// It detects, for example, a `JsonSchema` that differs from the `Deserialize` of the same type:
+/// The function detects, for example, a `JsonSchema` that differs from the `Deserialize` of the same type:
 ///
 /// ```should_panic
 /// use agent::testing::assert_agrees;
@@ -209,7 +209,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.policies_widen(text, &read);
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
-            // In a value of any type, a repeated key is accepted, and the last one counts. If one of several alternatives must fit,
+            // In a value of any type, a repeated key is accepted, and its last occurrence counts. If one of several alternatives must fit,
             // however, a repeated key is refused.
             Some(key) => {
                 sent.filter(|sent| !is_refused_as_repeated(&read[0]) && self.takes_anything(sent, &key))
@@ -251,7 +251,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses a text, perhaps by a variant for every other word. The schema lists no such words.
+    /// Returns whether the type parses the text, and may do so by a variant for every other word. The schema does not show such a variant.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }
@@ -386,7 +386,8 @@ fn has_long_key(text: &str) -> bool {
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
 }
 
-/// Returns whether the text has a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
+/// Returns whether the text has a whole number with a fraction, an exponent or a minus sign. JSON Schema and the engine treat the number as
+/// an integer, but serde may treat it as a float, as it does for `1.0` and `-0`.
 fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)

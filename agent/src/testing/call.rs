@@ -13,7 +13,8 @@ const MAX_POINTER: usize = 4_000;
 /// The length from which on a text is streamed in pieces of several bytes, rather than byte by byte.
 const BYTE_BY_BYTE: usize = 2_000;
 
-/// Checks every law that needs no schema, for one call. `text` is argument text for a `T` or a [`Value`](serde_json::Value).
+/// Checks every law that needs no schema, for one call. `text` contains the arguments of the call. `T` is their type, or
+/// [`Value`](serde_json::Value).
 ///
 /// The call may be accepted or refused: only the consistency of the engine is checked. Use it for a log of calls of real models, or in a
 /// fuzzer.

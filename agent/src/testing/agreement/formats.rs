@@ -16,7 +16,7 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// Compiles a schema. `has_formats` says whether formats are validated.
+    /// Compiles a schema, or returns `None` if no validator can be built. `has_formats` says whether formats are validated.
     pub(super) fn new(schema: &Value, has_formats: bool) -> Option<Schema> {
         let (day, time) = (format_validator("date")?, Arc::new(format_validator("time")?));
         let partial_time = move |text: &str| is_partial_time(&time, text);

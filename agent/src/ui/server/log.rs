@@ -8,7 +8,8 @@ use crate::loop_core::{Event, EventKind};
 use crate::message::{Content, MediaSource, Message, Part};
 use crate::model::ModelEvent;
 
-/// Maximum size of the updates of a reply, or of the progress of calls, in bytes. Above this size, updates are merged.
+/// Maximum size of the updates of a reply, or of the progress of calls, in bytes. Above this size, updates are merged, and only the last
+/// progress of each call is kept.
 const MAX_UPDATES: usize = 1 << 20;
 /// The estimated size of an event without its texts, in bytes.
 const PER_EVENT: usize = 128;
@@ -169,7 +170,7 @@ impl ReplayLog {
             until = last_own + 1;
             false
         });
-        // A reader that has not received the events up to this number must receive the whole run.
+        // A reader that has not received the events up to the number `until` must receive the whole run.
         self.compacted.push((0, until));
         self.count();
     }

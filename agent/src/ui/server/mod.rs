@@ -154,7 +154,7 @@ impl ServerShared {
         threads.remove(&key)
     }
 
-    /// Returns an error if the scope has too many runs. The thread of the new run must be reserved, so that it counts.
+    /// Returns an error if the scope has too many runs. The thread of the new run must be reserved, so that the new run counts.
     fn check_runs(&self, scope: &Arc<str>) -> Result<(), UiRequestError> {
         let max = self.limits.runs;
         if self.active_runs(scope) > max { Err(UiRequestError::TooManyRuns { max }) } else { Ok(()) }
