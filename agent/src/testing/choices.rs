@@ -1,5 +1,5 @@
 //! Choices made by a script, at random or by default. The number of options of each choice is recorded, so that a later pass can vary
-//! it.
+//! the choice.
 
 /// A source of choices that is deterministic for a script and seed.
 pub(super) struct Choices {

@@ -196,7 +196,7 @@ impl Cassette {
         Self { settings, info, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Replaces this text with `[scrubbed]` in all requests and replies. Set it before the first request.
+    /// Replaces this text with `[scrubbed]` in all requests and replies. Call this method before the first request.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -218,9 +218,9 @@ impl Cassette {
         self
     }
 
-    /// Changes every text of a request before it is written or compared. Use it for texts that differ between runs, for example dates,
-    /// paths and host names. Set it before the first request. Applying the change twice must give the same result as applying it once.
-    /// Replies are not changed.
+    /// Changes every text of a request before it is written or compared, for example dates, paths and host names that differ between runs.
+    /// Call this method before the first request. Applying the change twice must give the same result as applying it once. Replies are not
+    /// changed.
     ///
     /// ```
     /// use agent::ScriptedModel;
