@@ -177,7 +177,8 @@ pub(super) struct ObservedModel {
 }
 
 impl ObservedModel {
-    /// Logs a request. Returns the context for the wrapped model, and the value in which the end of the request is recorded.
+    /// Logs a request, unless the request has no step key. Returns the context for the wrapped model, and the value in which the end of
+    /// the request is recorded.
     fn observe(&self, cx: &StepCx, request: &ModelRequest) -> (StepCx, Arc<RequestProgress>) {
         let progress = Arc::<RequestProgress>::default();
         let Some(key) = &cx.key else { return (cx.clone(), progress) };
