@@ -133,8 +133,8 @@ impl CallArguments {
         Self { tools, streams: BTreeMap::new() }
     }
 
-    /// Returns the `ToolCallArgument` events that follow from an event of the reply. After a fault in the JSON text of a call, the call
-    /// has no further argument events, and the argument engine reports the fault when the call is complete.
+    /// Returns the `ToolCallArgument` events that follow from an event of the reply. A call has no further argument events after a fault
+    /// in its JSON text. The argument engine reports the fault when the call is complete.
     pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
         let mut updates = Vec::new();
         match event {

@@ -251,8 +251,8 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
-    /// Adds the address and a hint to the message if the address is probably wrong: the status is 404 or 405, or the body begins with `<`
-    /// as a web page does, and the status is missing or below 404.
+    /// Adds the address and a hint to the message if the address is probably wrong. This is assumed for the status 404 or 405. For no
+    /// status or a lower one, it is assumed if the body begins with `<`, as a web page does.
     #[cfg(feature = "http")]
     pub(crate) fn with_address(self, address: &str) -> Self {
         let is_page = self.body().is_some_and(|body| body.starts_with('<'));

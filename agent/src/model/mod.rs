@@ -490,7 +490,7 @@ impl ModelInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StepCx {
-    /// The key of the step, which is sent as the idempotency key to providers that accept one.
+    /// The key of the step, which is sent to providers that accept an idempotency key.
     pub key: Option<StepKey>,
     /// The number of the attempt, counted from 1. All attempts have the same key.
     pub attempt: u32,

@@ -113,8 +113,8 @@ impl WrappedReply {
         }
     }
 
-    /// Adds an event to the events that are passed on. Events do not contain all fields of a part. Therefore the finished part replaces the
-    /// event of its end, and all parts are repeated before the stop event.
+    /// Adds an event to the events that are passed on. Events do not contain all fields of a part, so the finished part replaces the event
+    /// of its end. All parts are repeated before the stop event.
     pub(super) fn push(&mut self, event: ModelEvent) {
         let content = &self.stream.partial().content;
         match &event {

@@ -142,9 +142,8 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. Secrets that arrive in pieces cannot be recognised. Therefore the body is withheld if
-    /// a call of a complete reply may have secret arguments. If the reply is incomplete, the body is withheld if any tool has secret
-    /// parameters.
+    /// Returns the last response as it was received. Secrets that arrive in pieces cannot be recognised, so the body is withheld if a call
+    /// of a complete reply may have secret arguments. If the reply is incomplete, the body is withheld if any tool has secret parameters.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {

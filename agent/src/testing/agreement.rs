@@ -144,7 +144,8 @@ struct Proof<T> {
     plans: Plans,
     /// Whether a field has its own policy, so that coercions are possible even if the tool allows none.
     own_policies: bool,
-    /// The independent validator of the plan's schema, which refuses unknown keys if the plan does; `None` if it cannot be built.
+    /// The independent validator of the plan's schema, or `None` if the validator cannot be built. It refuses unknown keys if the plan
+    /// does.
     closed: Option<Schema>,
     report: AgreementReport,
     arguments: std::marker::PhantomData<fn() -> T>,

@@ -9,7 +9,8 @@ pub(super) struct Choices {
     random: Option<Random>,
 }
 
-/// Maximum number of recorded choices. It suffices for most schemas; if a schema has more choices, only the first ones are varied.
+/// Maximum number of recorded choices. Most schemas have fewer choices. If a schema has more choices, only the recorded choices are
+/// varied.
 const MAX_REMEMBERED: usize = 4_096;
 
 impl Choices {

@@ -232,7 +232,7 @@ fn whole_float(v: i64) -> Value {
 }
 
 /// Returns variants of the arguments. In each variant, one top-level parameter is replaced or removed: a required
-/// one if `required` is set, else an optional one.
+/// parameter if `required` is `true`, or an optional parameter if it is `false`.
 fn at_top(
     v: &Value,
     schema: &Value,

@@ -221,7 +221,7 @@ fn for_model(outcome: &ToolOutcome) -> Value {
     content_value(&output.content)
 }
 
-/// Returns the text if the content consists only of texts, and otherwise a list of parts.
+/// Returns a text if the content consists only of texts, or else a list of parts.
 pub(super) fn content_value(content: &[Part]) -> Value {
     if content.iter().all(|part| part.as_text().is_some()) {
         let texts: Vec<&str> = content.iter().filter_map(Part::as_text).collect();

@@ -34,8 +34,8 @@ const ROUNDS: usize = 10;
 /// Maximum time to send the notification that a call was cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the current definition of a tool. If the tool is gone, or has a change that `accept_changes` does not accept, the call must not
-/// be made, and its outcome is returned as the error.
+/// Returns the current definition of a tool. The call must not be made if the tool is gone, or if `accept_changes` does not accept a change
+/// of its definition. The error is then the outcome of the call.
 pub(super) fn current(
     inner: &Inner,
     tool: &str,
@@ -339,8 +339,8 @@ fn reports_unknown_tool(text: &str) -> bool {
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// Lists the tools again, because the tool may no longer exist. Returns the outcome `tool_gone` if the new list does not contain the tool,
-/// and otherwise an error with the text of the server.
+/// Lists the tools again, because the tool may no longer exist. Returns the outcome `tool_gone` if the new list does not contain the tool.
+/// If the list contains the tool, returns a failure with the text of the server.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_for_unknown_tool().await;
     if !inner.listing().tools.contains_key(tool) {

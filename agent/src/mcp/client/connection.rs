@@ -299,7 +299,8 @@ fn is_public(address: IpAddr) -> bool {
                 0x2620 => (second, third) != (0x4f, 0x8000),
                 // Documentation.
                 0x3fff => second > 0xfff,
-                // Only 2000::/3 is assigned to hosts. Outside of it are loopback, private and local addresses, and translation to IPv4.
+                // Only 2000::/3 is assigned to hosts. The other blocks contain loopback, private and local addresses, and addresses that
+                // are translated to IPv4.
                 first => (0x2000..0x4000).contains(&first),
             }
         }

@@ -23,7 +23,7 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
 const LONGEST_SERVER: usize = 24;
 
 /// Returns the prefix of a server's tools. The characters `/`, `\` and `:` divide the name that the server reports into parts. The prefix
-/// is the last part with a letter or digit, in lower case and without the words `mcp`, `server` and `servers`, unless the part has no
+/// is the last part with a letter or digit, in lower case. The words `mcp`, `server` and `servers` are left out, unless the part has no
 /// other words. Words beyond [`LONGEST_SERVER`] characters are omitted. For example, `example-servers/sequential-thinking-server` becomes
 /// `sequential_thinking`.
 ///

@@ -31,8 +31,8 @@ const METHODS: [&str; 6] =
 const OLDER: usize = 2;
 
 impl ProtocolHandler {
-    /// Returns the caller and its tools. Over HTTP, both were determined before the body was read. Over standard input, the tools are
-    /// loaded here.
+    /// Returns the caller and its tools. Over HTTP, both were determined before the body was read. Over standard input, this function
+    /// loads the tools.
     async fn admit(&self) -> Result<Arc<AdmittedRequest>, ErrorData> {
         if let Some(admitted) = &self.admitted {
             return Ok(admitted.clone());

@@ -1,4 +1,4 @@
-//! A model that consists of several models: if one of them fails, the next one is asked.
+//! A model that consists of several models: if one model fails, the next model is asked.
 
 mod breaker;
 mod record;
@@ -51,10 +51,10 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
 ///   so a later failure is the error of the reply. Thinking is content, too.
 /// * **Attempts.** Each model makes one attempt, and only the last model keeps its own retries. If all models fail, the reply fails with
 ///   the error of the first model, and the text of this error names the other models.
-/// * **Breakers.** After three failures within a minute, a model is not asked for 30 s, or for the time that the error asks to wait. Then
-///   one request tries the model again. If this request fails, the pause is doubled, up to 10 min. If [`on`](Self::on) names `Auth`, a bad
-///   key opens the breaker at once for 5 min. If the breakers of all models are open, the model whose pause ends first is asked. Clones
-///   share the breakers.
+/// * **Breakers.** After three failures within a minute, a model is not asked for 30 s, or for the time that the error asks to wait. After
+///   the pause, one request tries the model again. If this request fails, the pause is doubled, up to 10 min. If [`on`](Self::on) names
+///   `Auth`, a bad key opens the breaker at once for 5 min. If the breakers of all models are open, the model whose pause ends first is
+///   asked. Clones share the breakers.
 /// * **The reply** has the names of the model that gave it, and a record of the [attempts before it](ModelAttempt::before). If another
 ///   model gave the previous reply, the record also contains the losses of the hand-off. Each model gets its own
 ///   [hand-off](crate::model::ModelInfo::hand_off) of the messages.

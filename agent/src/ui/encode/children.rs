@@ -232,8 +232,8 @@ impl UiEncoder {
         }
     }
 
-    /// Announces the suspended runs of sub-agents again. For a run that was not reported as suspended in this response, only the number of
-    /// its chunk is skipped, so that later chunks have the same numbers in both cases.
+    /// Announces the suspended runs of sub-agents again. A run that was not reported as suspended in this response only skips the number of
+    /// its chunk, so that later chunks have the same numbers in both cases.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

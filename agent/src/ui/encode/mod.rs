@@ -323,8 +323,8 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the position of the open call with this id. A call that is missing began in an earlier response, so it is added as a started
-    /// call.
+    /// Returns the position of the open call with this id. If there is no such call, the call began in an earlier response, and is added as
+    /// a started call.
     fn known_call(&mut self, id: &str, tool: &str) -> usize {
         if let Some(at) = self.calls.open(id) {
             return at;

@@ -128,7 +128,8 @@ pub(super) trait WireFormat: Send + Sync {
         accepted: bool,
     );
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding);
-    /// Writes that a call waits for a result of the browser if `is_browser` is `true`, and otherwise for a result of the application.
+    /// Writes that a call waits for a result. The browser delivers the result if `is_browser` is `true`, and the application delivers
+    /// it if `is_browser` is `false`.
     fn waiting(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, is_browser: bool);
     /// Ends a turn. `usage` has the token counts of the run so far.
     fn turn_end(&mut self, w: &mut ChunkWriter<'_>, usage: Option<&Value>);

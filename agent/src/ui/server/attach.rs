@@ -76,7 +76,7 @@ impl UiServer {
 }
 
 /// Encodes the events that arrived while earlier events were encoded, until the reader is up to date. Returns `true` if the reader then
-/// follows the run, and `false` if the response was ended meanwhile.
+/// follows the run, and `false` if the response was ended before.
 fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec<UiChunk>) -> bool {
     loop {
         match thread.go_live(id, encoder) {

@@ -42,7 +42,7 @@ impl UiServer {
         let is_cut = Arc::new(AtomicBool::new(false));
         if is_resumed {
             // The encoder reads the earlier events of the run to learn its calls. The chunks are dropped, because the client already has
-            // them. No event is added to the log meanwhile, because the thread is reserved.
+            // them. No other event is added to the log during this time, because the thread is reserved.
             let ((events, _), mut known) = (thread.lock().log.events(), Vec::new());
             for event in &events {
                 encoder.encode(event, &mut known);
@@ -134,7 +134,7 @@ fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), Ui
     }
 }
 
-/// Removes a reader. If it was the last reader, the run is cancelled after `reconnect_time`, unless a reader connects before.
+/// Removes a reader. If no reader is left, the run is cancelled after `reconnect_time`, unless a reader connects before that time.
 fn leave(thread: &Arc<UiThread>, id: u64, reconnect_time: Duration) {
     let (gone, handle, attendance) = {
         let mut state = thread.lock();

@@ -1,5 +1,5 @@
-//! Creates events from the messages of a run, in place of events that the log does not contain: the earlier events of a long run, and the
-//! events of a run that another process began.
+//! Creates events from the messages of a run, in place of events that the log does not contain. These are the earlier events of a long
+//! run, and the events of a run that another process began.
 
 use std::sync::Arc;
 

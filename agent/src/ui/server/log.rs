@@ -154,8 +154,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Drops the older half of the events of sub-agents. Unlike the run's own events, they cannot be made from messages, because the
-    /// messages of sub-agents are in no conversation of this thread.
+    /// Drops the older half of the events of sub-agents. Unlike the run's own events, these events cannot be made from messages, because
+    /// the conversation of the thread does not contain the messages of sub-agents.
     fn forget_children(&mut self) {
         let mut surplus = self.child_bytes / 2;
         let (mut last_own, mut until) = (0, 0);

@@ -117,9 +117,9 @@ impl LiveReader {
 /// The next step for a reader whose encoder has read the log to its end.
 pub(super) enum AttachStep {
     Live,
-    /// More events arrived meanwhile, which the encoder has to read.
+    /// More events arrived while the encoder read the log. The encoder has to read these events.
     More(UiEncoder, Vec<Arc<Event>>),
-    /// The response was ended meanwhile. The encoder has to read these last events.
+    /// The response was ended while the encoder read the log. The encoder has to read these last events.
     Over(UiEncoder, Vec<Arc<Event>>),
 }
 
@@ -324,7 +324,7 @@ impl UiThread {
         }
     }
 
-    /// Lets a reader follow the run if its encoder has read all events. Otherwise, returns the encoder with the events that it has not
+    /// Lets a reader follow the run if its encoder has read all events. If not, returns the encoder with the events that it has not
     /// read.
     pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();

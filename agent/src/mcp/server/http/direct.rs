@@ -220,7 +220,7 @@ impl Body for CallEvents {
             && let Poll::Ready(ended) = Pin::new(answer).poll(task)
         {
             self.answer = None;
-            // A call that panicked has no answer, so its stream ends without one.
+            // A call that panicked has no answer, so its stream ends without an answer.
             self.next = ended.ok().map(|(_, message)| event(&message));
         }
         if let Poll::Ready(Some(progress)) = self.events.poll_recv(task) {
