@@ -45,7 +45,7 @@ impl Accumulator {
         message
     }
 
-    /// Sets the model that gives the reply, and the additional fields that record how it was chosen.
+    /// Sets the model that gives the reply, and the additional fields that record how the model was chosen.
     pub(super) fn set_author(&mut self, author: &AssistantMessage) {
         let AssistantMessage { provider, api, model, extra, .. } = author.clone();
         (self.message.provider, self.message.api, self.message.model) = (provider, api, model);
@@ -63,7 +63,7 @@ impl Accumulator {
         self.message
     }
 
-    /// Returns whether the reply reported that it is complete.
+    /// Returns whether the stop event of the reply has arrived.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped
     }

@@ -10,17 +10,17 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// The minimum that a clear has to save: both this number of tokens, and this share of the usable window in thousandths. Many small clears
-/// would invalidate the provider's cache often.
+/// Minimum number of tokens that a clear must save. A clear must also save [`CLEARED_SHARE`], in thousandths of the usable window. Smaller
+/// clears are not worth their cost, because each clear invalidates the provider's cache.
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
 /// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// The minimum by which a compaction, or a clear in its stead, has to lower the estimate, in thousandths of the usable window.
+/// Minimum number of tokens that a compaction, or a clear that avoids a compaction, must save, in thousandths of the usable window.
 const MIN_EFFECT: u64 = 100;
 /// The length that the newest messages should not exceed after a compaction, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
-/// The length to which a result is shortened if it exceeds the usable window alone, in thousandths of the usable window.
+/// The length to which a result is shortened if the result on its own exceeds the usable window, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
 /// The maximum number of tokens that are reserved for a reply, if the request does not limit the reply.
 const MAX_RESERVE: u64 = 32_000;
@@ -79,11 +79,11 @@ pub(crate) enum ViewDecision {
         /// The results, oldest first.
         results: Vec<ClearedResult>,
     },
-    /// A single result of the newest reply exceeds the window. It is [shortened](ConversationView::shorten).
+    /// A result of the newest reply on its own exceeds the window. The result is [shortened](ConversationView::shorten).
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
-        /// The number of bytes of its text that are kept.
+        /// The number of bytes that are kept of the result's text.
         bytes: usize,
     },
     /// The messages before this index are summarized, and [replaced](ConversationView::compact) by the summary.
@@ -127,7 +127,8 @@ impl ContextRules {
         self
     }
 
-    /// Sets the share of the usable window to which results are cleared, if this avoids that messages are compacted. Default: 0.4.
+    /// Sets the share of the usable window to which results are cleared when a request reaches [`compact_at`](Self::compact_at). Messages
+    /// are compacted only if clearing is not enough. A share below half of [`clear_at`](Self::clear_at) counts as that half. Default: 0.4.
     pub fn target(mut self, share: f64) -> Self {
         self.target = share;
         self
@@ -169,8 +170,9 @@ impl ContextRules {
     }
 
     /// Lets the provider write summaries within its replies. Anthropic's API and the Responses API write a summary when a request reaches
-    /// the share of [`compact_at`](Self::compact_at). Anthropic writes none below 50,000 tokens. The summary is a part of the reply, which
-    /// `OpenAI` encrypts. Later requests to the same model begin with the summary, and another model gets the whole conversation.
+    /// the share of [`compact_at`](Self::compact_at). Anthropic writes no summary below 50,000 tokens. The summary is a part of the reply,
+    /// and `OpenAI` encrypts this part. Later requests to the same model begin with the summary, and another model gets the whole
+    /// conversation.
     ///
     /// Results are still cleared by these rules, and pinned messages are sent again after the summary. With other protocols, and if a
     /// request is still too long, the model of the run writes the summary.
@@ -229,9 +231,10 @@ impl ContextRules {
         self.window
     }
 
-    /// Changes the [view](Conversation::view) of the conversation until the request fits into the window with the messages of the view. Old
-    /// results are cleared, and a result of the newest reply is shortened if it exceeds the window alone. Returns `None` once the request
-    /// fits. If these changes are not enough, returns the index before which messages have to be [compacted](Conversation::compact).
+    /// Changes the [view](Conversation::view) of the conversation until the request, with the messages of the view, fits into the window.
+    /// Old results are cleared, and a result of the newest reply is shortened if the result on its own exceeds the window. Returns `None`
+    /// once the request fits. If these changes are not enough, returns the index before which messages have to be
+    /// [compacted](Conversation::compact).
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -287,7 +290,7 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // This cannot fail, because every decision is a change that the view accepts.
+            // The change cannot fail, because the view accepts every change that `decide` returns.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }
@@ -381,7 +384,7 @@ impl ContextRules {
         size: SizeCounter<'_>,
     ) -> Option<usize> {
         let first = view.summarized();
-        // For each index, the number of tokens of the messages from this index to the end.
+        // For each index from `first` on, `behind` contains the number of tokens of the messages from this index to the end.
         let mut sum = 0_u64;
         let mut behind = vec![0; view.conversation().len() + 1 - first];
         for index in (first..view.conversation().len()).rev() {
@@ -405,8 +408,8 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Returns the decision to shorten the first result of the newest reply that exceeds the usable window alone, or `None` if no result
-    /// does.
+    /// Returns the decision to shorten the first result of the newest reply that on its own exceeds the usable window, or `None` if no
+    /// result does.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);

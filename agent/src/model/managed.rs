@@ -76,7 +76,7 @@ impl ManagedTool {
     }
 
     /// Limits the number of searches, or of pages that are read, per reply. Other tools than a web search and a web fetch have no limits
-    /// and stay as they are.
+    /// and stay unchanged.
     pub fn max_uses(self, uses: u32) -> Self {
         self.limited(|max_uses, _, _| *max_uses = Some(uses))
     }

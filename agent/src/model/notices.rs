@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum RequestNotice {
     /// The request waited for a limit, for `waited_ms` milliseconds.
     Delayed { waited_ms: u64, limit: String },
-    /// At least 80 % of a budget are spent.
+    /// At least 80 % of a budget is spent.
     BudgetNear { key: String, budget: String, share: f64 },
 }
 

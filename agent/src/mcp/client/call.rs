@@ -80,8 +80,8 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call. Repeats the call if the server refused it before it ran, or if the connection broke and trusted hints say that a
-/// repetition is harmless. Each of these reasons causes at most one repetition.
+/// Makes the call. Repeats the call if the server refused the call before the tool ran, or if the connection broke and trusted hints say
+/// that a repetition is harmless. Each of these reasons causes at most one repetition.
 async fn attempts(
     inner: &Inner,
     tool: &str,

@@ -33,8 +33,8 @@ const LOG_LINE: usize = 4 << 10;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum wait for the last output of a child that ended. The wait is limited, because another process may keep the output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Maximum length of a message over HTTP, in bytes, even if the limits of its parts are larger. `rmcp` has the same limit for messages of a
-/// child process.
+/// Maximum length of a message over HTTP, in bytes, even if the limits for results and definitions are larger. `rmcp` has the same limit
+/// for messages of a child process.
 const MAX_MESSAGE: usize = 16 << 20;
 /// Maximum number of redirects. The client follows redirects only within the origin of the server.
 const REDIRECTS: usize = 5;
@@ -237,8 +237,8 @@ async fn over_http(
     Ok(StreamableHttpClientTransport::with_client(client, transport))
 }
 
-/// Returns the maximum length of a message, in bytes. A message is read completely before the limits of its parts apply, and JSON may need
-/// six bytes for one byte of a text.
+/// Returns the maximum length of a message, in bytes. A message is read completely before the limits for results and definitions apply, and
+/// JSON may need six bytes for one byte of a text.
 fn longest_message(limits: &ClientLimits) -> usize {
     limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
@@ -332,8 +332,8 @@ fn command(
     Ok((transport, log))
 }
 
-/// Describes why a program was not started. The operating system reports a missing program and a missing working directory with the same
-/// error.
+/// Returns the failure of a program that was not started. The folder is checked first, because the operating system reports a missing
+/// program and a missing working directory with the same error.
 fn not_started(endpoint: &CommandEndpoint, error: &std::io::Error) -> ConnectFailure {
     let hint = match (&endpoint.folder, error.kind()) {
         (Some(folder), _) if !folder.is_dir() => format!("; there is no folder `{}`", folder.display()),

@@ -187,7 +187,7 @@ impl FallbackEvents {
         }
         self.attempts.push(self.attempt(&reply, &error));
         let own = self.attempts.len() - 1;
-        // If the model is a fallback itself, its record contains its attempts, except the attempt that had this error.
+        // If the model is a fallback itself, the record in its reply contains its own attempts, except the attempt that had this error.
         self.attempts.extend(ModelAttempt::before(reply.reply.partial()));
         if !self.fallback.kinds.contains(&error.kind()) {
             return Err(self.failed(error, own));

@@ -104,7 +104,8 @@ impl RateLimits {
         self
     }
 
-    /// Sets the executor whose clock measures the waiting time. Default: the clock of tokio. A clock for tests, which never really waits:
+    /// Sets the executor whose clock measures the waiting time. Default: the clock of tokio. The example has a clock for tests, which never
+    /// really waits:
     ///
     /// ```
     /// use agent::message::Message;

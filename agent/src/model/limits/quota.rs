@@ -45,7 +45,7 @@ impl fmt::Debug for QuotaListener {
     }
 }
 
-/// The newest report of each amount, and the requests that the next report may not include yet.
+/// The newest report of each amount, and the requests that the next report possibly does not include.
 #[derive(Debug, Default)]
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
@@ -59,7 +59,7 @@ struct QuotaReport {
     request: u64,
     at: Duration,
     quota: QuotaLeft,
-    /// The amount of the requests that the report may not include.
+    /// The amount of the requests that the report possibly does not include.
     taken: u64,
 }
 

@@ -93,8 +93,8 @@ impl Limiter {
 }
 
 impl LimiterState {
-    /// Counts a request if all limits admit it, and returns the slot of its tokens. The error is the time at which to try again, or `None`
-    /// if another request has to end first.
+    /// Counts a request if all limits admit it, and returns the slot in which its tokens are counted. The error is the time at which to
+    /// try again, or `None` if another request has to end first.
     fn admit(
         &mut self,
         now: Duration,

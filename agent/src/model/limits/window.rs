@@ -54,7 +54,7 @@ impl MinuteWindow {
         }
     }
 
-    /// Replaces an estimated amount of a slot by the real one, unless the slot has expired.
+    /// Replaces an estimated amount of a slot by the real amount, unless the slot has expired.
     pub(super) fn correct(&mut self, slot: u64, from: u64, to: u64) {
         let Some((_, amount)) = self.slots.iter_mut().find(|(known, _)| *known == slot) else { return };
         *amount = amount.saturating_sub(from).saturating_add(to);

@@ -25,7 +25,7 @@ impl TokenEstimate {
     }
 }
 
-/// A factor of 1, in the unit of factors.
+/// The factor 1 as an integer. Factors are counted in 1/1024.
 pub(super) const ONE: u64 = 1024;
 const MIN_FACTOR: u64 = ONE / 2;
 const MAX_FACTOR: u64 = ONE * 5 / 2;
