@@ -108,8 +108,8 @@ impl StudioShared {
         self.conversations.open().iter().find(|known| &*known.id == id).cloned()
     }
 
-    /// Returns the conversation with this id: an open one, one that is opened from the store, or a new one. Without an id, a new
-    /// conversation gets a new id.
+    /// Returns the conversation with this id: an open conversation, a conversation that is opened from the store, or a new conversation.
+    /// Without an id, a new conversation gets a new id.
     pub(super) async fn conversation(&self, id: Option<&str>) -> Result<Arc<StudioConversation>, Rejection> {
         let id: Arc<str> = match id {
             Some(id) if id.is_empty() || id.len() > 200 => {

@@ -163,7 +163,7 @@ impl Studio {
         })
     }
 
-    /// Serves the page until the process or the [studio](Self::until) ends, and writes its URL to standard error.
+    /// Serves the page until the process or the [studio](Self::until) ends, and writes the URL of the page to standard error.
     ///
     /// ```no_run
     /// use agent::studio::Studio;

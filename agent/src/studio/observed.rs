@@ -169,7 +169,7 @@ impl ObservedRequest {
     }
 }
 
-/// A model that logs its requests, and passes them on.
+/// A model that logs its requests and passes the requests on to another model.
 pub(super) struct ObservedModel {
     pub(super) model: Arc<dyn Model>,
     pub(super) log: Arc<RequestLog>,

@@ -149,7 +149,7 @@ impl RunLog {
                     if end < text.len() {
                         return (out, at);
                     }
-                    // The last delta may still grow, so the position stays within it.
+                    // The last delta may still grow, so the position stays within the delta.
                     if is_last {
                         return (out, at);
                     }

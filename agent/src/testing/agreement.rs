@@ -39,7 +39,7 @@ const MUTANTS: usize = 6;
 /// ```
 ///
 /// # Errors
-/// Returns a law that does not hold, with the shortest call that breaks it. It is an error, too, if the plan accepts none of the values.
+/// Returns a law that does not hold, with the shortest call that breaks it. Also returns an error if the plan accepts none of the values.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
@@ -231,7 +231,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.coerced(text, &read);
     }
 
-    /// Returns whether the schema accepts any value instead of the object that contains this key.
+    /// Returns whether the schema accepts any value in place of the object that contains this key.
     fn takes_anything(&self, sent: &Value, key: &str) -> bool {
         let Some(closed) = &self.closed else { return false };
         let object = key.rsplit_once('/').map_or("", |(object, _)| object);

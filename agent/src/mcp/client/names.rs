@@ -54,7 +54,7 @@ pub(super) fn server_name(reported: &str) -> String {
     name
 }
 
-/// Returns `server__tool` with a hash of the original names, for tools that would otherwise have the same name.
+/// Returns `server__tool` with a hash of the original names, for tools that would have the same name without the hash.
 pub(super) fn distinct(server: &str, tool: &str, longest: usize) -> String {
     let name = format!("{server}__{tool}");
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();

@@ -325,8 +325,8 @@ fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
 
 /// Returns an upper bound for the length of the content as JSON, in bytes. Returns `None` if a block is not a text or has metadata.
 fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
-    // The JSON around a text has fewer than `OVERHEAD` bytes. A byte of a text becomes at most six bytes, namely if it is an escaped
-    // control character.
+    // The JSON around a text has fewer than `OVERHEAD` bytes. A byte of a text becomes at most six bytes. A control character, for example,
+    // is escaped with six bytes.
     const OVERHEAD: usize = 200;
     content.iter().try_fold(OVERHEAD, |sum, block| {
         let text = block.as_text().filter(|text| text.meta.is_none())?;

@@ -117,7 +117,7 @@ impl ServerHandler for ProtocolHandler {
     }
 
     /// Returns the tool whose schema `rmcp` uses to compare the `Mcp-Param-…` headers of a request with the arguments. The handler belongs
-    /// to one request, so it looks up the tool among the tools of the request's caller.
+    /// to one request, so the handler looks up the tool among the tools of the request's caller.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalogue = &self.admitted.as_ref()?.catalogue;
         catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()

@@ -97,7 +97,7 @@ impl ProgressSender {
         self.queue.clone()
     }
 
-    /// Sends the queued messages, for at most [`LAST_MESSAGE`], and stops the task. The call has ended.
+    /// Sends the queued messages, for at most [`LAST_MESSAGE`], and stops the task. It is called after the end of the call.
     pub(super) async fn finish(mut self) {
         self.queue.is_over.store(true, std::sync::atomic::Ordering::Release);
         self.queue.changed.notify_one();

@@ -250,7 +250,7 @@ impl WireFormat for AiSdkFormat {
                     Self::data_part(w, "agent-report", Some(id), &data, false);
                 }
             }
-            // The call did not start, so the page has no complete input.
+            // The call did not start, so the page has no complete input. So this chunk contains the input.
             ShownEnd::Error(text) if call.progress < CallProgress::Started => {
                 w.push(&json!({"type": "tool-input-error", "toolCallId": id, "toolName": call.tool, "input": input, "errorText": text}));
             }

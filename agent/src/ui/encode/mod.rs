@@ -82,7 +82,7 @@ pub struct UiEncoder {
     waiting: Vec<WaitingCall>,
     /// The runs of sub-agents that have not ended. A run comes after the run that contains it.
     children: Vec<ChildRun>,
-    /// The kind of the error that ends the run, if it is known.
+    /// The kind of the error that ends the run, if the kind is known.
     error_code: Option<String>,
 }
 
@@ -336,8 +336,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call. The call is
-    /// therefore written as a call of the protocol, unless the page already has it in this form.
+    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call. So the call is
+    /// written as a call of the protocol, unless the page already has it in this form.
     fn child_call(
         &mut self,
         id: &str,
@@ -408,7 +408,8 @@ impl UiEncoder {
         let known = self.calls.open(call_id);
         // The name of the tool is unknown if the call began in an earlier response. The end of the call adds the name.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
-        // If the page was not asked, the decision was made automatically within the run. The request is then written as an automatic one.
+        // If the page was not asked, the decision was made automatically within the run. The request is then written as an automatic
+        // request.
         let automatic = self
             .calls
             .get(at)

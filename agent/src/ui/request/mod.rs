@@ -67,7 +67,7 @@ pub struct UiRequest {
     pub regenerates: bool,
     /// All other fields of the request, which only the application uses.
     pub extra: Map<String, Value>,
-    /// The run id of AG-UI. A request that resumes a run has another id than the request that began it.
+    /// The run id of AG-UI. A request that resumes a run has another id than the request that began the run.
     pub(super) run: Option<String>,
     pub(super) parent_run: Option<String>,
     /// Whether the client of AG-UI declared version 1.0.

@@ -213,7 +213,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     if let Some(event) = last {
         publish(&thread, &event).await;
     }
-    // The thread is settled below. The guard must not settle it a second time, because another run may have begun by then.
+    // The thread is settled below. The guard must not settle the thread a second time, because another run may have begun by then.
     unsettled.0 = None;
     thread.settle(suspended);
     let thread = Arc::downgrade(&thread);

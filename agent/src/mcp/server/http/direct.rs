@@ -40,7 +40,7 @@ pub(super) struct DirectCall {
     version: ProtocolVersion,
 }
 
-/// Returns the call if the server can answer it without `rmcp`: its message and its headers have the usual form.
+/// Returns the call if the server can answer the call without `rmcp`. It can if the message and the headers have the usual form.
 pub(super) fn call(
     envelope: &Envelope<'_>,
     headers: &HeaderMap,
@@ -128,7 +128,7 @@ impl HttpService {
             let info = Arc::new(RequestInfo::of(RequestOrigin::Direct(request)));
             answer_to(id, &version, handler.answer(&tool, info, None).await)
         };
-        // The call runs in a separate task, so that it can end by itself when its client has disconnected.
+        // The call runs in a separate task, so that the call can end by itself after its client has disconnected.
         let mut answer = tokio::spawn(answer.instrument(Span::current()));
         let ended = match events {
             None => answer.await,

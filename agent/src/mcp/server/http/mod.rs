@@ -99,8 +99,8 @@ impl HttpService {
         match admitted {
             Ok((admitted, head, body)) => Box::pin(self.dispatch(admitted, head, body)).await,
             Err(mut refusal) => {
-                // The response closes the connection, so that a rejected client cannot send more on it. HTTP/2 and later have no such
-                // header.
+                // The response closes the connection, so that a rejected client cannot send more requests over the connection. HTTP/2 and
+                // later do not have this header.
                 if version <= Version::HTTP_11 {
                     refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
