@@ -250,7 +250,7 @@ pub enum ManagedResult {
     CodeExecution {
         /// The code, or the shell command.
         code: Option<String>,
-        /// The standard output. Some providers include the error output in it.
+        /// The standard output. Some providers include the error output in the standard output.
         stdout: String,
         /// The error output.
         stderr: String,

@@ -39,7 +39,7 @@ pub struct ModelRequest {
     pub strict_tools: bool,
     /// Whether the examples of tools are added to their descriptions, for providers that have no field for examples.
     pub examples_in_descriptions: bool,
-    /// Whether the model must call a tool.
+    /// Whether the model may or must call tools.
     pub tool_choice: ToolChoice,
     /// Whether the model may call several tools at once.
     pub parallel_tool_calls: Option<bool>,

@@ -240,7 +240,7 @@ impl ModelStream {
         self.accumulator.into_message()
     }
 
-    /// Ends the exchange by dropping the events. Takes the author afterwards, because the events may set the author while they are dropped.
+    /// Ends the exchange by dropping the events. Takes the author afterwards, because dropping the events may set the author.
     pub(super) fn drop_events(&mut self) {
         drop(DropsQuietly(self.events.take()));
         self.take_author();

@@ -45,7 +45,7 @@ enum RunPhase {
 }
 
 impl StudioRun {
-    /// Creates a run. [`drive`] has to drive it.
+    /// Creates a run. The caller must drive the run with [`drive`].
     pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
         let (began, from) = (Instant::now(), conversation.assistant.messages().len());
         let id = handle.run_id().to_owned();

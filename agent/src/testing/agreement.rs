@@ -252,7 +252,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses the text, and may do so by a variant for every other word. The schema does not show such a variant.
+    /// Returns whether the type parses the text, possibly as a variant that stands for every other word. The schema does not show such a
+    /// variant.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }

@@ -157,8 +157,8 @@ struct SlipReport {
 }
 
 impl FuzzReport {
-    /// Asserts that the tool is safe: no validation panicked, and no text that is not JSON was accepted. Each refusal names the path of the
-    /// mistake in a bounded report, and each corrected call in a report is accepted.
+    /// Asserts that the tool is safe: no validation panicked, and no text that is not JSON was accepted. Also asserts that each refusal
+    /// names the path of the mistake in a bounded report, and that each corrected call in a report is accepted.
     ///
     /// # Panics
     /// Panics with the table and the violations if the tool is not safe. Panics if no correct call could be generated from the schema.

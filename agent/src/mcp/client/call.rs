@@ -62,7 +62,7 @@ pub(super) fn current(
     Err(Box::new(failed("tool_changed", text)))
 }
 
-/// Makes the call. Ends the call if it is cancelled or takes longer than the limit.
+/// Makes the call. Ends the call if the call is cancelled or takes longer than the limit.
 pub(super) async fn call(
     inner: &Inner,
     tool: &str,
@@ -136,7 +136,7 @@ async fn attempts(
                 inner.set_reachable(false);
                 if let Some(challenge) = challenge(&error) {
                     inner.drop_connection(&connection).await;
-                    // The server refused the call before it ran, so the call can be repeated with a new token.
+                    // The server refused the call without running it, so the call can be repeated with a new token.
                     if !token_again && inner.has_token_source() {
                         token_again = true;
                         continue;

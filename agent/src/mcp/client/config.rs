@@ -385,9 +385,9 @@ impl ClientConfig {
         self
     }
 
-    /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error
-    /// output. Secrets of this configuration are masked. The arguments and results of tools are not masked, so a log of them is as private
-    /// as the conversation. The function must not block. If it panics, it is not called again.
+    /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error output. Secrets
+    /// of this configuration are masked. The arguments and results of tools are not masked, so a log of them is as private as the
+    /// conversation. The listener must not block. If the listener panics, it is not called again.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;

@@ -39,7 +39,7 @@ pub(super) fn patience(limit: Duration) -> Duration {
 /// A transport for `rmcp`. If the detection has already sent a request, `rmcp` receives the outcome of that request.
 pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
-    /// The outcome of the detection's request. `rmcp` receives it as the outcome of its own first request, which is not sent.
+    /// The outcome of the detection's request. `rmcp` receives this outcome for its own first request, which is not sent.
     first: Option<FirstRequestOutcome<T::Error>>,
     /// The answer to the first request of `rmcp`, with the id of that request.
     ready: Option<Box<ServerMessage>>,

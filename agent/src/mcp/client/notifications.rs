@@ -1,4 +1,4 @@
-//! The notifications of a server.
+//! Handles the notifications and the questions of a server.
 
 use super::forms::{elicit_result, form_question};
 use crate::tool::context::ToolContext;

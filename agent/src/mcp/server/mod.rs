@@ -430,7 +430,7 @@ impl McpServer {
 
     /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) shuts down the server.
     ///
-    /// The address is logged (`tracing`, level `INFO`) when the server accepts connections. A program that needs the address itself calls
+    /// The address is logged (`tracing`, level `INFO`) when the server accepts connections. A program that needs the address calls
     /// [`bind`](Self::bind) instead, which returns the address with the assigned port.
     ///
     /// # Errors

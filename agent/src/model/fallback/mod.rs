@@ -176,12 +176,12 @@ impl Model for Fallback {
         self.models.iter().flat_map(Model::candidates).collect()
     }
 
-    /// Returns the smallest window of all models, because any of them may answer. Returns `None` if one window is unknown.
+    /// Returns the smallest window of all models, because any model may answer. Returns `None` if the window of any model is unknown.
     fn context_window(&self) -> Option<u64> {
         self.models.iter().map(Model::context_window).min().flatten()
     }
 
-    /// Returns the smallest maximum of all models, or `None` if one maximum is unknown.
+    /// Returns the smallest maximum of all models, or `None` if the maximum of any model is unknown.
     fn max_output(&self) -> Option<u64> {
         self.models.iter().map(Model::max_output).min().flatten()
     }

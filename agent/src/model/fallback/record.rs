@@ -57,7 +57,7 @@ pub struct ModelAttempt {
     pub model: String,
     /// The [kind](crate::model::ModelErrorKind::as_str) of the error, or `breaker_open` if the model was not asked.
     pub kind: String,
-    /// The HTTP status of the error, if it has one.
+    /// The HTTP status of the error, if the error has a status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The duration of the attempt, in milliseconds.

@@ -94,7 +94,7 @@ impl ReportedQuota {
         self.unreported.insert(request, need);
     }
 
-    /// Records that a request has ended, so that it is not subtracted from later reports.
+    /// Records that a request has ended, so that the request is not subtracted from later reports.
     pub(super) fn end(&mut self, request: u64) {
         self.unreported.remove(&request);
     }

@@ -7,7 +7,7 @@ const MINUTE: u64 = 60_000;
 /// Length of a slot, in milliseconds. Amounts are summed by slot, so that a minute needs only about 600 slots of memory.
 const SLOT: u64 = 100;
 
-/// The amounts of the last minute. An amount is admitted only if no period of 60 seconds then exceeds the limit.
+/// The amounts of the last minute. An amount is admitted only if, with this amount, no period of 60 seconds exceeds the limit.
 #[derive(Debug)]
 pub(super) struct MinuteWindow {
     limit: u64,

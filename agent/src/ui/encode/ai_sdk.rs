@@ -356,7 +356,7 @@ impl WireFormat for AiSdkFormat {
         Self::data_part(w, "agent-run-text", Some(id), &data, false);
     }
 
-    /// Sends the call as data. If it were sent as a call of the message, the page would have to send a result for it.
+    /// Sends the call as data. For a call of the message, the page would have to send a result.
     fn child_call_start(
         &mut self,
         w: &mut ChunkWriter<'_>,

@@ -443,7 +443,7 @@ impl UiEncoder {
         let is_first = if was_asked {
             known.is_some_and(|call| call.request.as_deref() == Some(id))
         } else if self.request.answers.iter().any(|answer| answer.id() == id) {
-            // The page was asked in an earlier response.
+            // The page was asked in an earlier response, so this question counts as the first question of its call.
             true
         } else {
             return;

@@ -169,7 +169,7 @@ fn child_of(json: &str) -> Option<String> {
 }
 
 /// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. Of the chunks before `from`,
-/// only chunks that the history lacks are repeated, because a client would append the others to its messages a second time.
+/// only chunks that the history lacks are repeated, because a client would append the other chunks to its messages a second time.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;

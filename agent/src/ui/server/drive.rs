@@ -173,7 +173,7 @@ impl Drop for SettleOnDrop {
     }
 }
 
-/// Drives a run to its end. `begun` receives whether the run has begun, or the error why it has not.
+/// Drives a run to its end. `begun` receives `Ok` once the run has begun, or the error if the run does not begin.
 async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Result<(), RunError>>) {
     let mut unsettled = SettleOnDrop(Some(thread.clone()));
     let Some(first) = run.next().await else {

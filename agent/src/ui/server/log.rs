@@ -15,8 +15,8 @@ const MAX_UPDATES: usize = 1 << 20;
 const PER_EVENT: usize = 128;
 
 /// The events of a run. The updates of a complete reply are left out, because the message of the reply contains their content. If the log
-/// is larger than `max_bytes`, the oldest events are dropped. Their messages stay, because the conversation holds them, and events are made
-/// from these messages on demand.
+/// is larger than `max_bytes`, the oldest events are dropped. The messages of the dropped events stay in the conversation, and events are
+/// made from these messages on demand.
 pub(super) struct ReplayLog {
     max_bytes: usize,
     run_id: Option<Arc<str>>,

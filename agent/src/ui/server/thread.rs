@@ -324,8 +324,8 @@ impl UiThread {
         }
     }
 
-    /// Lets a reader follow the run if its encoder has read all events. If not, returns the encoder with the events that it has not
-    /// read.
+    /// Lets a reader follow the run if the encoder has read all events. Returns the encoder and the unread events if the reader has
+    /// ended, or if there are unread events.
     pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {

@@ -274,7 +274,7 @@ fn forbidden(text: &str) -> ServerResponse {
 }
 
 /// Returns the error for a request that names the same older version in its header and in its body. Only requests of 2026-07-28 and later
-/// may name a version in the body. `rmcp` would accept the request as one of the older form, so this function reports the error.
+/// may name a version in the body. `rmcp` would accept the request as a request of the older form, so this function reports the error.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {
