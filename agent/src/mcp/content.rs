@@ -67,7 +67,8 @@ mod incoming {
     use crate::message::{Content, Media, Part, Resource, ResourceLink};
     use rmcp::model::{ContentBlock, ResourceContents};
 
-    /// Returns a block of a server's result as a part. Invalid base64 becomes a text that reports it.
+    /// Returns a block of a server's result as a part. A block with invalid base64 becomes a text that reports the invalid
+    /// data.
     pub(in crate::mcp) fn part(block: ContentBlock) -> Part {
         match block {
             ContentBlock::Text(text) => Part::text(text.text),

@@ -4,7 +4,7 @@
 //! * `McpClient` (feature `mcp-client`) connects to an MCP server, whose tools become ordinary tools.
 //!
 //! Server and client support the version 2026-07-28, which has no sessions, and the versions up to 2025-11-25, in which a connection begins
-//! with `initialize`. The wire format is that of the official `rmcp` crate, whose types appear in no public signature. The functions that
+//! with `initialize`. The types of the official `rmcp` crate define the wire format, and appear in no public signature. The functions that
 //! mount a server in an application have types of `http`, `http-body`, `bytes`, `tower-service` and `tower-layer` in their signatures,
 //! because web frameworks use these types.
 //!

@@ -1,7 +1,7 @@
 //! The structured results of tools: their check against the announced output schema, and the wrapping of values that are not objects.
 //!
-//! In the older versions of the protocol, a structured result is an object. FastMCP therefore wraps every other value in an object with the
-//! member `result`, and marks the schema and the result. This module writes and reads wrapped results in that form.
+//! In the older versions of the protocol, a structured result is an object. So FastMCP wraps every other value in an object with the member
+//! `result`, and marks the schema and the result. This module writes and reads wrapped results in that form.
 
 use crate::args::{CoercionPolicy, Plan, PlanOptions, SchemaError, UnknownKeys};
 use serde_json::{Map, Value, json};
@@ -37,7 +37,8 @@ impl OutputCheck {
         self.is_wrapped
     }
 
-    /// Returns why the result does not fit the schema, or `None` if it fits. The text is only for logs, because it may quote the result.
+    /// Returns why the result does not fit the schema, or `None` if the result fits. The returned text may quote the result, so it must
+    /// only be used in logs.
     pub(super) fn fault(&self, structured: &Value) -> Option<String> {
         let text = if self.is_wrapped { wrapped(structured).to_string() } else { structured.to_string() };
         self.plan.parse::<Value>(&text).err().map(|report| report.to_text())

@@ -10,7 +10,7 @@ use crate::message::{AssistantMessage, Content, Part, StopReason, ToolCall};
 pub(super) struct Accumulator {
     /// The message so far. It is boxed, because it is large and is moved when the reply ends.
     message: Box<AssistantMessage>,
-    /// For each part, whether its end has not arrived yet.
+    /// For each part, whether the part is open: its end has not arrived yet.
     open: Vec<bool>,
     /// The ids of the calls so far. The set stays empty while the reply has a single call with an id.
     call_ids: HashSet<String>,
@@ -45,7 +45,7 @@ impl Accumulator {
         message
     }
 
-    /// Sets the model that gives the reply, and the additional fields that record how it was chosen.
+    /// Sets the model that gives the reply, and the additional fields that record how the model was chosen.
     pub(super) fn set_author(&mut self, author: &AssistantMessage) {
         let AssistantMessage { provider, api, model, extra, .. } = author.clone();
         (self.message.provider, self.message.api, self.message.model) = (provider, api, model);
@@ -56,14 +56,14 @@ impl Accumulator {
         self.message
     }
 
-    /// Returns the message without the calls that are not complete.
+    /// Returns the message so far, without the calls whose arguments are not complete.
     pub(super) fn into_partial(mut self) -> Box<AssistantMessage> {
         let mut open = self.open.into_iter();
         self.message.content.retain(|part| !(open.next() == Some(true) && part.as_tool_call().is_some()));
         self.message
     }
 
-    /// Returns whether the reply reported that it is complete.
+    /// Returns whether the stop event of the reply has arrived.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped
     }
@@ -72,7 +72,7 @@ impl Accumulator {
     /// left out.
     ///
     /// # Errors
-    /// The event does not fit the earlier events.
+    /// Fails if the event violates the grammar, for example if it follows the end of the reply.
     pub(super) fn push(
         &mut self,
         event: ModelEvent,
@@ -143,8 +143,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends the text of a delta to its open part. Deltas are the most frequent events. Returns `false` and changes nothing if
-    /// [`push`](Self::push) has to process the event.
+    /// Appends the text of a delta to its open part. This is a fast path for the most frequent events. Returns `false` and changes
+    /// nothing if [`push`](Self::push) has to process the event.
     pub(super) fn append_to_open(&mut self, event: &ModelEvent) -> bool {
         let (Some(index), Some(delta)) = (event.content_index(), event.delta()) else { return false };
         if self.stopped || delta.is_empty() || self.open.get(index) != Some(&true) {
@@ -235,8 +235,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Replaces the arguments of an open call by the start of an object if they would read as `{}`. Without this change, the call would
-    /// look like a complete call without arguments.
+    /// Appends `{` to the arguments of an open call if they read as `{}`, as empty arguments do. Without this change, the call would look
+    /// like a complete call without arguments.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)
@@ -308,7 +308,8 @@ impl Accumulator {
         raw: Option<String>,
         out: &mut VecDeque<ModelEvent>,
     ) {
-        // In a reply that was withheld or failed, an open call may have no arguments yet. `leave_open` keeps it from looking complete.
+        // In a reply that was withheld or failed, an open call may have no arguments yet. `leave_open` prevents that the call looks
+        // complete.
         let is_broken = matches!(reason, StopReason::ContentFilter | StopReason::Error);
         for index in 0..self.open.len() {
             if is_broken {

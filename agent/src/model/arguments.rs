@@ -133,8 +133,8 @@ impl CallArguments {
         Self { tools, streams: BTreeMap::new() }
     }
 
-    /// Processes an event of the reply, and returns the argument events that it causes, as events of the reply. After a fault in the JSON
-    /// text, no further events follow: the argument engine reports the fault when the call is complete.
+    /// Returns the `ToolCallArgument` events that follow from an event of the reply. A call has no further argument events after a fault
+    /// in its JSON text. The argument engine reports the fault when the call is complete.
     pub(super) fn updates(&mut self, event: &ModelEvent) -> Vec<ModelEvent> {
         let mut updates = Vec::new();
         match event {
@@ -146,7 +146,7 @@ impl CallArguments {
             }
             ModelEvent::ToolCallDelta { content_index, delta } => {
                 if let Some(stream) = self.streams.get_mut(content_index) {
-                    // An error needs no event: the report about the complete call shows it.
+                    // The error is ignored, because the report of the complete call contains the fault.
                     let _ = stream.push(delta, &mut |event| {
                         let path = event.path();
                         updates.push(ModelEvent::ToolCallArgument {

@@ -1,4 +1,4 @@
-//! Traces of the requests of a fallback. The run that uses the fallback writes them.
+//! Traces of the requests of a fallback. The run that uses the fallback records the traces.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,14 +8,15 @@ use tracing::Span;
 use super::{ModelErrorKind, ModelEvent, ModelInfo, ModelRequest};
 use crate::message::AssistantMessage;
 
-/// The trace of a request, from its begin to its end.
+/// The trace of one request to a model.
 pub(crate) trait AttemptTrace: Send {
     fn span(&self) -> &Span;
 
     /// Records that an event of the reply arrived.
     fn record_event(&mut self, event: &ModelEvent);
 
-    /// Records the end of the reply, or the kind of its error.
+    /// Ends the trace with the reply so far. `error` is the kind of the error if the request
+    /// failed.
     fn end(self: Box<Self>, reply: &AssistantMessage, error: Option<ModelErrorKind>);
 }
 

@@ -10,17 +10,17 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// The minimum that a clear has to save: both this number of tokens, and this share of the usable window in thousandths. Many small clears
-/// would invalidate the provider's cache often.
+/// Minimum number of tokens that a clear must save. A clear must also save [`CLEARED_SHARE`], in thousandths of the usable window. Smaller
+/// clears are not worth their cost, because each clear invalidates the provider's cache.
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
 /// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// The minimum by which a compaction, or a clear in its stead, has to lower the estimate, in thousandths of the usable window.
+/// Minimum number of tokens that a compaction, or a clear that avoids a compaction, must save, in thousandths of the usable window.
 const MIN_EFFECT: u64 = 100;
-/// Maximum length of the newest messages that a compaction keeps, in thousandths of the usable window.
+/// The length that the newest messages should not exceed after a compaction, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
-/// The length to which a result is shortened if it exceeds the usable window alone, in thousandths of the usable window.
+/// The length to which a result is shortened if the result on its own exceeds the usable window, in thousandths of the usable window.
 const SHORTENED_SHARE: u64 = 250;
 /// The maximum number of tokens that are reserved for a reply, if the request does not limit the reply.
 const MAX_RESERVE: u64 = 32_000;
@@ -62,7 +62,8 @@ pub(crate) enum SummaryAuthor {
     Own,
     /// A named model of the assistant.
     Named(String),
-    /// The provider of the model, within its replies. If the provider cannot write summaries, the model of the run.
+    /// The provider of the model, which writes summaries within its replies. If the provider cannot do this, the model of the run writes
+    /// the summaries.
     Provider,
     /// No author: messages are not replaced.
     Off,
@@ -78,16 +79,16 @@ pub(crate) enum ViewDecision {
         /// The results, oldest first.
         results: Vec<ClearedResult>,
     },
-    /// A single result of the newest reply exceeds the window. It is [shortened](ConversationView::shorten).
+    /// A result of the newest reply on its own exceeds the window. The result is [shortened](ConversationView::shorten).
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
-        /// The number of bytes of its text that are kept.
+        /// The number of bytes that are kept of the result's text.
         bytes: usize,
     },
     /// The messages before this index are summarized, and [replaced](ConversationView::compact) by the summary.
     Compact {
-        /// The index in the conversation.
+        /// The index of the first message in the conversation that is not summarized.
         at: usize,
     },
     /// Nothing can be replaced, and the request is probably too long.
@@ -126,7 +127,8 @@ impl ContextRules {
         self
     }
 
-    /// Sets the share of the usable window to which results are cleared, if this avoids that messages are compacted. Default: 0.4.
+    /// Sets the share of the usable window to which results are cleared when a request reaches [`compact_at`](Self::compact_at). Messages
+    /// are compacted only if clearing is not enough. A share below half of [`clear_at`](Self::clear_at) counts as that half. Default: 0.4.
     pub fn target(mut self, share: f64) -> Self {
         self.target = share;
         self
@@ -168,8 +170,9 @@ impl ContextRules {
     }
 
     /// Lets the provider write summaries within its replies. Anthropic's API and the Responses API write a summary when a request reaches
-    /// the share of [`compact_at`](Self::compact_at). Anthropic writes none below 50,000 tokens. The summary is a part of the reply, which
-    /// `OpenAI` encrypts. Later requests to the same model begin with the summary, and another model gets the whole conversation.
+    /// the share of [`compact_at`](Self::compact_at). Anthropic writes no summary below 50,000 tokens. The summary is a part of the reply,
+    /// and `OpenAI` encrypts this part. Later requests to the same model begin with the summary, and another model gets the whole
+    /// conversation.
     ///
     /// Results are still cleared by these rules, and pinned messages are sent again after the summary. With other protocols, and if a
     /// request is still too long, the model of the run writes the summary.
@@ -228,9 +231,10 @@ impl ContextRules {
         self.window
     }
 
-    /// Changes the [view](Conversation::view) of the conversation until the request fits into the window with the messages of the view. Old
-    /// results are cleared, and a result of the newest reply is shortened if it exceeds the window alone. Returns `None` once the request
-    /// fits. If these changes are not enough, returns the index before which messages have to be [compacted](Conversation::compact).
+    /// Changes the [view](Conversation::view) of the conversation until the request, with the messages of the view, fits into the window.
+    /// Old results are cleared, and a result of the newest reply is shortened if the result on its own exceeds the window. Returns `None`
+    /// once the request fits. If these changes are not enough, returns the index before which messages have to be
+    /// [compacted](Conversation::compact).
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -286,7 +290,7 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // This cannot fail, because every decision is a change that the view accepts.
+            // The change cannot fail, because the view accepts every change that `decide` returns.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }
@@ -371,7 +375,8 @@ impl ContextRules {
     }
 
     /// Returns the earliest possible cut after which at most `tail` tokens are kept, or else the cut after which the fewest are kept. A cut
-    /// is the index before which messages are summarized. Returns `None` if a summary could not save `saved` tokens.
+    /// is the index before which messages are summarized. Returns `None` if no cut is possible, or if the cut would save fewer than `saved`
+    /// tokens.
     pub(crate) fn cut(
         view: &ConversationView,
         tail: u64,
@@ -379,7 +384,7 @@ impl ContextRules {
         size: SizeCounter<'_>,
     ) -> Option<usize> {
         let first = view.summarized();
-        // For each index, the number of tokens of the messages from this index to the end.
+        // For each index from `first` on, `behind` contains the number of tokens of the messages from this index to the end.
         let mut sum = 0_u64;
         let mut behind = vec![0; view.conversation().len() + 1 - first];
         for index in (first..view.conversation().len()).rev() {
@@ -403,8 +408,8 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Returns the decision to shorten a result of the newest reply. This is the first result that exceeds the usable window alone. Returns
-    /// `None` if there is none.
+    /// Returns the decision to shorten the first result of the newest reply that on its own exceeds the usable window, or `None` if no
+    /// result does.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);
@@ -414,7 +419,7 @@ impl ContextRules {
                 .is_some_and(|message| message.as_tool_result().is_some() && size.message(message) > usable)
         };
         let index = (newest..messages.len()).find(is_too_long)?;
-        // A token has about four bytes, so this is the share in bytes.
+        // A token has about four bytes, so the number of bytes is four times the number of tokens.
         let bytes = part_of(usable, SHORTENED_SHARE).saturating_mul(4);
         Some(ViewDecision::Shorten { index, bytes: usize::try_from(bytes).unwrap_or(usize::MAX) })
     }
@@ -439,7 +444,7 @@ impl ContextRules {
             let message = view.sent_form(index).filter(|_| !view.is_replaced(index))?;
             let result = message.as_tool_result()?;
             let is_refused = result.code.as_deref() == Some("invalid_arguments") && index > turn;
-            // The result of an interrupted call may still be replaced by the real one, so it is not cleared.
+            // The result of an interrupted call may still be replaced by the real result, so it is not cleared.
             let is_open = result.outcome == OutcomeKind::Interrupted;
             if self.kept_tools.contains(&result.tool) || is_refused || is_open {
                 return None;

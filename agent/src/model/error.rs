@@ -251,7 +251,8 @@ impl ModelError {
         self.edit(|inner| inner.retry_after = Some(delay))
     }
 
-    /// Adds the address and a hint to the message, if the status or the body usually means that the address is wrong.
+    /// Adds the address and a hint to the message if the address is probably wrong. The address is probably wrong if the status is 404 or
+    /// 405. It is also probably wrong if the status is lower or missing, and the body begins with `<`, as a web page does.
     #[cfg(feature = "http")]
     pub(crate) fn with_address(self, address: &str) -> Self {
         let is_page = self.body().is_some_and(|body| body.starts_with('<'));

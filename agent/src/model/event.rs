@@ -9,9 +9,9 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 
 /// An event of a growing reply.
 ///
-/// `content_index` counts the parts in the order of their first event. A part consists of a start, deltas and an end. Parts may overlap. An
-/// adapter may leave out events that follow from other events: see [`ModelStream::new`](super::ModelStream::new). In the serde form the
-/// field `update` names the variant.
+/// `content_index` counts the parts in the order of their first event. A part consists of a start, deltas and an end. The events of several
+/// parts may be interleaved. An adapter may leave out events that follow from other events: see
+/// [`ModelStream::new`](super::ModelStream::new). In the serde form, the field `update` names the variant.
 ///
 /// ```
 /// use agent::model::{Model, ModelEvent, ModelRequest, StepCx};
@@ -93,7 +93,7 @@ pub enum ModelEvent {
     ToolCallStart {
         /// The index of the part.
         content_index: usize,
-        /// The id of the call. An adapter leaves it empty if its provider sends no ids.
+        /// The id of the call. An adapter leaves the id empty if its provider sends no ids.
         id: String,
         /// The name of the tool.
         name: String,

@@ -34,18 +34,18 @@ pub enum ManagedTool {
     WebSearch {
         /// Maximum number of searches per reply.
         max_uses: Option<u32>,
-        /// If not empty, only these domains are searched.
+        /// The domains that are searched, or empty for all domains.
         allowed_domains: Vec<String>,
-        /// These domains are never searched.
+        /// The domains that are never searched.
         blocked_domains: Vec<String>,
     },
     /// A web fetch, which reads web pages. If a limit is absent, the default of the provider applies.
     WebFetch {
         /// Maximum number of pages that are read per reply.
         max_uses: Option<u32>,
-        /// If not empty, only pages of these domains are read.
+        /// The domains whose pages are read, or empty for all domains.
         allowed_domains: Vec<String>,
-        /// Pages of these domains are never read.
+        /// The domains whose pages are never read.
         blocked_domains: Vec<String>,
     },
     /// Code execution in a sandbox of the provider.
@@ -76,7 +76,7 @@ impl ManagedTool {
     }
 
     /// Limits the number of searches, or of pages that are read, per reply. Other tools than a web search and a web fetch have no limits
-    /// and stay as they are.
+    /// and stay unchanged.
     pub fn max_uses(self, uses: u32) -> Self {
         self.limited(|max_uses, _, _| *max_uses = Some(uses))
     }
@@ -169,7 +169,7 @@ impl ManagedTool {
     }
 
     /// Returns a human-readable name, such as `web search`. For a tool that only one provider has, the name is the `type` of its
-    /// definition.
+    /// definition, or `another tool` if the definition has no `type`.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch { .. } => "web search",
@@ -250,7 +250,7 @@ pub enum ManagedResult {
     CodeExecution {
         /// The code, or the shell command.
         code: Option<String>,
-        /// The standard output. Some providers include the error output in it.
+        /// The standard output. Some providers include the error output in the standard output.
         stdout: String,
         /// The error output.
         stderr: String,

@@ -490,7 +490,7 @@ impl ModelInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StepCx {
-    /// The key of the step, which is sent as the idempotency key to providers that accept one.
+    /// The key of the step, which is sent to providers that accept an idempotency key.
     pub key: Option<StepKey>,
     /// The number of the attempt, counted from 1. All attempts have the same key.
     pub attempt: u32,
@@ -543,7 +543,7 @@ impl StepCx {
         self
     }
 
-    /// Sets the token that cancels the reply. By default it is never cancelled.
+    /// Sets the token that cancels the reply. By default, the reply is not cancelled.
     pub fn with_cancel(mut self, cancel: CancelToken) -> Self {
         self.cancel = cancel;
         self

@@ -4,17 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A notice about a request before it was sent. Journals keep the notice with the reply.
+/// A notice about a request that is added before the request is sent. Journals keep the notice with
+/// the reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub(crate) enum RequestNotice {
     /// The request waited for a limit, for `waited_ms` milliseconds.
     Delayed { waited_ms: u64, limit: String },
-    /// At least 80 % of a budget are spent.
+    /// At least 80 % of a budget is spent.
     BudgetNear { key: String, budget: String, share: f64 },
 }
 
-/// The notices of a request, shared by the models that pass it on.
+/// The notices of a request, shared by the models that pass the request on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestNotices(Arc<Mutex<Vec<RequestNotice>>>);
 

@@ -34,12 +34,12 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolDefinition]>,
     /// Tools that the provider runs.
     pub managed_tools: Vec<ManagedTool>,
-    /// Whether providers should guarantee that calls fit their schemas, for the tools whose schemas allow it. Arguments are
+    /// Whether providers should guarantee that calls fit their schemas, for the tools whose schemas allow this guarantee. Arguments are
     /// checked in any case.
     pub strict_tools: bool,
     /// Whether the examples of tools are added to their descriptions, for providers that have no field for examples.
     pub examples_in_descriptions: bool,
-    /// Whether the model must call a tool.
+    /// Whether the model may or must call tools.
     pub tool_choice: ToolChoice,
     /// Whether the model may call several tools at once.
     pub parallel_tool_calls: Option<bool>,
@@ -351,7 +351,7 @@ impl ModelRequest {
     }
 }
 
-/// Whether the model must call a tool.
+/// The rule that says whether the model must call a tool.
 ///
 /// ```
 /// use agent::model::ToolChoice;

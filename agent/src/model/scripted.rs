@@ -41,7 +41,7 @@ pub struct ScriptedModel {
     info: ModelInfo,
     chunks: Chunks,
     state: Arc<Mutex<ScriptState>>,
-    /// The function that replies after the end of the script. It has a separate lock, so that it may read
+    /// The function that replies after the end of the script. It has a separate lock, so that the function may read
     /// [`requests`](ScriptedModel::requests).
     fallback: Arc<Mutex<Option<FallbackReplies>>>,
 }

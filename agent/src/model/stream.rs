@@ -129,7 +129,7 @@ impl ModelStream {
     }
 
     /// Sets the source of the names of the reply's model and of the additional fields of the message. The source is filled while the events
-    /// are read.
+    /// are read or dropped.
     pub(super) fn with_author(mut self, author: Arc<OnceLock<AssistantMessage>>) -> Self {
         self.author = Some(author);
         self
@@ -240,7 +240,7 @@ impl ModelStream {
         self.accumulator.into_message()
     }
 
-    /// Ends the exchange by dropping the events. Takes the author only then, because the events may set it when they are dropped.
+    /// Ends the exchange by dropping the events. Takes the author afterwards, because dropping the events may set the author.
     pub(super) fn drop_events(&mut self) {
         drop(DropsQuietly(self.events.take()));
         self.take_author();

@@ -23,7 +23,7 @@ use crate::parse_error::ParseError;
 pub enum Thinking {
     /// No thinking.
     None,
-    /// As little as possible.
+    /// As little thinking as possible.
     Minimal,
     /// A little thinking.
     Low,
@@ -33,9 +33,9 @@ pub enum Thinking {
     High,
     /// Very much thinking.
     XHigh,
-    /// As much as possible.
+    /// As much thinking as possible.
     Max,
-    /// At most this many tokens.
+    /// Thinking of at most this many tokens.
     Budget(u32),
 }
 

@@ -76,7 +76,7 @@ impl WrappedReply {
         AssistantMessage { provider, api, model, extra, ..AssistantMessage::default() }
     }
 
-    /// Ends the exchange before the end of the reply, and returns its author.
+    /// Ends the exchange before the end of the reply, and returns the author of the reply.
     pub(super) fn abandon(&mut self) -> AssistantMessage {
         self.stream.drop_events();
         self.author()
@@ -113,8 +113,8 @@ impl WrappedReply {
         }
     }
 
-    /// Adds an event to the events that are passed on. Events do not contain all fields of a part. Therefore the finished part replaces the
-    /// event of its end, and all parts are repeated before the stop event.
+    /// Adds an event to the events that are passed on. Events do not contain all fields of a part, so the finished part replaces the event
+    /// of its end. All parts are repeated before the stop event.
     pub(super) fn push(&mut self, event: ModelEvent) {
         let content = &self.stream.partial().content;
         match &event {
@@ -137,7 +137,7 @@ impl WrappedReply {
     }
 }
 
-/// If a reply is not read to its end, its trace ends as cancelled.
+/// Ends the trace as cancelled if the reply was not read to its end.
 impl Drop for WrappedReply {
     fn drop(&mut self) {
         self.end_trace(Some(ModelErrorKind::Aborted));

@@ -14,7 +14,8 @@ use super::shared::StudioShared;
 use crate::message::Message;
 use crate::runtime::{Assistant, new_id};
 
-/// Number of open conversations from which the oldest idle one is closed when another is opened. If none is idle, none is closed.
+/// Number of open conversations from which on a new conversation closes the oldest idle conversation. If no conversation is idle, none is
+/// closed.
 const MAX_OPEN: usize = 64;
 /// Maximum number of runs whose events are kept.
 const MAX_RUNS: usize = 16;
@@ -39,7 +40,7 @@ impl StudioConversation {
     }
 }
 
-/// Returns the beginning of a message, for a list.
+/// Returns the title that a message gives to its conversation in a list: the beginning of its text.
 pub(super) fn title_of(message: &Message) -> String {
     message.text().chars().take(TITLE).collect()
 }
@@ -107,8 +108,8 @@ impl StudioShared {
         self.conversations.open().iter().find(|known| &*known.id == id).cloned()
     }
 
-    /// Returns the conversation with this id: an open one, one that is opened from the store, or a new one. Without an id, a new
-    /// conversation gets a new id.
+    /// Returns the conversation with this id: an open conversation, a conversation that is opened from the store, or a new conversation.
+    /// Without an id, a new conversation gets a new id.
     pub(super) async fn conversation(&self, id: Option<&str>) -> Result<Arc<StudioConversation>, Rejection> {
         let id: Arc<str> = match id {
             Some(id) if id.is_empty() || id.len() > 200 => {
@@ -129,7 +130,7 @@ impl StudioShared {
         };
         let conversation = Arc::new(StudioConversation { id: id.clone(), assistant });
         let mut open = self.conversations.open();
-        // Another request may have opened the conversation in the meantime.
+        // Another request may have opened the conversation in the meantime. Both requests must use the same conversation.
         if let Some(known) = open.iter().find(|known| known.id == id) {
             return Ok(known.clone());
         }

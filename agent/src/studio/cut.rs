@@ -14,7 +14,8 @@ pub(super) fn beginning(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
-/// Cuts every text in a value to at most `max` bytes, and adds its length to a cut text. Returns whether any text was cut.
+/// Cuts every text in a value to at most `max` bytes, and appends the original length to each cut text. Returns whether
+/// any text was cut.
 pub(super) fn cut_texts(value: &mut Value, max: usize) -> bool {
     match value {
         Value::String(text) if text.len() > max => {

@@ -10,7 +10,7 @@ use crate::masking::SecretMask;
 use crate::panics::Observer;
 use crate::traffic::{OnTraffic, Traffic, TrafficKind};
 
-/// Maximum number of exchanges of a request that are kept. Further exchanges replace the last one.
+/// Maximum number of exchanges of a request that are kept. Further exchanges replace the last exchange.
 const KEPT: usize = 32;
 /// Maximum length of the kept part of a response, in bytes.
 const MAX_BODY: usize = 64 << 10;
@@ -89,7 +89,7 @@ fn observe(exchanges: &mut Vec<ObservedExchange>, traffic: &Traffic<'_>) {
     match traffic.kind {
         TrafficKind::Response { status, .. } => exchange.status = Some(status),
         TrafficKind::Body { text } => {
-            // If the kept body was cut, no later piece is added.
+            // If the kept body was cut, no later piece is added. Otherwise, the kept body would have a gap.
             if exchange.body.len() == exchange.length {
                 exchange.body.push_str(beginning(text, MAX_BODY.saturating_sub(exchange.length)));
             }

@@ -24,7 +24,7 @@ const SEND: Duration = Duration::from_secs(30);
 /// Maximum time to send the last responses when the studio ends.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// Time that calls from the form have to finish when the studio ends.
+/// Time that calls from the page's form have to finish when the studio ends.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Binds the address. Returns the URL to open in a browser, and the future that serves the page until `stop` is cancelled. The URL contains

@@ -77,7 +77,7 @@ pub struct Studio {
     stop: CancelToken,
 }
 
-/// Access from other machines.
+/// The settings for access from other machines.
 struct RemoteAccess {
     hosts: Vec<String>,
     token: String,
@@ -114,7 +114,7 @@ impl Studio {
         self
     }
 
-    /// Ends the studio when the token is cancelled. Calls from the form then have one second to finish, and afterwards all runs are
+    /// Ends the studio when the token is cancelled. Calls from the page's form then have one second to finish, and afterwards all runs are
     /// cancelled. By default, the studio serves until the process ends.
     pub fn until(mut self, stop: CancelToken) -> Self {
         self.stop = stop;
@@ -163,7 +163,7 @@ impl Studio {
         })
     }
 
-    /// Serves the page until the process or the [studio](Self::until) ends, and writes its URL to standard error.
+    /// Serves the page until the process or the [studio](Self::until) ends, and writes the URL of the page to standard error.
     ///
     /// ```no_run
     /// use agent::studio::Studio;
@@ -180,7 +180,7 @@ impl Studio {
     pub async fn serve(self, address: impl Into<SocketAddr>) -> io::Result<()> {
         use io::Write as _;
         let (url, serving) = self.bind(address).await?;
-        // The studio also works if standard error is closed.
+        // A failed write is ignored, because the studio also works if standard error is closed.
         let _ = writeln!(io::stderr(), "studio: {url}");
         serving.await;
         Ok(())

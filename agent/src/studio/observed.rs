@@ -142,9 +142,8 @@ impl ObservedRequest {
         shown
     }
 
-    /// Returns the last response as it was received. Secrets that arrive in pieces cannot be recognised. Therefore the body is withheld if
-    /// a call of a complete reply may have secret arguments. If the reply is incomplete, the body is withheld if any tool has secret
-    /// parameters.
+    /// Returns the last response as it was received. Secrets that arrive in pieces cannot be recognised, so the body is withheld if a call
+    /// of a complete reply may have secret arguments. If the reply is incomplete, the body is withheld if any tool has secret parameters.
     #[cfg(feature = "http")]
     fn received(&self, secrets: &SecretArguments) -> Value {
         let is_open = match &*self.progress.end() {
@@ -170,14 +169,15 @@ impl ObservedRequest {
     }
 }
 
-/// A model that logs its requests, and passes them on.
+/// A model that logs its requests and passes the requests on to another model.
 pub(super) struct ObservedModel {
     pub(super) model: Arc<dyn Model>,
     pub(super) log: Arc<RequestLog>,
 }
 
 impl ObservedModel {
-    /// Logs a request. Returns the context for the wrapped model, and the value in which the end of the request is recorded.
+    /// Logs a request, unless the request has no step key. Returns the context for the wrapped model, and the value in which the end of
+    /// the request is recorded.
     fn observe(&self, cx: &StepCx, request: &ModelRequest) -> (StepCx, Arc<RequestProgress>) {
         let progress = Arc::<RequestProgress>::default();
         let Some(key) = &cx.key else { return (cx.clone(), progress) };

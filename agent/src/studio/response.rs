@@ -16,7 +16,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
-/// A request that is rejected.
+/// The response to a rejected request: the status, the error code, the message, and data for the page.
 #[derive(Debug)]
 pub(super) struct Rejection {
     status: StatusCode,

@@ -152,7 +152,8 @@ async fn post(
 ) -> Result<StudioResponse, Rejection> {
     let media_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
-    // Another website can send bodies of other types with a form, without the user's consent.
+    // Another website can send bodies of other types with a form, without the user's consent, so only JSON is
+    // accepted.
     if !essence.eq_ignore_ascii_case("application/json") {
         let message = "The content type must be `application/json`.";
         return Err(Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content_type", message));

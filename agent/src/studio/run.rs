@@ -45,7 +45,7 @@ enum RunPhase {
 }
 
 impl StudioRun {
-    /// Creates a run. [`drive`] has to drive it.
+    /// Creates a run. The caller must drive the run with [`drive`].
     pub(super) fn new(conversation: Arc<StudioConversation>, handle: RunHandle) -> Arc<Self> {
         let (began, from) = (Instant::now(), conversation.assistant.messages().len());
         let id = handle.run_id().to_owned();
@@ -185,8 +185,8 @@ impl RunReader {
     }
 }
 
-/// Drives a run until it ends or is suspended. If the run cannot be resumed, it returns to the suspended
-/// state `before`.
+/// Drives a run until it ends or is suspended. If the run cannot be resumed, the run returns to the
+/// suspended state `before`.
 pub(super) async fn drive(to: Arc<StudioRun>, mut run: Run, before: Option<Box<SuspendedRun>>) {
     let mut unfinished = OverOnDrop(Some(to.clone()));
     while let Some(event) = run.next().await {

@@ -1,4 +1,4 @@
-//! The events of a run as JSON, for pages that follow it from any position.
+//! The events of a run as JSON, for pages that follow the run from any position.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -149,7 +149,7 @@ impl RunLog {
                     if end < text.len() {
                         return (out, at);
                     }
-                    // The last delta may still grow, so the position stays within it.
+                    // The last delta may still grow, so the position stays within the delta.
                     if is_last {
                         return (out, at);
                     }

@@ -97,8 +97,8 @@ async fn page(
     Ok(json!({"sessions": sessions.collect::<Vec<_>>(), "next": next, "cannot_list": null}))
 }
 
-/// Returns the beginning of the user's first message in a session. Returns `None` if the first entries do not contain one or cannot be
-/// read.
+/// Returns the beginning of the user's first message in a session. Returns `None` if the first entries contain no message of the user or
+/// cannot be read.
 async fn title(assistant: &Assistant, session: &SessionSummary) -> Option<String> {
     let first = assistant.first_entries(&session.session, FIRST_ENTRIES).await;
     first.iter().find_map(|(_, entry)| match &entry.kind {

@@ -39,7 +39,7 @@ const MUTANTS: usize = 6;
 /// ```
 ///
 /// # Errors
-/// Returns a law that does not hold, with the shortest call that breaks it. It is an error, too, if the plan accepts none of the values.
+/// Returns a law that does not hold, with the shortest call that breaks it. Also returns an error if the plan accepts none of the values.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
@@ -60,7 +60,7 @@ fn prove<T: DeserializeOwned>(
 /// accepts, and the values that serde parses. The proof uses up to 200 values that are generated from the schema, and six faulty variants
 /// of each.
 ///
-/// Use it in tests of your own argument types. It is deterministic, so it always fails or always passes.
+/// Use this function in tests of your own argument types. It is deterministic, so it always fails or always passes.
 ///
 /// ```
 /// use agent::ToolArgs;
@@ -77,7 +77,7 @@ fn prove<T: DeserializeOwned>(
 /// assert_agrees::<Search>();
 /// ```
 ///
-/// It detects, for example, a `JsonSchema` that differs from the `Deserialize` of the same type:
+/// The function detects, for example, a `JsonSchema` that differs from the `Deserialize` of the same type:
 ///
 /// ```should_panic
 /// use agent::testing::assert_agrees;
@@ -144,7 +144,8 @@ struct Proof<T> {
     plans: Plans,
     /// Whether a field has its own policy, so that coercions are possible even if the tool allows none.
     own_policies: bool,
-    /// The independent validator of the plan's schema, which refuses unknown keys if the plan does; `None` if it cannot be built.
+    /// The independent validator of the plan's schema, or `None` if the validator cannot be built. It refuses unknown keys if the plan
+    /// does.
     closed: Option<Schema>,
     report: AgreementReport,
     arguments: std::marker::PhantomData<fn() -> T>,
@@ -209,7 +210,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.policies_widen(text, &read);
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
-            // In a value of any type, a repeated key is accepted, and the last one counts. If one of several alternatives must fit,
+            // In a value of any type, a repeated key is accepted, and its last occurrence counts. If one of several alternatives must fit,
             // however, a repeated key is refused.
             Some(key) => {
                 sent.filter(|sent| !is_refused_as_repeated(&read[0]) && self.takes_anything(sent, &key))
@@ -230,7 +231,7 @@ impl<T: DeserializeOwned> Proof<T> {
         self.coerced(text, &read);
     }
 
-    /// Returns whether the schema accepts any value instead of the object that contains this key.
+    /// Returns whether the schema accepts any value in place of the object that contains this key.
     fn takes_anything(&self, sent: &Value, key: &str) -> bool {
         let Some(closed) = &self.closed else { return false };
         let object = key.rsplit_once('/').map_or("", |(object, _)| object);
@@ -251,7 +252,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses a text, perhaps by a variant for every other word. The schema lists no such words.
+    /// Returns whether the type parses the text, possibly as a variant that stands for every other word. The schema does not show such a
+    /// variant.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }
@@ -386,7 +388,8 @@ fn has_long_key(text: &str) -> bool {
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
 }
 
-/// Returns whether the text has a whole number written as a float. It is an integer for JSON Schema and the engine, but not for serde.
+/// Returns whether the text has a whole number with a fraction, an exponent or a minus sign. JSON Schema and the engine treat the number as
+/// an integer, but serde may treat it as a float, as it does for `1.0` and `-0`.
 fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 /// The maximum length of a report, in characters.
 pub(super) const MAX_TEXT: usize = 6_000;
-/// The length of a JSON Pointer, in bytes, above which the report may have cut it. A cut pointer cannot be followed.
+/// The length of a JSON Pointer, in bytes, above which the report may have cut the pointer. A cut pointer cannot be followed.
 const MAX_POINTER: usize = 4_000;
 /// The length from which on a text is streamed in pieces of several bytes, rather than byte by byte.
 const BYTE_BY_BYTE: usize = 2_000;
 
-/// Checks every law that needs no schema, for one call. `text` is argument text for a `T` or a [`Value`](serde_json::Value).
+/// Checks every law that needs no schema, for one call. `text` contains the arguments of the call. `T` is their type, or
+/// [`Value`](serde_json::Value).
 ///
 /// The call may be accepted or refused: only the consistency of the engine is checked. Use it for a log of calls of real models, or in a
 /// fuzzer.

@@ -1,5 +1,5 @@
 //! Choices made by a script, at random or by default. The number of options of each choice is recorded, so that a later pass can vary
-//! it.
+//! the choice.
 
 /// A source of choices that is deterministic for a script and seed.
 pub(super) struct Choices {
@@ -9,7 +9,8 @@ pub(super) struct Choices {
     random: Option<Random>,
 }
 
-/// Maximum number of recorded choices. It suffices for most schemas; if a schema has more choices, only the first ones are varied.
+/// Maximum number of recorded choices. Most schemas have fewer choices. If a schema has more choices, only the recorded choices are
+/// varied.
 const MAX_REMEMBERED: usize = 4_096;
 
 impl Choices {

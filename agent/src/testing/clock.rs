@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The clock is an [`Executor`] for calls of tools, and measures their timeouts and grace periods. A blocking body runs in the task
 /// that awaits it. Clones share their time.
 ///
-/// An [`Assistant`](crate::Assistant) uses tokio's clock. In its tests, use `#[tokio::test(start_paused = true)]`.
+/// An [`Assistant`](crate::Assistant) uses tokio's clock. In tests of an assistant, use `#[tokio::test(start_paused = true)]`.
 ///
 /// ```
 /// use agent::testing::FakeClock;

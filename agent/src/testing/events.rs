@@ -234,7 +234,7 @@ fn said(message: &Message) -> String {
     line
 }
 
-/// Returns the first line, shortened.
+/// Returns the first line of a text, cut to [`SHOWN`] characters.
 fn cut(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
     match first.char_indices().nth(SHOWN) {

@@ -157,8 +157,8 @@ struct SlipReport {
 }
 
 impl FuzzReport {
-    /// Asserts that the tool is safe: no validation panicked, and no text that is not JSON was accepted. Each refusal names the path of the
-    /// mistake in a bounded report, and each corrected call in a report is accepted.
+    /// Asserts that the tool is safe: no validation panicked, and no text that is not JSON was accepted. Also asserts that each refusal
+    /// names the path of the mistake in a bounded report, and that each corrected call in a report is accepted.
     ///
     /// # Panics
     /// Panics with the table and the violations if the tool is not safe. Panics if no correct call could be generated from the schema.
@@ -240,7 +240,7 @@ impl FuzzReport {
 }
 
 /// Returns whether a refusal has an issue at the path of the mistake, at a path below it, or at a parent. For a wrong key, the issue may be
-/// that the correct key is missing. If the report omits issues, the expected issue may be among them.
+/// that the correct key is missing. If the report omits issues, returns `true`, because the expected issue may be among the omitted ones.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

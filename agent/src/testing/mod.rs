@@ -60,9 +60,9 @@
 //! # fn main() {}
 //! ```
 //!
-//! Assert what happened and not how it is worded: `completed`, codes such as `invalid_arguments`, `unknown_tool`, `denied` or `timeout`,
-//! and texts of the test itself. Use virtual time where time matters: with `#[tokio::test(start_paused = true)]`, a tool that sleeps for an
-//! hour ends at once, in the right order.
+//! Assert outcomes and not their wording: `completed`, codes such as `invalid_arguments`, `unknown_tool`, `denied` or `timeout`, and texts
+//! of the test itself. Use virtual time where time matters: with `#[tokio::test(start_paused = true)]`, a tool that sleeps for an hour ends
+//! at once, in the right order.
 //!
 //! ## Recorded models, and all tools at once
 //!

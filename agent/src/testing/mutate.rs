@@ -16,7 +16,7 @@ pub(super) type ValuePath = Vec<PathSegment>;
 /// The maximum number of paths in one value.
 const MAX_PATHS: usize = 200;
 
-/// Returns the paths in a value except the root, outer paths before inner paths in each branch, and at most [`MAX_PATHS`].
+/// Returns at most [`MAX_PATHS`] paths in a value, without the root. An outer path precedes the paths within it.
 pub(super) fn paths(value: &Value) -> Vec<ValuePath> {
     fn visit(value: &Value, here: &mut ValuePath, out: &mut Vec<ValuePath>) {
         let mut below = |step: PathSegment, value: &Value| {
@@ -42,7 +42,7 @@ pub(super) fn paths(value: &Value) -> Vec<ValuePath> {
     out
 }
 
-/// Returns the value at a path.
+/// Returns the value at a path, or `None` if the path does not exist.
 pub(super) fn at<'v>(value: &'v Value, path: &[PathSegment]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, step| match step {
         PathSegment::Key(key) => value.get(key),
@@ -81,7 +81,8 @@ pub(super) fn with(value: &Value, path: &[PathSegment], new: Option<Value>) -> V
     out
 }
 
-/// Returns the value with a key of the object at a path renamed, in the same position.
+/// Returns the value with a key of the object at a path renamed. The key keeps its position. Without an object
+/// at the path, the value is returned unchanged.
 pub(super) fn renamed(value: &Value, parent: &[PathSegment], key: &str, new: &str) -> Value {
     let Some(Value::Object(map)) = at(value, parent) else { return value.clone() };
     let map = map

@@ -7,7 +7,8 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 const MORE: u32 = 3;
 const MAX_LENGTH: usize = 2_000;
 
-/// Returns a text that usually matches `pattern`. Assertions in the pattern are ignored, so the result must be checked.
+/// Returns a text that usually matches `pattern`, or `None` if the pattern is invalid or the text would be too long.
+/// Assertions in the pattern are ignored, so the result must be checked.
 pub(super) fn matching(pattern: &str, choices: &mut Choices) -> Option<String> {
     let hir = regex_syntax::Parser::new().parse(pattern).ok()?;
     let mut out = String::new();
@@ -26,7 +27,8 @@ fn push(hir: &Hir, choices: &mut Choices, out: &mut String) -> Option<()> {
         HirKind::Repetition(repetition) => {
             let most = repetition.max.unwrap_or(u32::MAX).min(repetition.min.saturating_add(MORE));
             let spread = usize::try_from(most.saturating_sub(repetition.min)).ok()?;
-            // The first option is one repetition more than the minimum, because it is more useful than an empty text.
+            // The first option is one repetition more than the minimum, because a text with one repetition is more
+            // useful than an empty text.
             let more = match choices.pick(spread + 1) {
                 0 => spread.min(1),
                 1 => 0,
@@ -56,7 +58,8 @@ fn member(class: &Class, choices: &mut Choices) -> Option<char> {
             class.ranges().iter().map(|r| (u32::from(r.start()), u32::from(r.end()))).collect()
         }
     };
-    // Only the first ranges of a large class are used: they are ASCII, which is in `\w` for every engine.
+    // Only the first ranges of a large class are used. The first ranges of `\w`, for example, are ASCII, which every
+    // engine counts as `\w`.
     let (start, end) = *ranges.get(choices.pick(ranges.len().min(6)))?;
     // The letter `a` is preferred, because it is easier to read in a report.
     let start = if (start..=end).contains(&u32::from('a')) { u32::from('a') } else { start };

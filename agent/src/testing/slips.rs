@@ -60,8 +60,8 @@ impl Slip {
         }
     }
 
-    /// Returns calls with a repeated key. They are made separately, because most parsers accept a repeated key as
-    /// JSON.
+    /// Returns calls with a repeated key. These calls are made separately, because most parsers accept a repeated
+    /// key as JSON.
     fn twice(&self, arguments: &Value) -> Vec<SlippedCall> {
         let keys = arguments.as_object().into_iter().flat_map(Map::keys);
         let twice = |key: &String| {
@@ -232,7 +232,7 @@ fn whole_float(v: i64) -> Value {
 }
 
 /// Returns variants of the arguments. In each variant, one top-level parameter is replaced or removed: a required
-/// one if `required` is set, else an optional one.
+/// parameter if `required` is `true`, or an optional parameter if it is `false`.
 fn at_top(
     v: &Value,
     schema: &Value,

@@ -149,7 +149,7 @@ async fn records(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!((again.handle, again.attempt), (None, waiting.attempt + 1), "to one caller alone");
 }
 
-/// Checks that a record ends once, and that its status never returns to an earlier one.
+/// Checks that a record ends once, and that its status never returns to an earlier status.
 async fn ends(store: &(impl Store + ?Sized), name: &str) {
     let done = key(name, "finish", 1, 0);
     let end = InvocationEnd::new(output().into(), 2_000);
@@ -223,7 +223,7 @@ async fn lists(store: &(impl Store + ?Sized), name: &str) {
     assert_eq!(paged.join(" "), "2.1 1.2 2.0 1.0 1.1", "pages are the whole list");
 }
 
-/// Checks that empty texts and texts with control characters are names like any other text, and different from each other.
+/// Checks that empty texts and texts with control characters are valid names, and that the store distinguishes these names.
 async fn odd_texts(store: &(impl Store + ?Sized), name: &str) {
     const TEXTS: [&str; 5] = ["", "\0", "a\0b", "a\u{1a}b", "\u{1a}"];
     let run = |text: &str| format!("{name}/odd{text}");

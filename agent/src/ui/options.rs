@@ -98,7 +98,7 @@ pub(super) enum WhileBusy {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UiData {
-    /// The name.
+    /// The name of the part, by which a page recognizes the kind of data.
     pub name: String,
     /// The data.
     pub data: Value,
@@ -298,8 +298,8 @@ impl UiOptions {
         self
     }
 
-    /// Adds parts with data of the application. The function is called for every event except updates of a reply. It is called again when a
-    /// client reconnects, so it should return the same parts for the same event. The parts are sent unchanged.
+    /// Adds parts with data of the application. The function is called for every event except updates of a reply. The function is called
+    /// again when a client reconnects, so it should return the same parts for the same event. The parts are sent unchanged.
     pub fn data(mut self, data: impl Fn(&Event) -> Vec<UiData> + Send + Sync + 'static) -> Self {
         self.data = Some(Arc::new(data));
         self

@@ -50,7 +50,7 @@ impl View {
         self.secrets.definitions(tool).next().is_some()
     }
 
-    /// Returns whether the text of the arguments may be sent while it is still arriving.
+    /// Returns whether the text of the arguments may be sent while the arguments are still arriving.
     pub(super) fn streams(&self, tool: &str) -> bool {
         self.options.args && !self.secrets.may_hide(tool)
     }
@@ -60,8 +60,7 @@ impl View {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call of a sub-agent. The plans of the sub-agent's tools are unknown here. They are not needed, because
-    /// the sub-agent's events contain no secrets.
+    /// Returns the arguments of a call of a sub-agent. No plan of the tool is needed, because the sub-agent's events contain no secrets.
     pub(super) fn input_of_child(&self, args: &ToolArguments) -> Value {
         if self.options.args { value_or_text(args) } else { json!({}) }
     }
@@ -182,7 +181,8 @@ pub(super) fn token_counts(usage: &Usage) -> Value {
         ("cachedInputTokens", usage.cache_read),
         ("cacheWriteInputTokens", usage.cache_write),
     ] {
-        // The first three counts are always sent. Another count of zero may mean that the provider does not report it, so it is left out.
+        // The first three counts are always sent. Another count of zero is left out, because it may mean that the provider does not
+        // report the count.
         if counts.len() < 3 || count > 0 {
             counts.insert(key.to_owned(), count.into());
         }
@@ -221,7 +221,7 @@ fn for_model(outcome: &ToolOutcome) -> Value {
     content_value(&output.content)
 }
 
-/// Returns the text if the content consists only of texts, and otherwise a list of parts.
+/// Returns a text if the content consists only of texts, or else a list of parts.
 pub(super) fn content_value(content: &[Part]) -> Value {
     if content.iter().all(|part| part.as_text().is_some()) {
         let texts: Vec<&str> = content.iter().filter_map(Part::as_text).collect();
@@ -270,7 +270,7 @@ pub(super) fn is_web(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http")
 }
 
-/// Returns the code of an outcome, followed by a fixed sentence.
+/// Returns a fixed sentence about an outcome, preceded by the code of the outcome if there is one.
 fn fixed_text(outcome: &ToolOutcome) -> String {
     let sentence = match outcome.kind() {
         Some(OutcomeKind::Retry) => "The tool asked for a better call.",

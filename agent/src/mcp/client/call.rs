@@ -34,7 +34,8 @@ const ROUNDS: usize = 10;
 /// Maximum time to send the notification that a call was cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the current definition of a tool, or the outcome of a call that must not be made, because the tool is gone or has changed.
+/// Returns the current definition of a tool. The call must not be made if the tool is gone, or if `accept_changes` does not accept a change
+/// of its definition. The error is then the outcome of the call.
 pub(super) fn current(
     inner: &Inner,
     tool: &str,
@@ -61,7 +62,7 @@ pub(super) fn current(
     Err(Box::new(failed("tool_changed", text)))
 }
 
-/// Makes the call. Ends the call if it is cancelled or takes longer than the limit.
+/// Makes the call. Ends the call if the call is cancelled or takes longer than the limit.
 pub(super) async fn call(
     inner: &Inner,
     tool: &str,
@@ -79,8 +80,8 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call. Repeats the call if the server refused it before it ran, or if the connection broke and trusted hints say that a
-/// repetition is harmless. Each of these reasons causes at most one repetition.
+/// Makes the call. Repeats the call if the server refused the call before the tool ran, or if the connection broke and trusted hints say
+/// that a repetition is harmless. Each of these reasons causes at most one repetition.
 async fn attempts(
     inner: &Inner,
     tool: &str,
@@ -135,7 +136,7 @@ async fn attempts(
                 inner.set_reachable(false);
                 if let Some(challenge) = challenge(&error) {
                     inner.drop_connection(&connection).await;
-                    // The server refused the call before it ran, so the call can be repeated with a new token.
+                    // The server refused the call without running it, so the call can be repeated with a new token.
                     if !token_again && inner.has_token_source() {
                         token_again = true;
                         continue;
@@ -338,8 +339,8 @@ fn reports_unknown_tool(text: &str) -> bool {
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// Lists the tools again, because the tool may no longer exist. Returns the outcome `tool_gone` if the new list does not contain the tool,
-/// and otherwise an error with the text of the server.
+/// Lists the tools again, because the tool may no longer exist. Returns the outcome `tool_gone` if the new list does not contain the tool.
+/// If the list contains the tool, returns a failure with the text of the server.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_for_unknown_tool().await;
     if !inner.listing().tools.contains_key(tool) {

@@ -344,8 +344,8 @@ impl ClientConfig {
 
     /// Lets the tools of the server ask a person (elicitation, by forms). The assistant's function
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers the questions. Without that function, the run is suspended; see the
-    /// [guide](crate::guide::questions). There are two exceptions: the questions are declined if the tool is called outside of a run, or if
-    /// the server speaks an older version, in which it would have to wait for the answer.
+    /// [guide](crate::guide::questions). The questions are declined in two cases: if the tool is called outside of a run, or if the server
+    /// speaks an older version, in which it would have to wait for the answer.
     ///
     /// Each input is checked before it is sent. If this method is not called, the client declares that it cannot ask a person.
     ///
@@ -385,9 +385,9 @@ impl ClientConfig {
         self
     }
 
-    /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error
-    /// output. Secrets of this configuration are masked. The arguments and results of tools are not masked, so a log of them is as private
-    /// as the conversation. The function must not block. If it panics, it is not called again.
+    /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error output. Secrets
+    /// of this configuration are masked. The arguments and results of tools are not masked, so a log of them is as private as the
+    /// conversation. The listener must not block. If the listener panics, it is not called again.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;

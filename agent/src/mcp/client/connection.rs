@@ -33,8 +33,8 @@ const LOG_LINE: usize = 4 << 10;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum wait for the last output of a child that ended. The wait is limited, because another process may keep the output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Maximum length of a message over HTTP, in bytes, even if the limits of its parts are larger. `rmcp` has the same limit for messages of a
-/// child process.
+/// Maximum length of a message over HTTP, in bytes, even if the limits for results and definitions are larger. `rmcp` has the same limit
+/// for messages of a child process.
 const MAX_MESSAGE: usize = 16 << 20;
 /// Maximum number of redirects. The client follows redirects only within the origin of the server.
 const REDIRECTS: usize = 5;
@@ -159,7 +159,8 @@ impl Drop for Connection {
     }
 }
 
-/// Subscribes to changes of the list, if the version of the protocol requires a subscription.
+/// Subscribes to changes of the list of tools, if the version of the protocol requires a subscription. Returns `None` if no subscription is
+/// needed or the server does not report changes.
 fn listen(peer: &Peer<RoleClient>, notifications: &Arc<Notifications>) -> Option<AbortHandle> {
     let info = peer.peer_info()?;
     let reports_changes = info.capabilities.tools.as_ref()?.list_changed == Some(true);
@@ -236,8 +237,8 @@ async fn over_http(
     Ok(StreamableHttpClientTransport::with_client(client, transport))
 }
 
-/// Returns the maximum length of a message, in bytes. A message is read completely before the limits of its parts apply, and JSON may need
-/// six bytes for one byte of a text.
+/// Returns the maximum length of a message, in bytes. A message is read completely before the limits for results and definitions apply, and
+/// JSON may need six bytes for one byte of a text.
 fn longest_message(limits: &ClientLimits) -> usize {
     limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
@@ -256,8 +257,8 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host. Fails if one of them is not public. The connection uses these addresses, because a second resolution of
-/// the name could return other addresses.
+/// Returns the addresses of a host. Fails if the host has no address, or if one of its addresses is not public. The connection uses these
+/// addresses, because a second resolution of the name could return other addresses.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);
@@ -298,7 +299,8 @@ fn is_public(address: IpAddr) -> bool {
                 0x2620 => (second, third) != (0x4f, 0x8000),
                 // Documentation.
                 0x3fff => second > 0xfff,
-                // Only 2000::/3 is assigned to hosts. Outside of it are loopback, private and local addresses, and translation to IPv4.
+                // Only 2000::/3 is assigned to hosts. The other blocks contain loopback, private and local addresses, and addresses that
+                // are translated to IPv4.
                 first => (0x2000..0x4000).contains(&first),
             }
         }
@@ -330,8 +332,8 @@ fn command(
     Ok((transport, log))
 }
 
-/// Describes why a program was not started. The operating system reports a missing program and a missing working directory with the same
-/// error.
+/// Returns the failure of a program that was not started. The folder is checked first, because the operating system reports a missing
+/// program and a missing working directory with the same error.
 fn not_started(endpoint: &CommandEndpoint, error: &std::io::Error) -> ConnectFailure {
     let hint = match (&endpoint.folder, error.kind()) {
         (Some(folder), _) if !folder.is_dir() => format!("; there is no folder `{}`", folder.display()),

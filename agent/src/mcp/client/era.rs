@@ -39,7 +39,7 @@ pub(super) fn patience(limit: Duration) -> Duration {
 /// A transport for `rmcp`. If the detection has already sent a request, `rmcp` receives the outcome of that request.
 pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
-    /// The outcome of the detection's request. `rmcp` receives it as the outcome of its own first request, which is not sent.
+    /// The outcome of the detection's request. `rmcp` receives this outcome for its own first request, which is not sent.
     first: Option<FirstRequestOutcome<T::Error>>,
     /// The answer to the first request of `rmcp`, with the id of that request.
     ready: Option<Box<ServerMessage>>,
@@ -111,8 +111,8 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
                 }
                 received = self.transport.receive() => match received {
                     Some(JsonRpcMessage::Request(request)) => {
-                        // A server may answer `initialize` only after the client has answered its ping. Other requests of the server are
-                        // ignored.
+                        // A server may answer `initialize` only after the client has answered a ping of the server. Other requests of the
+                        // server are ignored.
                         if answers.both_sent && matches!(request.request, ServerRequest::PingRequest(_)) {
                             let pong = JsonRpcMessage::response(ClientResult::empty(()), request.id);
                             sending.spawn(self.transport.send(pong));

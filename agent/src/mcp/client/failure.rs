@@ -125,7 +125,7 @@ fn over_http(config: &ClientConfig, error: &StreamableHttpError<reqwest::Error>)
         E::HttpStatus(error) => status(error.status, ""),
         E::UnexpectedServerResponse(text) => match by_status(text) {
             Some(failure) => failure,
-            // The text of `rmcp` contains names of its own types, so it is not shown.
+            // The text of `rmcp` contains the names of its Rust types, so the text is not shown.
             None => ConnectFailure::new(Kind::NotMcp, "it answered with JSON that is not a message of MCP"),
         },
         E::UnexpectedContentType(Some(found)) => ConnectFailure::new(
@@ -222,7 +222,7 @@ fn path_hint(endpoint: &HttpEndpoint) -> String {
     }
 }
 
-/// Describes a request that failed after the handshake, with the messages of failed connections.
+/// Returns a description of a request that failed after the handshake, in the words that a failed connection has.
 pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
     let text = match error {
         ServiceError::TransportSend(error) => transport(config, &*error.error).message,

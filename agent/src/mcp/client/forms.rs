@@ -4,7 +4,7 @@ use crate::tool::forms::FormQuestion;
 use crate::tool::question::QuestionInput;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 
-/// Returns the question of a request, if it is a form.
+/// Returns the question of a request, or `None` if the request does not ask by a form.
 pub(super) fn form_question(key: &str, params: ElicitRequestParams) -> Option<FormQuestion> {
     match params {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => Some(FormQuestion {

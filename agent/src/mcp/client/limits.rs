@@ -67,8 +67,8 @@ impl Default for ClientLimits {
 /// # #[cfg(not(feature = "mcp-server"))] fn main() {}
 /// ```
 impl ClientConfig {
-    /// Sets the maximum time to connect. The default is 30 s over HTTP, where the first request may have to start the server. It is 60 s
-    /// for a program, which may have to be downloaded first, as with `npx` and `uvx`.
+    /// Sets the maximum time to connect. The default is 30 s over HTTP, where the first request may have to start the server. The default
+    /// is 60 s for a program, which may have to be downloaded first, as with `npx` and `uvx`.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.limits.connect = Some(time);
         self

@@ -201,8 +201,8 @@ fn fingerprint(tool: &Tool) -> [u8; 32] {
 }
 
 impl ToolListing {
-    /// Returns the tools of this list that changed or are missing in `now`. Each has its definition in this list and the one in `now`, if
-    /// any.
+    /// Returns the definitions of the tools that changed between this list and `now`. The second definition is `None` if `now` does not
+    /// contain the tool.
     pub(super) fn changes(&self, now: &Self) -> Vec<(ToolDefinition, Option<ToolDefinition>)> {
         let changed = self.tools.iter().filter_map(|(name, before)| {
             let after = now.tools.get(name);

@@ -83,7 +83,7 @@ struct ConnectionSlot {
     last_attempt: Option<Instant>,
 }
 
-/// A report of the tools that a server offers: the tools that are used, and the reasons why others are not.
+/// A report of the tools that a server offers: the tools that are used, and the reasons why the other tools are not used.
 ///
 /// ```no_run
 /// use agent::mcp::{McpClient, ClientConfig, ConnectReport};
@@ -154,7 +154,7 @@ impl McpClient {
         tool::tools(&self.inner, name)
     }
 
-    /// Returns a report of the tools that the server offers: the tools that are used, and the reasons why others are not.
+    /// Returns a report of the tools that the server offers: the tools that are used, and the reasons why the other tools are not used.
     pub async fn report(&self) -> ConnectReport {
         let slot = self.inner.slot.lock().await;
         let live = slot.live.as_ref();
@@ -175,8 +175,8 @@ impl McpClient {
         !self.inner.is_reachable.load(Ordering::Acquire)
     }
 
-    /// Lists the tools again, and returns the changed tools, each with its previous definition and its current one. The current definition
-    /// is `None` if the server no longer offers the tool. After the server has reported a change, the next call lists the tools
+    /// Lists the tools again, and returns the changed tools, each with its previous and its current definition. The current definition is
+    /// `None` if the server no longer offers the tool. After the server has reported a change, the next call lists the tools
     /// automatically.
     ///
     /// ```no_run

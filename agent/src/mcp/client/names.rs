@@ -22,9 +22,10 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
 /// Maximum length of the name of a server, in characters.
 const LONGEST_SERVER: usize = 24;
 
-/// Returns the prefix of a server's tools. The prefix is made from the name that the server reports: the part after the last `/`, `\` or
-/// `:`, in lower case and without the words `mcp`, `server` and `servers`. Words beyond the maximum length are omitted.
-/// `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
+/// Returns the prefix of a server's tools. The characters `/`, `\` and `:` divide the name that the server reports into parts. The prefix
+/// is the last part with a letter or digit, in lower case. The words `mcp`, `server` and `servers` are left out, unless the part has no
+/// other words. Words beyond [`LONGEST_SERVER`] characters are omitted. For example, `example-servers/sequential-thinking-server` becomes
+/// `sequential_thinking`.
 ///
 /// The prefix depends only on the reported name, so that it is the same in every program and run.
 pub(super) fn server_name(reported: &str) -> String {
@@ -53,7 +54,7 @@ pub(super) fn server_name(reported: &str) -> String {
     name
 }
 
-/// Returns `server__tool` with a hash of the original names, for tools that would otherwise have the same name.
+/// Returns `server__tool` with a hash of the original names, for tools that would have the same name without the hash.
 pub(super) fn distinct(server: &str, tool: &str, longest: usize) -> String {
     let name = format!("{server}__{tool}");
     let clean: String = name.chars().map(|char| if is_letter(char) { char } else { '_' }).collect();

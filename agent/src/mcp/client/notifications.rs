@@ -1,4 +1,4 @@
-//! The notifications of a server.
+//! Handles the notifications and the questions of a server.
 
 use super::forms::{elicit_result, form_question};
 use crate::tool::context::ToolContext;
@@ -38,7 +38,7 @@ impl Notifications {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Returns whether the list has changed since the last call of this method.
+    /// Returns whether the server has reported a change of the list since the last call of this method.
     pub(super) fn take_change(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }

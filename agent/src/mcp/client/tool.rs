@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time by which a tool's timeout exceeds the limits of the client. A limit of the client thus ends a call first, with a more specific
+/// The time by which a tool's timeout exceeds the limits of the client. So a limit of the client ends a call first, with a more specific
 /// error.
 const SLACK: Duration = Duration::from_secs(5);
 

@@ -44,7 +44,8 @@ impl TrafficTap {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).mask(text)
     }
 
-    /// Returns the lines of a program's error output that most likely contain the reason for its end.
+    /// Returns the lines of a program's error output that most likely contain the reason for its end, or `None` if
+    /// there are no lines.
     pub(super) fn last_words(&self) -> Option<String> {
         let words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         (!words.is_empty()).then(|| words.text())

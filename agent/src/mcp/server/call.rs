@@ -46,7 +46,8 @@ pub(super) async fn call(
     info: Arc<RequestInfo>,
     connection: Option<Peer<RoleServer>>,
 ) -> Result<CallToolResponse, ErrorData> {
-    // The error is the same for an unknown tool and for a tool that this caller may not see, so that it does not reveal which tools exist.
+    // The error is the same for an unknown tool and for a tool that this caller may not see, so that clients cannot find out which tools
+    // exist.
     if !admitted.tools.contains(name) {
         return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
     }
@@ -324,8 +325,8 @@ fn limit_length(result: CallToolResult, limit: usize) -> CallToolResult {
 
 /// Returns an upper bound for the length of the content as JSON, in bytes. Returns `None` if a block is not a text or has metadata.
 fn most_bytes(content: &[ContentBlock]) -> Option<usize> {
-    // The JSON around a text has fewer than `OVERHEAD` bytes. A byte of a text becomes at most six bytes, namely if it is an escaped
-    // control character.
+    // The JSON around a text has fewer than `OVERHEAD` bytes. A byte of a text becomes at most six bytes. A control character, for example,
+    // is escaped with six bytes.
     const OVERHEAD: usize = 200;
     content.iter().try_fold(OVERHEAD, |sum, block| {
         let text = block.as_text().filter(|text| text.meta.is_none())?;

@@ -73,7 +73,7 @@ impl ToolCatalogue {
             None => 0,
             Some(cursor) => {
                 let last = name_in(cursor)?;
-                // The search also finds the position if the tool that the cursor names was removed meanwhile.
+                // The search also finds the position if the tool that the cursor names has been removed since.
                 self.tools.partition_point(|tool| *tool.name <= *last)
             }
         };
@@ -213,7 +213,7 @@ impl CatalogueCache {
             return Ok(kept[0].1.clone());
         }
         drop(kept);
-        // Making the catalogue of a large set takes time, so the lock is released meanwhile.
+        // Making the catalogue of a large set takes time, so the lock is not held while the catalogue is made.
         let adapted = self.options.map(|options| tools.with_options(options)).transpose();
         let adapted =
             adapted.map_err(|error| (tools.names().collect::<Vec<_>>().join(", "), error.to_string()))?;

@@ -23,15 +23,16 @@ pub(super) struct ProtocolHandler {
     pub(super) admitted: Option<Arc<AdmittedRequest>>,
 }
 
-/// The supported methods. `rmcp` treats the method of a request that it cannot parse as unknown, even if the method is one of these.
+/// The supported methods. If `rmcp` cannot parse a request, it treats the method of the request as unknown, even if the method is
+/// supported.
 const METHODS: [&str; 6] =
     ["initialize", "ping", "server/discover", "subscriptions/listen", "tools/call", "tools/list"];
-/// The number of methods that exist only in the older versions. They are the first ones in [`METHODS`].
+/// The number of methods that exist only in the older versions. These methods come first in [`METHODS`].
 const OLDER: usize = 2;
 
 impl ProtocolHandler {
-    /// Returns the caller and its tools. Over HTTP, both were determined before the body was read. Over standard input, the tools are
-    /// loaded here.
+    /// Returns the caller and its tools. Over HTTP, both were determined before the body was read. Over standard input, this function
+    /// loads the tools.
     async fn admit(&self) -> Result<Arc<AdmittedRequest>, ErrorData> {
         if let Some(admitted) = &self.admitted {
             return Ok(admitted.clone());
@@ -116,7 +117,7 @@ impl ServerHandler for ProtocolHandler {
     }
 
     /// Returns the tool whose schema `rmcp` uses to compare the `Mcp-Param-…` headers of a request with the arguments. The handler belongs
-    /// to one request, so it looks up the tool among the tools of the request's caller.
+    /// to one request, so the handler looks up the tool among the tools of the request's caller.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         let catalogue = &self.admitted.as_ref()?.catalogue;
         catalogue.tool(name).filter(|_| catalogue.has_header_parameters()).cloned()
@@ -146,7 +147,7 @@ impl ServerHandler for ProtocolHandler {
         }
     }
 
-    /// Starts to notify a client of the older versions of changed tools, over standard input. Such clients do not subscribe.
+    /// Starts to notify a client over standard input of changed tools. Clients of the older versions do not subscribe to changes.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let mut changes = self.shared.handle.changes();
         changes.mark_unchanged();

@@ -119,7 +119,7 @@ impl McpServer {
     /// without details, and the text of the error is logged.
     ///
     /// The returned tools must depend only on the caller and on stored data, never on earlier requests, because the protocol has no
-    /// sessions. If the tools depend on the path of the request, for example, an [authenticator](Self::authenticator) [adds](Caller::with)
+    /// sessions. For example, if the tools depend on the path of the request, an [authenticator](Self::authenticator) [adds](Caller::with)
     /// the path to the caller. If possible, return clones of one [`Registry`] for equal sets, so that the list for clients is made once.
     ///
     /// ```
@@ -430,7 +430,7 @@ impl McpServer {
 
     /// Serves at `http://ADDRESS/mcp` until the [handle](Self::handle) shuts down the server.
     ///
-    /// The address is logged (`tracing`, level `INFO`) when the server accepts connections. A program that needs the address itself calls
+    /// The address is logged (`tracing`, level `INFO`) when the server accepts connections. A program that needs the address calls
     /// [`bind`](Self::bind) instead, which returns the address with the assigned port.
     ///
     /// # Errors

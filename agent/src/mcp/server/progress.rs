@@ -97,7 +97,7 @@ impl ProgressSender {
         self.queue.clone()
     }
 
-    /// Sends the queued messages, for at most [`LAST_MESSAGE`], and stops the task. The call has ended.
+    /// Sends the queued messages, for at most [`LAST_MESSAGE`], and stops the task. It is called after the end of the call.
     pub(super) async fn finish(mut self) {
         self.queue.is_over.store(true, std::sync::atomic::Ordering::Release);
         self.queue.changed.notify_one();
@@ -169,7 +169,7 @@ impl RateLimit {
         self.available < 1.0
     }
 
-    /// Returns the time from which the next message may be sent, or `None` if it may be sent at once.
+    /// Returns the time from which the next message may be sent, or `None` if the message may be sent at once.
     fn wait(&mut self) -> Option<Instant> {
         self.is_spent()
             .then(|| self.updated_at + Duration::from_secs_f64((1.0 - self.available) / self.per_second))

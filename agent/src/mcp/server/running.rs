@@ -1,7 +1,8 @@
 //! The calls that clients of the older versions can cancel over HTTP.
 //!
-//! Such a client cancels a call by a notification in a separate request. Clients choose the ids of their requests, so an id identifies a
-//! call only together with the session. A session is only a name, which the server creates at `initialize` and does not store.
+//! A client of these versions cancels a call by a notification in a separate request. Clients choose the ids of their requests, so an id
+//! identifies a call only together with the session. A session is only a name, which the server creates at `initialize` and does not
+//! store.
 
 use super::caller::Caller;
 use crate::tool::cancel::CancelToken;
@@ -23,8 +24,8 @@ impl SessionId {
         Self(rmcp::transport::common::server_side_http::session_id())
     }
 
-    /// Returns the session of a request. Returns `None` if the header is missing, repeated or not a UUID, as [`random`](Self::random)
-    /// creates it. Another process behind the same address may have created the session.
+    /// Returns the session of a request. Returns `None` if the header is missing or repeated, or is not a UUID. Another process behind
+    /// the same address may have created the session.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(SESSION).iter();
         let id = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;

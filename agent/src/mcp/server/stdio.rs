@@ -215,7 +215,7 @@ impl<O: AsyncWrite + Unpin> LineOutput<O> {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Vec<u8>> {
-        // Nothing that can panic runs while this lock is held.
+        // A poisoned lock is ignored, because no code that can panic runs while the lock is held.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -59,8 +59,8 @@ impl Breaker {
         }
     }
 
-    /// Counts a failure. The breaker opens after [`FAILURES`] of them within [`WINDOW`], after an authentication error, and after a failed
-    /// probe.
+    /// Counts a failure. The breaker opens after [`FAILURES`] failures within [`WINDOW`], after an authentication error, and after a
+    /// failed probe.
     pub(super) fn record_failure(&mut self, now: Duration, error: &ModelError, is_probe: bool) {
         let pause = match self.open {
             // The request had begun before the breaker opened, so its failure does not count.

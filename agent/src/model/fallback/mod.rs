@@ -1,4 +1,4 @@
-//! A model that consists of several models: if one of them fails, the next one is asked.
+//! A model that consists of several models: if one model fails, the next model is asked.
 
 mod breaker;
 mod record;
@@ -49,12 +49,12 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
 ///   would otherwise go unnoticed.
 /// * **In mid-stream.** If a reply fails before any of its content arrives, the next model is asked. Emitted content cannot be withdrawn,
 ///   so a later failure is the error of the reply. Thinking is content, too.
-/// * **Attempts.** Each model makes one attempt, and only the last one keeps its own retries. If all models fail, the error is the error of
-///   the first one, and its text names the others.
-/// * **Breakers.** After three failures within a minute, a model is not asked for 30 s, or for the time that the error asks to wait. Then
-///   one request tries the model again. If this request fails, the pause is doubled, up to 10 min. A bad key, if [`on`](Self::on) names it,
-///   opens the breaker at once for 5 min. If the breakers of all models are open, the model whose pause ends first is asked. Clones share
-///   the breakers.
+/// * **Attempts.** Each model makes one attempt, and only the last model keeps its own retries. If all models fail, the reply fails with
+///   the error of the first model, and the text of this error names the other models.
+/// * **Breakers.** After three failures within a minute, a model is not asked for 30 s, or for the time that the error asks to wait. After
+///   the pause, one request tries the model again. If this request fails, the pause is doubled, up to 10 min. If [`on`](Self::on) names
+///   `Auth`, a bad key opens the breaker at once for 5 min. If the breakers of all models are open, the model whose pause ends first is
+///   asked. Clones share the breakers.
 /// * **The reply** has the names of the model that gave it, and a record of the [attempts before it](ModelAttempt::before). If another
 ///   model gave the previous reply, the record also contains the losses of the hand-off. Each model gets its own
 ///   [hand-off](crate::model::ModelInfo::hand_off) of the messages.
@@ -126,7 +126,7 @@ impl Fallback {
     }
 
     /// Sets the maximum pause after a rate limit. If the provider asks to wait no longer than this, the same model is asked once more after
-    /// the pause. If not, the next model is asked at once. Default: 5 s.
+    /// the pause. If the provider asks to wait longer, or names no time, the next model is asked at once. Default: 5 s.
     ///
     /// ```
     /// use agent::model::Fallback;
@@ -176,22 +176,22 @@ impl Model for Fallback {
         self.models.iter().flat_map(Model::candidates).collect()
     }
 
-    /// Returns the smallest window of all models, because any of them may answer. Returns `None` if one window is unknown.
+    /// Returns the smallest window of all models, because any model may answer. Returns `None` if the window of any model is unknown.
     fn context_window(&self) -> Option<u64> {
         self.models.iter().map(Model::context_window).min().flatten()
     }
 
-    /// Returns the smallest maximum of all models, or `None` if one maximum is unknown.
+    /// Returns the smallest maximum of all models, or `None` if the maximum of any model is unknown.
     fn max_output(&self) -> Option<u64> {
         self.models.iter().map(Model::max_output).min().flatten()
     }
 
-    /// Returns the body for the first model, which usually answers.
+    /// Returns the body that the first model would send, because the first model usually answers.
     fn request_body(&self, request: &ModelRequest) -> Option<String> {
         self.models.first()?.request_body(request)
     }
 
-    /// Asks the provider of the first model, which usually answers.
+    /// Asks the provider of the first model, because the first model usually answers.
     fn count_tokens(
         &self,
         cx: &StepCx,

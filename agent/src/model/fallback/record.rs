@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::message::{AssistantMessage, HandOffLosses};
 use crate::model::{ModelError, ModelInfo};
 
-/// The name of the field with the record in a reply.
+/// The name of the field of a reply that contains the record.
 const FIELD: &str = "fallback";
 
 /// The kind of an attempt that was not made, because the breaker of the model was open.
 pub(super) const BREAKER_OPEN: &str = "breaker_open";
 
-/// The work of a [`Fallback`](super::Fallback) before a reply: the models that failed, and the losses of a change of the model.
+/// The record of a [`Fallback`](super::Fallback) about a reply: the attempts before the reply, and the losses of a change of the model.
 ///
 /// The reply itself names the model that answered. A reply of the first model that is asked has no record, unless another model gave the
 /// previous reply.
@@ -57,7 +57,7 @@ pub struct ModelAttempt {
     pub model: String,
     /// The [kind](crate::model::ModelErrorKind::as_str) of the error, or `breaker_open` if the model was not asked.
     pub kind: String,
-    /// The HTTP status of the error, if it has one.
+    /// The HTTP status of the error, if the error has a status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The duration of the attempt, in milliseconds.
@@ -95,7 +95,7 @@ impl ModelAttempt {
 }
 
 impl FallbackRecord {
-    /// Returns the record of a reply, or `None` if the reply has none.
+    /// Returns the record of a reply, or `None` if the reply has no valid record.
     pub(super) fn of(reply: &AssistantMessage) -> Option<Self> {
         Self::deserialize(reply.extra.get(FIELD)?).ok()
     }

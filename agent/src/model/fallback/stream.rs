@@ -1,4 +1,4 @@
-//! The events of a reply, from the first model that gives one.
+//! The stream of a fallback: the events of the first model that gives a reply.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,15 +18,14 @@ use crate::model::{
 };
 use crate::tool::BoxFuture;
 
-/// Maximum number of events before the content of a reply that are held back. With more events, the reply counts as begun.
+/// Maximum number of events that are held back before the content of a reply begins. With more events, the reply counts as begun.
 const MAX_HELD: usize = 64;
 
 pub(super) struct FallbackEvents {
     fallback: Fallback,
     cx: StepCx,
     request: ModelRequest,
-    /// The model that gives the reply, with the record of attempts. Set when a reply begins, when the request fails, or when it is
-    /// cancelled.
+    /// The model that gives the reply, with the record of attempts. Set when a reply begins, or when the request fails or is cancelled.
     author: Arc<OnceLock<AssistantMessage>>,
     /// The indices of the models that were not considered yet, in the order in which they are asked.
     order: VecDeque<usize>,
@@ -65,7 +64,7 @@ impl FallbackEvents {
         author: Arc<OnceLock<AssistantMessage>>,
     ) -> Self {
         let mut order: VecDeque<usize> = (0..fallback.models.len()).collect();
-        // Only the model that paused understands the state of its unfinished reply, so it is asked first.
+        // Only the model that paused understands the state of its unfinished reply, so this model is asked first.
         let paused = last_reply(&request.messages).filter(|reply| reply.stop_reason == StopReason::Pause);
         let is_author = |index: &usize| {
             let model = fallback.models.get(*index);
@@ -91,7 +90,7 @@ impl FallbackEvents {
     /// Asks the next model whose breaker admits a request. If all breakers are open, asks the model whose breaker admits a probe first.
     ///
     /// # Errors
-    /// No further model can be asked.
+    /// Fails if no further model can be asked.
     fn choose(&mut self) -> Result<OpenReply, ModelError> {
         let now = self.fallback.clock.now();
         while let Some(index) = self.order.pop_front() {
@@ -115,7 +114,7 @@ impl FallbackEvents {
         let now = self.fallback.clock.now();
         let is_last = !self.order.iter().any(|next| self.fallback.breakers.is_admitting(*next, now));
         let mut cx = if is_last { self.cx.clone() } else { self.cx.clone().retried_by_caller() };
-        // A provider's report about its quota does not apply to the other models, so it is ignored.
+        // A provider's report about its quota does not apply to the other models, so these reports are ignored.
         cx.quota = None;
         let mut request = self.request.clone();
         // The outer stream adds the argument events, so the inner model must not add them, too.
@@ -188,7 +187,7 @@ impl FallbackEvents {
         }
         self.attempts.push(self.attempt(&reply, &error));
         let own = self.attempts.len() - 1;
-        // If the model is a fallback itself, its record contains its attempts, except the attempt that had this error.
+        // If the model is a fallback itself, the record in its reply contains its own attempts, except the attempt that had this error.
         self.attempts.extend(ModelAttempt::before(reply.reply.partial()));
         if !self.fallback.kinds.contains(&error.kind()) {
             return Err(self.failed(error, own));
@@ -246,8 +245,9 @@ impl FallbackEvents {
         }
     }
 
-    /// Returns the error of the request: the error of the attempt with the index `own`. Its text also names the other models that failed or
-    /// were skipped. Sets the author of the failed reply, with a record of the other attempts.
+    /// Returns the error of the request: the error of the attempt with the index `own`. The text also names the other models that failed or
+    /// were skipped, and the error is retryable if any of the errors is. Sets the author of the failed reply, with a record of the other
+    /// attempts.
     fn failed(&self, error: ModelError, own: usize) -> ModelError {
         let others = self.attempts.iter().enumerate().filter(|(at, _)| *at != own);
         let attempts = others.map(|(_, attempt)| attempt.clone()).collect();
@@ -340,7 +340,7 @@ impl FallbackEvents {
     }
 }
 
-/// A cancelled reply, too, has a record of the models that failed before.
+/// Records the failed attempts of a request that is cancelled before the content of a reply arrives.
 impl Drop for FallbackEvents {
     fn drop(&mut self) {
         self.abandon();

@@ -36,8 +36,7 @@ const MAX_REPLY: u64 = 4_096;
 ///
 /// A provider may report how much of its own limits remains, in headers of a response such as `x-ratelimit-remaining-requests` or
 /// `anthropic-ratelimit-tokens-remaining`. If less remains than these limits admit, the provider's limit applies until it is full again. In
-/// a [`Fallback`](super::Fallback), this needs limits for each model, because limits around the fallback are not the limits of one
-/// provider.
+/// a [`Fallback`](super::Fallback), limit each model separately: limits around the fallback are not the limits of one provider.
 ///
 /// ```
 /// use agent::message::Message;
@@ -66,7 +65,7 @@ pub struct RateLimits {
 }
 
 impl RateLimits {
-    /// Creates limits that admit everything.
+    /// Creates limits that admit every request.
     pub fn new() -> Self {
         Self {
             requests: None,
@@ -97,15 +96,16 @@ impl RateLimits {
         self
     }
 
-    /// Sets the maximum time for which a request waits until the limits admit it. Default: 60 s. Then the request fails as
-    /// [`RateLimit`](super::ModelErrorKind::RateLimit) with the code `local_limit`, and a [`Fallback`](super::Fallback) asks another model.
+    /// Sets the maximum time for which a request waits until the limits admit it. Default: 60 s. After this time, the request fails with
+    /// [`RateLimit`](super::ModelErrorKind::RateLimit) and the code `local_limit`, and a [`Fallback`](super::Fallback) asks another model.
     /// A request that cannot be admitted in this time fails at once. Without a runtime, no request can wait.
     pub fn max_wait(mut self, wait: Duration) -> Self {
         self.max_wait = wait;
         self
     }
 
-    /// Sets the executor whose clock measures the waiting time. Default: the clock of tokio. A clock for tests, which never really waits:
+    /// Sets the executor whose clock measures the waiting time. Default: the clock of tokio. The example has a clock for tests, which never
+    /// really waits:
     ///
     /// ```
     /// use agent::message::Message;
@@ -239,7 +239,9 @@ enum LimitedPhase {
 }
 
 impl LimitedEvents {
-    /// Replaces the reserved tokens by the used ones, unless these are unknown, and ends the request.
+    /// Replaces the reserved tokens by the used tokens, and releases the permit. A rate limit counts no tokens, and closes the limiter for
+    /// the time that the provider asks to wait. Without a reported usage, a failed reply counts its estimated input, and a complete reply
+    /// keeps its reservation.
     fn settle(&mut self, error: Option<&ModelError>) {
         let LimitedPhase::Read(mut read) = std::mem::replace(&mut self.phase, LimitedPhase::Over) else {
             return;
@@ -303,7 +305,7 @@ impl Stream for LimitedEvents {
     }
 }
 
-/// A reply that is dropped before its end counts the usage that it has reported, or else its estimated input.
+/// Counts the reported usage of a reply that is dropped before its end, or its estimated input if no usage was reported.
 impl Drop for LimitedEvents {
     fn drop(&mut self) {
         if let LimitedPhase::Read(read) = &mut self.phase {

@@ -45,7 +45,7 @@ impl fmt::Debug for QuotaListener {
     }
 }
 
-/// The newest report of each amount, and the requests that the next report may not include yet.
+/// The newest report of each amount, and the requests that the next report possibly does not include.
 #[derive(Debug, Default)]
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
@@ -59,7 +59,7 @@ struct QuotaReport {
     request: u64,
     at: Duration,
     quota: QuotaLeft,
-    /// The amount of the requests that the report may not include.
+    /// The amount of the requests that the report possibly does not include.
     taken: u64,
 }
 
@@ -94,14 +94,14 @@ impl ReportedQuota {
         self.unreported.insert(request, need);
     }
 
-    /// Records that a request has ended, so that it is not subtracted from later reports.
+    /// Records that a request has ended, so that the request is not subtracted from later reports.
     pub(super) fn end(&mut self, request: u64) {
         self.unreported.remove(&request);
     }
 
     /// Records the quota that the response to a request reports. Requests whose responses have not begun are subtracted, because the
-    /// provider may not have counted them. The response to an earlier request replaces the newest report only if it leaves no more than
-    /// that report.
+    /// provider may not have counted them. A report of a later request that is not full again is replaced only if the new report leaves no
+    /// more.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {
@@ -131,8 +131,8 @@ impl QuotaReport {
         self.at.saturating_add(self.quota.refill)
     }
 
-    /// Returns the time from which this amount is available. A limit is assumed to refill evenly until it is full, or only at the end if
-    /// its size was not reported.
+    /// Returns the time from which this amount is available, or zero if enough remains. A limit is assumed to refill evenly until it is
+    /// full, or only at the end if its size was not reported.
     fn ready_at(&self, need: u64) -> Duration {
         let missing = need.saturating_add(self.taken).saturating_sub(self.quota.left);
         if missing == 0 {

@@ -84,7 +84,7 @@ impl Limiter {
         self.state().quota.ready_at(self.limits.clock.now(), [1, 1, 1, 1])
     }
 
-    /// Admits no request for this time, because the provider has rejected one.
+    /// Stops the admission of requests for the duration `pause`, for which the provider asked when it rejected a request.
     pub(super) fn close_for(&self, pause: Duration) {
         let until = self.limits.clock.now().saturating_add(pause);
         let mut state = self.state();
@@ -93,8 +93,8 @@ impl Limiter {
 }
 
 impl LimiterState {
-    /// Counts a request if all limits admit it, and returns the slot of its tokens. The error is the time at which to try again, or `None`
-    /// if another request has to end first.
+    /// Counts a request if all limits admit it, and returns the slot in which its tokens are counted. The error is the time at which to
+    /// try again, or `None` if another request has to end first.
     fn admit(
         &mut self,
         now: Duration,
@@ -240,7 +240,7 @@ impl Drop for QueuePlace {
     }
 }
 
-/// The permit of an admitted request. If this value is dropped, the request has ended, and the next one may be admitted.
+/// The permit of an admitted request. If this value is dropped, the request has ended, and the next request may be admitted.
 pub(super) struct Permit {
     limiter: Arc<Limiter>,
     id: u64,
@@ -259,8 +259,8 @@ impl Permit {
         state.wake_first();
     }
 
-    /// Returns the listener to the quota that the response to this request reports. It also notifies `outer`, the listener of the limits
-    /// around this model.
+    /// Returns the listener to the quota that the response to this request reports. The listener also notifies `outer`, the listener of
+    /// the limits around this model.
     pub(super) fn quota_listener(&self, outer: Option<QuotaListener>) -> QuotaListener {
         let (limiter, id) = (self.limiter.clone(), self.id);
         QuotaListener::new(move |quota| {

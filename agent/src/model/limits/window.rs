@@ -7,7 +7,7 @@ const MINUTE: u64 = 60_000;
 /// Length of a slot, in milliseconds. Amounts are summed by slot, so that a minute needs only about 600 slots of memory.
 const SLOT: u64 = 100;
 
-/// The amounts of the last minute. No amount is admitted with which any 60 seconds would exceed the limit.
+/// The amounts of the last minute. An amount is admitted only if, with this amount, no period of 60 seconds exceeds the limit.
 #[derive(Debug)]
 pub(super) struct MinuteWindow {
     limit: u64,
@@ -21,8 +21,8 @@ impl MinuteWindow {
         Self { limit, slots: VecDeque::new(), sum: 0 }
     }
 
-    /// Returns the time from which this amount is admitted, which is `now` or earlier if it is admitted at once. An amount above the limit
-    /// is admitted alone.
+    /// Returns the time from which this amount is admitted. If this time is not after `now`, the amount is admitted at once. An amount
+    /// above the limit is admitted alone.
     pub(super) fn ready_at(&mut self, now: Duration, amount: u64) -> Duration {
         self.expire(now);
         let amount = amount.min(self.limit);
@@ -54,7 +54,7 @@ impl MinuteWindow {
         }
     }
 
-    /// Replaces an estimated amount of a slot by the real one, unless the slot has expired.
+    /// Replaces an estimated amount of a slot by the real amount, unless the slot has expired.
     pub(super) fn correct(&mut self, slot: u64, from: u64, to: u64) {
         let Some((_, amount)) = self.slots.iter_mut().find(|(known, _)| *known == slot) else { return };
         *amount = amount.saturating_sub(from).saturating_add(to);

@@ -353,7 +353,7 @@ impl Stream for ReplyEvents {
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.events.pop_front() {
-            // No waker is registered here, because only a cancellation can end this reply, and the outer stream wakes for it.
+            // No waker is registered, because only a cancellation can end this reply, and the outer stream waits for the cancellation.
             None if self.hangs => Poll::Pending,
             next => Poll::Ready(next),
         }

@@ -11,8 +11,8 @@ use crate::model::ModelInfo;
 pub(crate) struct TokenEstimate {
     /// The estimated number.
     pub(crate) tokens: u64,
-    /// The possible error of the estimate, in tokens. Without an anchor, it is 35 % of the estimate. With an anchor, it follows from
-    /// earlier increments of the conversation, of which nine in ten had at most this error. It is then at least 10 %.
+    /// The possible error of the estimate, in tokens. Without an anchor, it is 35 % of the estimate. With an anchor, it is at least 10 %
+    /// of the estimate, and nine in ten earlier increments of the conversation had at most this relative error.
     pub(crate) error: u64,
     /// Whether the usage of a reply corrects the estimate.
     pub(crate) is_anchored: bool,
@@ -25,11 +25,11 @@ impl TokenEstimate {
     }
 }
 
-/// A factor of 1, in the unit of factors.
+/// The factor 1 as an integer. Factors are counted in 1/1024.
 pub(super) const ONE: u64 = 1024;
 const MIN_FACTOR: u64 = ONE / 2;
 const MAX_FACTOR: u64 = ONE * 5 / 2;
-/// Minimum length of an increment that contributes to the factor, in tokens. Shorter ones are too inexact.
+/// Minimum length of an increment that contributes to the factor, in tokens. Shorter increments are too inexact.
 const MIN_INCREMENT: u64 = 64;
 const MAX_INCREMENTS: usize = 8;
 /// Maximum number of newest messages in which anchors are searched, so that the work does not grow with the conversation.
@@ -69,8 +69,8 @@ struct TokenIncrement {
     input: u64,
 }
 
-/// Estimates the tokens of a request with these messages. `frame` returns the number of its tokens that are not in messages. If the newest
-/// anchor has not recorded this number, it is assumed to be unchanged since then.
+/// Estimates the tokens of a request with these messages. `frame` returns the number of the request's tokens that are not in messages. If
+/// the newest anchor has not recorded this number, it is assumed to be unchanged since then.
 pub(super) fn estimate(
     messages: &[Arc<Message>],
     info: &ModelInfo,

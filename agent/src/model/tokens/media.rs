@@ -100,8 +100,8 @@ fn pixels(bytes: &[u8]) -> Option<(u64, u64)> {
     None
 }
 
-/// Returns the number of tokens of a document. A text is counted. A PDF is estimated by its pages, or by its length if no pages are found,
-/// and so is other data. A document that is not sent as data counts as one page.
+/// Returns the number of tokens of a document. A text is counted. Other data, such as a PDF, is estimated by its pages, or by its length
+/// if no pages are found. A document that is not sent as data counts as one page.
 pub(super) fn document(media: &Media, counter: &dyn TokenCounter) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return PAGE };
     if let Ok(text) = std::str::from_utf8(bytes)

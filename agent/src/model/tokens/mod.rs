@@ -135,7 +135,8 @@ impl SizeCounter<'_> {
 }
 
 impl SizeCounter<'_> {
-    /// Estimates the tokens of a request with the messages of this view. `frame` returns the number of its tokens that are not in messages.
+    /// Estimates the tokens of a request with the messages of this view. `frame` returns the number of the request's tokens that are not in
+    /// messages.
     pub(crate) fn estimate_view(
         self,
         view: &ConversationView,
@@ -150,8 +151,8 @@ impl ModelRequest {
     /// Estimates the number of input tokens that the request will have at this model.
     ///
     /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated. The estimate
-    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless it
-    /// records their size. Tools that the provider runs are not counted. The result depends only on the arguments.
+    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless the
+    /// reply records their size. Tools that the provider runs are not counted. The result depends only on the arguments.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
         let size = SizeCounter { counter, api: &info.api };
         anchor::estimate(&self.messages, info, size, || size.frame(self, &self.tools))
@@ -159,8 +160,8 @@ impl ModelRequest {
 
     /// Estimates the number of input tokens that the request will have at this model with the messages of this view.
     ///
-    /// If the view was changed after the newest reply, the usage of this reply includes content that is no longer sent. The estimate does
-    /// not include it.
+    /// If the view was changed after the newest reply, the usage of this reply includes content that is no longer sent. The estimate
+    /// excludes this content.
     pub(crate) fn estimate_view(
         &self,
         view: &ConversationView,

@@ -48,9 +48,8 @@ pub struct ContextReport {
     pub usable: Option<u64>,
     /// The estimated tokens of the request.
     pub used: u64,
-    /// The possible error of the estimate, in tokens. Without a reply that corrects the estimate, it is 35 % of the estimate. If there is
-    /// one, the error follows from earlier increments of the conversation, of which nine in ten had at most this error. It is then at least
-    /// 10 %.
+    /// The possible error of the estimate, in tokens. Without a reply that corrects the estimate, it is 35 % of the estimate. With such a
+    /// reply, it is at least 10 % of the estimate, and nine in ten earlier increments of the conversation had at most this relative error.
     pub error: u64,
     /// Whether the usage of a reply corrects the estimate.
     pub is_anchored: bool,
@@ -191,7 +190,7 @@ impl<'a> SourceSums<'a> {
             _ => (SourceKind::User, ""),
         };
         self.add(source, size.others);
-        // Most messages have neither thinking nor media, so their sums are left out.
+        // Most messages have neither thinking nor media, and empty sums are not added.
         for (kind, size) in [(SourceKind::Thinking, size.thinking), (SourceKind::Media, size.media)] {
             if size.1 > 0 {
                 self.add((kind, ""), size);
@@ -234,9 +233,9 @@ impl ContextReport {
     /// JSON. A Chinese, Japanese or Korean character counts 1.1 tokens.
     ///
     /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated. The estimate
-    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless it
-    /// records their size, as replies of [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are not
-    /// counted. The result depends only on the arguments.
+    /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless the
+    /// reply records their size, as replies of [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are
+    /// not counted. The result depends only on the arguments.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Message, Usage};
@@ -377,7 +376,7 @@ fn percent(part: u64, whole: u64) -> u64 {
     u64::try_from((u128::from(part) * 200 + whole) / (whole * 2)).unwrap_or(u64::MAX)
 }
 
-/// Writes a number with commas between thousands.
+/// Returns a number as a text with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);

@@ -1,5 +1,5 @@
-//! The sizes of messages. They are kept from one estimate to the next, because only a few messages of a long conversation are new each
-//! time.
+//! The sizes of messages. The sizes are kept from one estimate to the next, because only a few messages of a long conversation are new in
+//! each estimate.
 //!
 //! A message is identified by its address. While the table has a weak reference to the message, no other message can get this address. The
 //! message cannot be edited at this address either, because `Arc::make_mut` moves it to another address first.

@@ -16,7 +16,7 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// Compiles a schema. `has_formats` says whether formats are validated.
+    /// Compiles a schema, or returns `None` if no validator can be built. `has_formats` says whether formats are validated.
     pub(super) fn new(schema: &Value, has_formats: bool) -> Option<Schema> {
         let (day, time) = (format_validator("date")?, Arc::new(format_validator("time")?));
         let partial_time = move |text: &str| is_partial_time(&time, text);
@@ -41,7 +41,8 @@ impl Schema {
     }
 
     /// Returns whether the schema refuses the value only because of formats that the type knows, and the type parses the value.
-    /// Such a type accepts more spellings than the format has. A type that accepts any text does not know the format.
+    /// The type accepts more spellings than the format has. This does not apply to a type that accepts any text, because such a
+    /// type does not know the format.
     pub(super) fn is_own_spelling(&self, value: &Value, reads: impl Fn(&Value) -> bool) -> bool {
         let mut paths = Vec::new();
         for error in self.strict.iter_errors(value) {

@@ -7,7 +7,8 @@
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
 //! ```
 //!
-//! `continues` is the number of an earlier exchange, counted from 1. The messages of the earlier exchange precede those of this one.
+//! `continues` is the number of an earlier exchange, counted from 1. The messages of the earlier exchange precede the messages of
+//! this exchange.
 
 use super::exchange::RecordedExchange;
 use super::secrets::SecretValues;
@@ -140,7 +141,7 @@ impl Tape {
             file["tools"] = tools.into();
         }
         file["exchanges"] = exchanges.into();
-        // The file is written under another name and then renamed, so that it is never incomplete.
+        // The file is written under another name and then renamed, so that the file at `path` is never incomplete.
         let beside = path.with_extension("json.part");
         match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),

@@ -70,7 +70,7 @@ const VARIABLE: &str = "AGENT_CASSETTES";
 ///
 /// # Contents
 /// For each request, the file contains the system prompt, the messages, the tools and the settings that are set. For each reply, it
-/// contains the complete message with its usage, or the error. Messages that an exchange shares with an earlier one are written once.
+/// contains the complete message with its usage, or the error. Messages that an exchange shares with an earlier exchange are written once.
 /// Replies are replayed whole, because the pieces in which they arrived are not recorded.
 ///
 /// # Secrets
@@ -196,7 +196,7 @@ impl Cassette {
         Self { settings, info, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Replaces this text with `[scrubbed]` in all requests and replies. Set it before the first request.
+    /// Replaces this text with `[scrubbed]` in all requests and replies. Call this method before the first request.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -218,9 +218,9 @@ impl Cassette {
         self
     }
 
-    /// Changes every text of a request before it is written or compared. Use it for texts that differ between runs, for example dates,
-    /// paths and host names. Set it before the first request. Applying the change twice must give the same result as applying it once.
-    /// Replies are not changed.
+    /// Changes every text of a request before it is written or compared, for example dates, paths and host names that differ between runs.
+    /// Call this method before the first request. Applying the change twice must give the same result as applying it once. Replies are not
+    /// changed.
     ///
     /// ```
     /// use agent::ScriptedModel;
@@ -338,7 +338,7 @@ impl Model for Cassette {
                 ModelStream::from_reply(cx, &self.info, replied).with_argument_events(request)
             }
             Some(source) => {
-                // The stream below emits the argument events, so the source must not emit them as well.
+                // The outer stream emits the argument events, so the source must not emit them as well.
                 let plain = ModelRequest { argument_events: false, ..request.clone() };
                 let events = source.stream(cx, &plain);
                 ModelStream::new(
@@ -402,7 +402,7 @@ impl Recording {
         };
         let CassetteState { tape, secrets, .. } = &mut *state;
         tape.exchanges.push(exchange);
-        // A secret of this call may also occur in an earlier exchange, for example in the prompt.
+        // A secret of this call may also occur in an earlier exchange, for example in the prompt. So all exchanges are cleaned.
         for exchange in &mut tape.exchanges {
             secrets.clean(exchange);
         }

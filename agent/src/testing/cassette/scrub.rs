@@ -27,7 +27,7 @@ static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 type TextChange = dyn Fn(&str) -> String + Send + Sync;
 
-/// Removes secrets from JSON.
+/// A scrubber of JSON. It removes secrets, and applies the changes that make runs comparable.
 #[derive(Clone)]
 pub(super) struct Scrubber {
     /// The secrets, the longest first, because a secret may be part of another secret.

@@ -55,7 +55,7 @@ impl SecretValues {
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
-        // A JSON text that contains secrets is withheld as a whole. So the whole text is removed from other texts.
+        // A JSON text that contains secrets is withheld as a whole, so the whole text is also removed from other texts.
         let whole = reply.tool_calls().flat_map(|call| {
             let shown = self.arguments.arguments(&call.name, &call.args).and_then(|shown| shown.value());
             let (shown, value) = (shown.unwrap_or_default(), call.args.value().unwrap_or_default());
@@ -73,7 +73,7 @@ impl SecretValues {
             let Content::ToolCall(call) = &mut part.content else { continue };
             if let Some(args) = self.substitute(&call.name, &call.args) {
                 call.args = args;
-                // The provider's data of a call may contain its arguments.
+                // The provider's data of a call may contain the arguments, so the data is removed.
                 part.provider_data = None;
             }
         }
@@ -131,7 +131,7 @@ impl SecretValues {
         if self.texts.is_empty() {
             return;
         }
-        // The definitions of tools are not secret.
+        // The definitions of tools are not secret, so they stay unchanged.
         for (key, value) in exchange.request.as_object_mut().into_iter().flatten() {
             if key != "tools" {
                 self.walk(value);

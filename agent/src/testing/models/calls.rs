@@ -78,8 +78,8 @@ fn fits(plan: &Plan, value: &Value) -> bool {
     plan.parse::<Value>(&value.to_string()).is_ok()
 }
 
-/// Returns variants of a valid call, each with one parameter at a limit of the schema or just beyond. The flag is set if the value is a
-/// text and the schema has a format or an encoding, which the plan may not check.
+/// Returns variants of a valid call, each with one parameter at a limit of the schema or just beyond. The flag is `true` if the changed
+/// value is a text, and the schema has a format or an encoding that the plan may not check.
 fn edges(schema: &Value, right: &Value) -> Vec<(Value, bool)> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
     let Some(right) = right.as_object() else { return Vec::new() };

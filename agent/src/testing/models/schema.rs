@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of reasons that a report shows for each tool, if its checks refused arguments.
+/// Maximum number of reasons for refusals by checks that a report shows for each tool.
 const MAX_REASONS: usize = 8;
 /// Maximum number of calls in one reply.
 const AT_ONCE: usize = 8;
@@ -17,8 +17,8 @@ const AT_ONCE: usize = 8;
 /// A model that calls every tool of its requests. The arguments are generated from the schemas: valid arguments, values at the limits of
 /// the schema and just beyond them, and the mistakes of careless models. After all calls, the model replies with a text.
 ///
-/// Use it to test all tools of an application: no tool may panic, and no valid call may be refused. The tools are **run**, so give them
-/// state that is safe to change. The calls are the same every time. `Display` writes the results of the calls as a table.
+/// Use this model to test all tools of an application: no tool may panic, and no valid call may be refused. The tools are **run**, so give
+/// them state that is safe to change. The calls are the same every time. `Display` writes the results of the calls as a table.
 ///
 #[doc = include_str!("../../docs/schema_model.md")]
 #[derive(Clone)]
@@ -104,7 +104,7 @@ impl SchemaModel {
         self
     }
 
-    /// Tries only the tools with these names. By default it tries all.
+    /// Tries only the tools with these names. By default, the model tries all tools.
     pub fn only<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.only = names.into_iter().map(Into::into).collect();
         self
@@ -125,7 +125,7 @@ impl SchemaModel {
     /// with checks (`validate`) may refuse arguments that fit its schema; the table then lists the reasons.
     ///
     /// # Panics
-    /// Panics with the table and the calls if this does not hold. Panics if no tool was called.
+    /// Panics with the table and the calls if a tool did one of these. Panics if no tool was called.
     #[track_caller]
     pub fn assert_safe(&self) {
         let calls = self.calls();
@@ -327,7 +327,7 @@ impl SchemaCall {
         })
     }
 
-    /// Returns why the result is a fault of the tool, or `None` if it is not.
+    /// Returns why the result is a fault of the tool, or `None` if the result is not a fault.
     fn fault(&self) -> Option<&'static str> {
         match (self.kind, self.code.as_deref()) {
             (_, Some("panic")) => Some("the tool panicked"),
@@ -345,7 +345,7 @@ impl SchemaCall {
     }
 }
 
-/// Shows the calls as a table, and the faults.
+/// Writes the calls as a table, and the faults.
 impl fmt::Display for SchemaModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Table { calls: &self.calls() }.fmt(f)

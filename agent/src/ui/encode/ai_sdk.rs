@@ -250,7 +250,7 @@ impl WireFormat for AiSdkFormat {
                     Self::data_part(w, "agent-report", Some(id), &data, false);
                 }
             }
-            // The call did not start, so the page has no complete input.
+            // The call did not start, so the page has no complete input. So this chunk contains the input.
             ShownEnd::Error(text) if call.progress < CallProgress::Started => {
                 w.push(&json!({"type": "tool-input-error", "toolCallId": id, "toolName": call.tool, "input": input, "errorText": text}));
             }
@@ -356,7 +356,7 @@ impl WireFormat for AiSdkFormat {
         Self::data_part(w, "agent-run-text", Some(id), &data, false);
     }
 
-    /// Sends the call as data. If it were sent as a call of the message, the page would have to send a result for it.
+    /// Sends the call as data. For a call of the message, the page would have to send a result.
     fn child_call_start(
         &mut self,
         w: &mut ChunkWriter<'_>,

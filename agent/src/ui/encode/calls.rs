@@ -124,7 +124,7 @@ impl UiCalls {
             .filter(|&at| self.list.get(at).is_some_and(|call| call.progress < CallProgress::Started))
     }
 
-    /// Returns the position of the last call with this id whose end is held back until its result message.
+    /// Returns the position of the last call with this id whose end is held back until its result message arrives.
     pub(super) fn held(&self, id: &str) -> Option<usize> {
         self.list.iter().rposition(|call| call.id == id && call.held_end.is_some())
     }

@@ -17,7 +17,7 @@ pub(super) struct ChildRun {
     pub(super) tool: String,
     /// The unique id of the call that began the run.
     pub(super) call_id: String,
-    /// The id of the run that made this call, if that run is also the run of a sub-agent.
+    /// The id of the run that made the call, if that run also belongs to a sub-agent.
     pub(super) parent: Option<String>,
     /// The id of the sub-agent's current reply.
     pub(super) message_id: String,

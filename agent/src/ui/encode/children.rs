@@ -33,7 +33,7 @@ pub(super) fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
 }
 
 impl UiEncoder {
-    /// Writes an event of a sub-agent's run. The ids of its chunks contain the number of the root's last event.
+    /// Writes an event of a sub-agent's run. The ids of the chunks contain the number of the root's last event.
     pub(super) fn write_child(
         &mut self,
         event: &Event,
@@ -122,8 +122,8 @@ impl UiEncoder {
         self.children.push(child);
     }
 
-    /// Writes a reply of a sub-agent. Its texts are sent only if results are shown as the model reads them, because they become part of the
-    /// result of a call.
+    /// Writes a reply of a sub-agent. Its texts are sent only if results are shown as the model reads them, because the texts become a part
+    /// of a call's result.
     fn child_reply(
         &mut self,
         at: usize,
@@ -232,8 +232,8 @@ impl UiEncoder {
         }
     }
 
-    /// Announces the suspended runs of sub-agents again. For a run that was not reported as suspended in this response, only the number of
-    /// its chunk is skipped, so that later chunks have the same numbers in both cases.
+    /// Announces the suspended runs of sub-agents again. A run that was not reported as suspended in this response only skips the number of
+    /// its chunk, so that later chunks have the same numbers in both cases.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

@@ -48,7 +48,7 @@ impl UiEncoder {
         call.progress = CallProgress::Ended;
     }
 
-    /// Writes the end of a call that was held back because a person changed the arguments of the call.
+    /// Writes the held-back end of a call whose arguments a person changed.
     pub(super) fn release_end(
         &mut self,
         at: usize,
@@ -188,8 +188,8 @@ impl UiEncoder {
                 format.questions(w, call, &questions);
             }
         }
-        // A started call that only waits for a decision on another call would block the chat of the AI SDK, so it is marked as approved
-        // automatically.
+        // A started call that only waits for a decision on another call would block the chat of the AI SDK, so the call is marked as
+        // approved automatically.
         let asks_page = |one: &WaitingCall| matches!(one.wants, Wants::Approval { .. } | Wants::Question(_));
         if self.waiting.iter().any(asks_page) {
             let tells_held = self.protocol_has_held_calls();

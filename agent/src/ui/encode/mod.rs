@@ -82,7 +82,7 @@ pub struct UiEncoder {
     waiting: Vec<WaitingCall>,
     /// The runs of sub-agents that have not ended. A run comes after the run that contains it.
     children: Vec<ChildRun>,
-    /// The kind of the error that ends the run, if it is known.
+    /// The kind of the error that ends the run, if the kind is known.
     error_code: Option<String>,
 }
 
@@ -323,8 +323,8 @@ impl UiEncoder {
         }
     }
 
-    /// Returns the position of the open call with this id. A call that is missing began in an earlier response, so it is added as a started
-    /// call.
+    /// Returns the position of the open call with this id. If there is no such call, the call began in an earlier response, and is added as
+    /// a started call.
     fn known_call(&mut self, id: &str, tool: &str) -> usize {
         if let Some(at) = self.calls.open(id) {
             return at;
@@ -336,8 +336,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call. The call is
-    /// therefore written as a call of the protocol, unless the page already has it in this form.
+    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call. So the call is
+    /// written as a call of the protocol, unless the page already has it in this form.
     fn child_call(
         &mut self,
         id: &str,
@@ -406,9 +406,10 @@ impl UiEncoder {
         format: &mut dyn WireFormat,
     ) {
         let known = self.calls.open(call_id);
-        // The name of the tool is unknown here if the call began in an earlier response. The end of the call adds the name.
+        // The name of the tool is unknown if the call began in an earlier response. The end of the call adds the name.
         let at = known.unwrap_or_else(|| self.known_call(call_id, ""));
-        // If the page was not asked, the decision was made automatically within the run. The request is then written as an automatic one.
+        // If the page was not asked, the decision was made automatically within the run. The request is then written as an automatic
+        // request.
         let automatic = self
             .calls
             .get(at)
@@ -442,7 +443,7 @@ impl UiEncoder {
         let is_first = if was_asked {
             known.is_some_and(|call| call.request.as_deref() == Some(id))
         } else if self.request.answers.iter().any(|answer| answer.id() == id) {
-            // The page was asked in an earlier response.
+            // The page was asked in an earlier response, so this question counts as the first question of its call.
             true
         } else {
             return;

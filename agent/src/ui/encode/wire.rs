@@ -96,7 +96,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn part(&mut self, w: &mut ChunkWriter<'_>, id: &str, part: &UiPart<'_>);
     fn call_start(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall);
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
-    /// Writes that the arguments of a call are complete. `input` is their shown form.
+    /// Writes that the arguments of a call are complete. `input` contains the arguments in the form that the page may see.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     /// Writes the input of a call that the run accepted, or whose arguments a person changed.
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
@@ -118,7 +118,8 @@ pub(super) trait WireFormat: Send + Sync {
     );
     /// Writes that a call waits for the inputs to these questions.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]);
-    /// Writes that a question of the page was answered or declined. `is_first` says whether the question is the first one of its call.
+    /// Writes that a question of the page was answered or declined. `is_first` says whether the question is the first question of its
+    /// call.
     fn question_end(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -128,9 +129,10 @@ pub(super) trait WireFormat: Send + Sync {
         accepted: bool,
     );
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding);
-    /// Writes that a call waits for a result of the browser if `is_browser` is `true`, and otherwise for a result of the application.
+    /// Writes that a call waits for a result. The browser delivers the result if `is_browser` is `true`, and the application delivers
+    /// it if `is_browser` is `false`.
     fn waiting(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, is_browser: bool);
-    /// Ends a turn. `usage` has the token counts of the run so far.
+    /// Ends a turn. `usage` contains the token counts of the run so far.
     fn turn_end(&mut self, w: &mut ChunkWriter<'_>, usage: Option<&Value>);
     /// Ends the response of a suspended run. `unanswered` is the number of calls without a result.
     fn suspended(
@@ -140,8 +142,8 @@ pub(super) trait WireFormat: Send + Sync {
         unanswered: usize,
         usage: Option<&Value>,
     );
-    /// Ends the run and the response. `usage` has the token counts of the run, and `by_model` has the token counts of this response by
-    /// model.
+    /// Ends the run and the response. `usage` contains the token counts of the run, and `by_model` contains the token counts of this
+    /// response by model.
     fn run_end(
         &mut self,
         w: &mut ChunkWriter<'_>,

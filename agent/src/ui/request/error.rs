@@ -86,7 +86,7 @@ pub enum UiRequestError {
         /// The id of the run.
         run_id: String,
     },
-    /// The last reply cannot be replaced by another one.
+    /// The last reply cannot be replaced by another reply.
     #[error("a reply of this thread cannot be made again")]
     Regenerate,
     /// Too many runs of the scope are active.

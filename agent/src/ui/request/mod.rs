@@ -63,11 +63,11 @@ pub struct UiRequest {
     pub(super) answers: Vec<UiAnswer>,
     /// Tools that the front end declares.
     pub(super) tools: Vec<BrowserTool>,
-    /// Whether the front end requests another reply in place of the last one.
+    /// Whether the front end requests another reply that replaces the last reply.
     pub regenerates: bool,
     /// All other fields of the request, which only the application uses.
     pub extra: Map<String, Value>,
-    /// The run id of AG-UI. A request that resumes a run has another id than the request that began it.
+    /// The run id of AG-UI. A request that resumes a run has another id than the request that began the run.
     pub(super) run: Option<String>,
     pub(super) parent_run: Option<String>,
     /// Whether the client of AG-UI declared version 1.0.
@@ -232,7 +232,7 @@ impl UiRequest {
     }
 }
 
-/// Returns an id that a front end chose. Fails if it is not a text of 1 to [`MAX_ID`] bytes without control characters.
+/// Returns an id that a front end chose. Fails if the id is not a text of 1 to [`MAX_ID`] bytes without control characters.
 fn id(value: Option<&Value>, field: &str) -> Result<String, UiRequestError> {
     match value {
         Some(Value::String(id))
@@ -257,7 +257,8 @@ fn optional<'v, T>(
     }
 }
 
-/// Returns a list, or an error if it has more than [`MAX_PARTS`] entries.
+/// Returns the entries of a list, or no entries if the field is missing or `null`. Fails if the field is not a list, or if the list
+/// has more than [`MAX_PARTS`] entries.
 fn list<'v>(value: Option<&'v Value>, field: &str) -> Result<&'v [Value], UiRequestError> {
     let list = optional(value, field, "a list", Value::as_array)?.map_or(&[][..], Vec::as_slice);
     if list.len() > MAX_PARTS {

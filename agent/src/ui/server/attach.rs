@@ -76,7 +76,7 @@ impl UiServer {
 }
 
 /// Encodes the events that arrived while earlier events were encoded, until the reader is up to date. Returns `true` if the reader then
-/// follows the run, and `false` if the response was ended meanwhile.
+/// follows the run, and `false` if the response was ended before.
 fn catch_up(thread: &UiThread, id: u64, mut encoder: UiEncoder, chunks: &mut Vec<UiChunk>) -> bool {
     loop {
         match thread.go_live(id, encoder) {
@@ -168,8 +168,8 @@ fn child_of(json: &str) -> Option<String> {
     serde_json::from_str::<serde_json::Value>(json).ok()?["subagentRunId"].as_str().map(str::to_owned)
 }
 
-/// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. A client would append the chunks
-/// before `from` to the messages that it has, so only chunks that the history lacks are repeated.
+/// Returns a run of AG-UI as its start, a snapshot of the messages so far, and all chunks from `from` on. Of the chunks before `from`,
+/// only chunks that the history lacks are repeated, because a client would append the other chunks to its messages a second time.
 #[cfg(feature = "ui-ag-ui")]
 fn snapshot(chunks: &[UiChunk], from: usize, history: &serde_json::Value) -> Vec<UiChunk> {
     use serde_json::json;

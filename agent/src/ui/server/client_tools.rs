@@ -14,7 +14,7 @@ pub(super) struct ClientTools {
 }
 
 impl ClientTools {
-    /// Returns the tools that a request declares, or `None` if it declares none.
+    /// Returns the tools that a request declares, or `None` if the request declares none.
     ///
     /// # Errors
     /// Returns an error if a tool of the application has the same name, if a schema is not supported, or if the tools cannot be used

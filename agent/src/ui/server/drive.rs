@@ -42,7 +42,7 @@ impl UiServer {
         let is_cut = Arc::new(AtomicBool::new(false));
         if is_resumed {
             // The encoder reads the earlier events of the run to learn its calls. The chunks are dropped, because the client already has
-            // them. No event is added to the log meanwhile, because the thread is reserved.
+            // them. No other event is added to the log during this time, because the thread is reserved.
             let ((events, _), mut known) = (thread.lock().log.events(), Vec::new());
             for event in &events {
                 encoder.encode(event, &mut known);
@@ -134,7 +134,7 @@ fn launch(reserved: Reservation, run: Run) -> impl Future<Output = Result<(), Ui
     }
 }
 
-/// Removes a reader. If it was the last reader, the run is cancelled after `reconnect_time`, unless a reader connects before.
+/// Removes a reader. If no reader is left, the run is cancelled after `reconnect_time`, unless a reader connects before that time.
 fn leave(thread: &Arc<UiThread>, id: u64, reconnect_time: Duration) {
     let (gone, handle, attendance) = {
         let mut state = thread.lock();
@@ -173,7 +173,7 @@ impl Drop for SettleOnDrop {
     }
 }
 
-/// Drives a run to its end. `begun` receives whether the run has begun, or the error why it has not.
+/// Drives a run to its end. `begun` receives `Ok` once the run has begun, or the error if the run does not begin.
 async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Result<(), RunError>>) {
     let mut unsettled = SettleOnDrop(Some(thread.clone()));
     let Some(first) = run.next().await else {
@@ -213,7 +213,7 @@ async fn drive(thread: Arc<UiThread>, mut run: Run, begun: oneshot::Sender<Resul
     if let Some(event) = last {
         publish(&thread, &event).await;
     }
-    // The thread is settled below. The guard must not settle it a second time, because another run may have begun by then.
+    // The thread is settled below. The guard must not settle the thread a second time, because another run may have begun by then.
     unsettled.0 = None;
     thread.settle(suspended);
     let thread = Arc::downgrade(&thread);

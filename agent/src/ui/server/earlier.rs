@@ -1,5 +1,5 @@
-//! Makes events from the messages of a run, for events that are not kept: those of the earlier part of a long run, and those of a run that
-//! another process began.
+//! Creates events from the messages of a run, in place of events that the log does not contain. These are the earlier events of a long
+//! run, and the events of a run that another process began.
 
 use std::sync::Arc;
 

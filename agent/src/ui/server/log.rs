@@ -8,14 +8,15 @@ use crate::loop_core::{Event, EventKind};
 use crate::message::{Content, MediaSource, Message, Part};
 use crate::model::ModelEvent;
 
-/// Maximum size of the updates of a reply, or of the progress of calls, in bytes. Above this size, updates are merged.
+/// Maximum size of the updates of a reply, or of the progress of calls, in bytes. Above this size, updates are merged, and only the last
+/// progress of each call is kept.
 const MAX_UPDATES: usize = 1 << 20;
 /// The estimated size of an event without its texts, in bytes.
 const PER_EVENT: usize = 128;
 
 /// The events of a run. The updates of a complete reply are left out, because the message of the reply contains their content. If the log
-/// is larger than `max_bytes`, the oldest events are dropped. Their messages stay, because the conversation holds them, and events are made
-/// from these messages on demand.
+/// is larger than `max_bytes`, the oldest events are dropped. The messages of the dropped events stay in the conversation, and events are
+/// made from these messages on demand.
 pub(super) struct ReplayLog {
     max_bytes: usize,
     run_id: Option<Arc<str>>,
@@ -153,8 +154,8 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Drops the older half of the events of sub-agents. Unlike the run's own events, they cannot be made from messages, because the
-    /// messages of sub-agents are in no conversation of this thread.
+    /// Drops the older half of the events of sub-agents. Unlike the run's own events, these events cannot be made from messages, because
+    /// the conversation of the thread does not contain the messages of sub-agents.
     fn forget_children(&mut self) {
         let mut surplus = self.child_bytes / 2;
         let (mut last_own, mut until) = (0, 0);
@@ -169,7 +170,7 @@ impl ReplayLog {
             until = last_own + 1;
             false
         });
-        // A reader that has not received the events up to this number must receive the whole run.
+        // A reader that has not received the events up to the number `until` must receive the whole run.
         self.compacted.push((0, until));
         self.count();
     }

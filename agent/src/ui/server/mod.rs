@@ -154,7 +154,7 @@ impl ServerShared {
         threads.remove(&key)
     }
 
-    /// Returns an error if the scope has too many runs. The thread of the new run must be reserved, so that it counts.
+    /// Returns an error if the scope has too many runs. The thread of the new run must be reserved, so that the new run counts.
     fn check_runs(&self, scope: &Arc<str>) -> Result<(), UiRequestError> {
         let max = self.limits.runs;
         if self.active_runs(scope) > max { Err(UiRequestError::TooManyRuns { max }) } else { Ok(()) }
@@ -304,7 +304,7 @@ impl UiServer {
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
             self.continue_unfinished(scope, &opened, None).await?;
-            // The run cannot continue yet: it waits for a request that declares the tools of its page.
+            // The run cannot continue yet, because it waits for a request that declares the tools of its page. So the response is empty.
             if opened.assistant.unfinished_run().is_some() && !opened.is_busy() {
                 return Ok(response::empty());
             }

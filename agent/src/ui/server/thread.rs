@@ -75,7 +75,7 @@ pub(super) struct MessageLabel {
 pub(super) struct LiveReader {
     pub(super) id: u64,
     pub(super) protocol: UiProtocol,
-    /// The encoder; `None` while the events so far are being encoded elsewhere.
+    /// The encoder, or `None` while it encodes the events so far outside of the lock.
     encoder: Option<UiEncoder>,
     /// The events that arrived while `encoder` was `None`.
     backlog: Vec<Arc<Event>>,
@@ -117,9 +117,9 @@ impl LiveReader {
 /// The next step for a reader whose encoder has read the log to its end.
 pub(super) enum AttachStep {
     Live,
-    /// More events arrived meanwhile, which the encoder has to read.
+    /// More events arrived while the encoder read the log. The encoder has to read these events.
     More(UiEncoder, Vec<Arc<Event>>),
-    /// The response was ended meanwhile. The encoder has to read these last events.
+    /// The response was ended while the encoder read the log. The encoder has to read these last events.
     Over(UiEncoder, Vec<Arc<Event>>),
 }
 
@@ -187,8 +187,8 @@ impl UiThread {
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
-    /// Returns whether the run that another process left has calls of tools that its page must have declared: the application has no such
-    /// tools.
+    /// Returns whether the run of another process has calls of tools that the application does not have. The page of that run must have
+    /// declared these tools. Calls that ended as calls of unknown tools do not count.
     pub(super) fn needs_client_tools(&self) -> bool {
         let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
         let was_unknown = |call_id: &str| {
@@ -224,7 +224,8 @@ impl UiThread {
         Ok(Reservation { thread: self.clone(), is_kept: false })
     }
 
-    /// Records an event, and sends it to all readers. Returns whether the queue of any reader is more than half full.
+    /// Records an event, and sends it to all readers, unless no encoder reads the event. Returns whether the queue of any reader is more
+    /// than half full.
     pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
         if !event.is_own() && !is_shown_of_child(&event.kind) {
             return false;
@@ -251,7 +252,7 @@ impl UiThread {
         state.closing = None;
         drop(state);
 
-        // The lock is released here, because an encoder calls functions of the application.
+        // The lock is not held while the readers encode the event, because an encoder calls functions of the application.
         let mut is_close = false;
         let mut cut = Vec::new();
         live.retain_mut(|reader| {
@@ -323,8 +324,8 @@ impl UiThread {
         }
     }
 
-    /// Lets a reader follow the run if its encoder has read all events. Otherwise, returns the encoder with the events that it has not
-    /// read.
+    /// Lets a reader follow the run if the encoder has read all events. Returns the encoder and the unread events if the reader has
+    /// ended, or if there are unread events.
     pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {
@@ -435,7 +436,7 @@ impl Reservation {
         &self.thread
     }
 
-    /// Hands the thread over to its run, whose driver settles it.
+    /// Hands the thread over to its run, whose driver settles the thread.
     pub(super) fn keep(mut self) {
         self.is_kept = true;
     }

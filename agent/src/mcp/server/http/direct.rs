@@ -40,7 +40,7 @@ pub(super) struct DirectCall {
     version: ProtocolVersion,
 }
 
-/// Returns the call if the server can answer it without `rmcp`: its message and its headers have the usual form.
+/// Returns the call if the server can answer the call without `rmcp`. It can if the message and the headers have the usual form.
 pub(super) fn call(
     envelope: &Envelope<'_>,
     headers: &HeaderMap,
@@ -49,7 +49,7 @@ pub(super) fn call(
     let call = envelope.call().filter(|_| takes_and_sends_json(headers))?;
     let version = version(headers)?;
     let is_usual = if version == ProtocolVersion::V_2026_07_28 {
-        // A name that starts with `=?` is sent in Base64, which only `rmcp` decodes.
+        // A name that is not ASCII or starts with `=?` is sent in Base64, which only `rmcp` decodes.
         let is_plain = call.tool.is_ascii() && !call.tool.starts_with("=?");
         is_plain
             && is_only(headers, "mcp-method", "tools/call")
@@ -85,8 +85,8 @@ fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&HeaderValue> {
     values.next().filter(|_| values.next().is_none())
 }
 
-/// Returns whether the client sends JSON, and accepts both forms of an answer: JSON and an event stream. Parameters of `Accept`, such as
-/// `q`, are not supported here.
+/// Returns whether the client sends JSON, and accepts both forms of an answer: JSON and an event stream. If `Accept` has parameters, such
+/// as `q`, returns `false`, and `rmcp` reads the header.
 fn takes_and_sends_json(headers: &HeaderMap) -> bool {
     let text = |name| only(headers, name).and_then(|value| value.to_str().ok());
     let (Some(sent), Some(accepted)) = (text(CONTENT_TYPE), text(ACCEPT)) else { return false };
@@ -128,7 +128,7 @@ impl HttpService {
             let info = Arc::new(RequestInfo::of(RequestOrigin::Direct(request)));
             answer_to(id, &version, handler.answer(&tool, info, None).await)
         };
-        // The call runs in a separate task, so that it can end by itself when its client has disconnected.
+        // The call runs in a separate task, so that the call can end by itself after its client has disconnected.
         let mut answer = tokio::spawn(answer.instrument(Span::current()));
         let ended = match events {
             None => answer.await,
@@ -220,7 +220,7 @@ impl Body for CallEvents {
             && let Poll::Ready(ended) = Pin::new(answer).poll(task)
         {
             self.answer = None;
-            // A call that panicked has no answer, so its stream ends without one.
+            // A call that panicked has no answer, so its stream ends without an answer.
             self.next = ended.ok().map(|(_, message)| event(&message));
         }
         if let Poll::Ready(Some(progress)) = self.events.poll_recv(task) {

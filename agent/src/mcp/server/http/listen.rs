@@ -41,7 +41,7 @@ async fn run(listener: TcpListener, layer: HttpLayer, url: String) {
 }
 
 async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
-    // Responses are small, and must not wait for more data.
+    // Responses are small. Without this option, a response could wait in the buffer for more data.
     let _ = stream.set_nodelay(true);
     let (receive, stream) = (layer.receive(), StallLimit::new(stream, layer.send()));
     let service = TowerToHyperService::new(layer.layer(NotFoundService));
@@ -53,7 +53,7 @@ async fn serve(stream: TcpStream, layer: HttpLayer, handle: ServerHandle) {
     drive(connection, http1::Connection::graceful_shutdown, ending).await;
 }
 
-/// The application around the built-in listener. It responds with 404 to every request.
+/// The application behind the built-in listener. It responds with 404 to every request.
 #[derive(Clone, Copy)]
 struct NotFoundService;
 

@@ -81,7 +81,7 @@ impl HttpService {
         })
     }
 
-    /// Checks a request and dispatches it. Rejected requests and requests for the metadata are answered here.
+    /// Checks a request and dispatches it. This function itself answers rejected requests and requests for the metadata.
     async fn check_and_dispatch<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,
@@ -99,8 +99,8 @@ impl HttpService {
         match admitted {
             Ok((admitted, head, body)) => Box::pin(self.dispatch(admitted, head, body)).await,
             Err(mut refusal) => {
-                // The response closes the connection, so that a rejected client cannot send more on it. HTTP/2 and later have no such
-                // header.
+                // The response closes the connection, so that a rejected client cannot send more requests over the connection. HTTP/2 and
+                // later do not have this header.
                 if version <= Version::HTTP_11 {
                     refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -255,7 +255,8 @@ impl HttpService {
             response.headers_mut().insert(SESSION, session);
         }
         if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            // `rmcp` rejects JSON that is not a message of the protocol with a text of its deserializer, which is replaced here.
+            // If JSON is not a message of the protocol, `rmcp` responds with a text of its deserializer. The following response replaces
+            // that text.
             let text = "Invalid request: not a message of the protocol";
             return rpc_error(StatusCode::BAD_REQUEST, id, ErrorCode::InvalidRequest, text, None);
         }
@@ -273,7 +274,7 @@ fn forbidden(text: &str) -> ServerResponse {
 }
 
 /// Returns the error for a request that names the same older version in its header and in its body. Only requests of 2026-07-28 and later
-/// may name a version in the body. `rmcp` accepts such a request as one of the older form, so this function reports the error.
+/// may name a version in the body. `rmcp` would accept the request as a request of the older form, so this function reports the error.
 fn old_version(envelope: &Envelope<'_>, head: &Parts) -> Option<ServerResponse> {
     let in_header = head.headers.get("mcp-protocol-version")?.to_str().ok()?;
     if *in_header >= *ProtocolVersion::V_2026_07_28.as_str() {
