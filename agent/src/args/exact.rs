@@ -61,8 +61,9 @@ struct ScanStop {
 
 const UNDECIDED: ScanStop = ScanStop { misfit_at: 0 };
 
+
 fn misfit(at: usize) -> ScanStop {
-    ScanStop { misfit_at: at }
+    ScanStop { misfit_at: at.max(1) }
 }
 
 /// The position after the scanned value, or the early end of the scan.
