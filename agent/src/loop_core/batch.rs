@@ -39,14 +39,14 @@ pub(super) struct Slot {
     /// Whether a person changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
-    /// Whether the call was allowed to run with its arguments.
+    /// Whether the call may run with these arguments without another decision: a person allowed the call, or its body has begun before.
     #[serde(default)]
     pub(super) is_approved: bool,
     /// The inputs to the questions of the call's tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of further requests for a decision on the call. A resumed run makes one if the arguments of the call differ from the
-    /// approved ones, or if the call now needs a decision.
+    /// The number of requests for a decision that a resumed run made again, because the arguments of the call differ from the approved
+    /// ones, or because the call now needs a decision.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
     /// The signature of the driver. It covers the state of the call, so it is removed when the state changes.
@@ -75,7 +75,7 @@ pub(super) enum SlotState {
     Deferred(String),
     /// The call waits for a person's inputs to these questions of its tool.
     Asked(Vec<Question>),
-    /// The child that the call started. It waits for decisions, inputs or results.
+    /// The call waits for this child. The child waits for decisions, inputs or results.
     Child(Box<AgentLoop>),
     /// The call has its result.
     Ended,
@@ -170,7 +170,7 @@ impl Batch {
     }
 }
 
-/// Returns the reply with unique call ids: a call that repeats an earlier id gets a new one.
+/// Returns the reply with unique call ids: a call that repeats an earlier id gets a new id.
 pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());

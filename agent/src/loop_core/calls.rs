@@ -467,8 +467,8 @@ impl AgentLoop {
         // Only the beginning of a long report is compared, because a restored run has only the stored message, in which the report is cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // Only a run that is being restored has this outcome here: it comes from the stored message of the last try. `register` has
-            // counted the try.
+            // This outcome exists only while a run is restored, because it is read from the stored message of the last try. `register`
+            // has already counted this try.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());
@@ -496,7 +496,7 @@ impl AgentLoop {
     /// Ends all calls of the batch that are open, and the turn. Every call of the batch then has its result in the conversation.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            // As in any segment, prepared calls end after calls that were not prepared.
+            // As in `skip_call`, prepared calls end after calls that were not prepared.
             let checked = |state: &SlotState| matches!(state, SlotState::Undecided(_) | SlotState::Ready);
             let checked = self.batch.positions(checked);
             let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();

@@ -179,7 +179,7 @@ pub enum EventKind {
         call_id: String,
         /// The tool's name.
         tool: String,
-        /// The progress.
+        /// The progress that the tool reported.
         partial: Progress,
     },
     /// A call waits for a decision.
@@ -221,8 +221,8 @@ pub enum EventKind {
         /// Whether the question has an input. Without an input, the person declined or dismissed the question, or could not be asked.
         accepted: bool,
     },
-    /// A call ended. The JSON has the fields of the result message and `coercions` instead of `result`. It has `control` unless the run
-    /// continues.
+    /// A call ended. The JSON has the fields of the result message and `coercions` instead of `result`. The JSON leaves out a `control` of
+    /// [`Continue`](Control::Continue).
     #[non_exhaustive]
     ToolExecutionEnd {
         /// The result, including the coercions of the arguments.

@@ -63,7 +63,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the inputs to the questions of a call, so that the call runs again.
+    /// Records the inputs to the questions of a call, one for each question, so that the call runs again.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_inputs(&mut self, ord: u32, inputs: Vec<QuestionInput>) {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);

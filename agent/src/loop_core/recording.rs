@@ -228,7 +228,8 @@ impl AgentLoop {
         self.config.may_be_steered()
     }
 
-    /// Records that a steering message arrived, and skips the open calls of the segment. No body of these calls has begun.
+    /// Records that a steering message arrived, and skips the open calls of the segment. The caller has checked that no body of these calls
+    /// has begun.
     pub(crate) fn skip_calls(&mut self) {
         self.steered();
         match self.phase {
@@ -243,7 +244,7 @@ impl AgentLoop {
         self.settle();
     }
 
-    /// Checks that the step has recorded the result of each of its calls.
+    /// Returns an error if a call of the step that was performed has no recorded result.
     pub(crate) fn check_recorded(&self) -> Result<(), RecordError> {
         let is_open = |state: &SlotState| match self.phase {
             Phase::Prepare => matches!(state, SlotState::Planned | SlotState::Started),

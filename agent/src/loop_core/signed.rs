@@ -11,7 +11,8 @@ use super::waiting::SignedCall;
 use crate::message::Usage;
 
 impl AgentLoop {
-    /// Signs the run before it is stored: each call that may still run, also in its children, and the state of the whole tree.
+    /// Signs the run before it is stored. Each call that may still run gets a signature, including calls of children. The signature of the
+    /// run covers the state of the whole tree.
     #[cfg(feature = "approvals-signed")]
     pub(crate) fn sign(&mut self, call: &dyn Fn(&SignedCall) -> String, state: &dyn Fn(&Value) -> String) {
         self.unsign();

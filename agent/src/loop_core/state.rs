@@ -46,7 +46,7 @@ pub enum StateError {
     #[error("the serialized state `{name}` is given twice")]
     #[non_exhaustive]
     Duplicate {
-        /// The name.
+        /// The name that was used twice.
         name: String,
     },
     /// A tool needs state that the request of a durable run does not contain.
@@ -77,10 +77,10 @@ pub enum StateError {
         name: String,
         /// The name of the registered type.
         state: &'static str,
-        /// The reason, without the value.
+        /// The reason why the text is not a value of the type. The reason does not contain the value.
         reason: String,
     },
-    /// All state of the run together is too large.
+    /// The state of the run is too large: all names and JSON texts together have more than `allowed` bytes.
     #[error(
         "the serialized state of the run has more than {allowed} bytes; pass a key under which tools find it"
     )]
@@ -93,8 +93,8 @@ pub enum StateError {
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// The values of the state by name, each as JSON text in a string. Databases may rewrite a JSON value but not a string, and signatures
-/// cover the string.
+/// The values of the state by name, each as JSON text in a string. The signature of a run covers these strings. A JSON value would not
+/// keep its signature, because a database may rewrite it.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {
@@ -116,7 +116,8 @@ impl RunState {
         self.texts.as_deref()?.get(name).map(|text| &**text)
     }
 
-    /// Adds a value. Fails if the name is in use, if the value cannot be written as JSON, or if the state is then too large.
+    /// Adds a value. Fails if the name is in use, if the value cannot be written as JSON, or if the state has more than [`MAX_BYTES`] with
+    /// the value.
     pub(crate) fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), StateError> {
         if self.get(name).is_some() {
             return Err(StateError::Duplicate { name: name.to_owned() });
@@ -191,7 +192,7 @@ fn reason(message: &str, text: &str) -> String {
         .unwrap_or_else(|| "its `Deserialize` refused it".to_owned())
 }
 
-/// Returns whether the reason contains a string or a number of the value that has at least three bytes.
+/// Returns whether the reason contains any string or number of the value. Strings and numbers of fewer than three bytes do not count.
 fn contains_value(reason: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,

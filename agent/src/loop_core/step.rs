@@ -36,7 +36,7 @@ pub enum Step {
     Poll {
         /// The key of the step.
         key: StepKey,
-        /// The queue.
+        /// The queue to take the messages from.
         queue: Queue,
     },
     /// Ask the model. Record: [`record_reply`](super::AgentLoop::record_reply).
@@ -72,8 +72,8 @@ pub enum Step {
     /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
     #[non_exhaustive]
     Await {
-        /// The handle of each call, as its tool gave it, with the key of the call's step. Calls that wait for questions or sub-agents are
-        /// not listed.
+        /// The handle of each call, as the tool returned it, with the key of the call's step. Calls that wait for questions or sub-agents
+        /// are not listed.
         deferred: Vec<(StepKey, String)>,
     },
     /// Decide whether the run continues, and [report](super::AgentLoop::expect_messages) whether messages are queued. Record:
@@ -90,7 +90,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns whether the step prepares, decides on or runs calls. No body of these calls has begun.
+    /// Returns whether the step prepares, decides on or runs calls. The bodies of the calls of such a step have not begun.
     pub(crate) fn has_unstarted_calls(&self) -> bool {
         matches!(self, Self::Prepare { .. } | Self::Approve { .. } | Self::CallTools { .. })
     }
@@ -140,7 +140,8 @@ pub enum Queue {
 #[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The id of the request: the text of its step's key. From the second request for the same call on, the number of the request follows.
+    /// The id of the request: the text of the step's key. From the second request for the same call on, `/` and the number of the request
+    /// are appended.
     pub request_id: String,
     /// The path from the root to the run that asks. Empty unless a sub-agent asks.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
@@ -258,7 +259,7 @@ impl ApprovalRequest {
     }
 }
 
-/// Compares what the JSON of a request contains: the arguments with secrets and the plan are ignored.
+/// Compares the fields that the JSON of a request contains. The arguments with secrets and the plan are ignored.
 impl PartialEq for ApprovalRequest {
     fn eq(&self, other: &Self) -> bool {
         self.request_id == other.request_id
@@ -342,7 +343,7 @@ pub enum PendingCall {
     },
 }
 
-/// A summary of a turn, for the hook at its end.
+/// A summary of a turn, for the hook at the end of the turn.
 ///
 /// ```
 /// use agent::run::TurnSummary;
