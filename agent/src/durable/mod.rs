@@ -26,8 +26,8 @@
 //! ```
 //!
 //! Every program that reaches the address of a service can run its tools directly, past approval rules and hooks. Therefore a service
-//! listens on loopback only. It can listen elsewhere if it has an [identity key](Service::identity_key), with which only the engine can
-//! call it, or if this is [allowed](Service::allow_anonymous).
+//! listens on loopback only, with two exceptions. A service with an [identity key](Service::identity_key) accepts only requests that the
+//! engine signed, so it can listen anywhere. So can a service that [allows anonymous requests](Service::allow_anonymous).
 //!
 //! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the server.
 //!
@@ -51,9 +51,9 @@
 //! * [`DurableClient::cancel`] cancels the token of running tools in the process that receives the request. The run ends after its current
 //!   step, or at once if it is waiting. If several processes serve runs, tools in the other processes are not interrupted.
 //! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
-//!   separate steps, so this does not hold for them. Hooks run again after a run has waited for decisions. If a call would then run with
-//!   other arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at
-//!   a new address.
+//!   separate steps, so they may act differently on a replay. Hooks run again after a run has waited for decisions. If a call would then
+//!   run with arguments that the decision does not cover, the run asks for another decision, under a new id. Serve new code that takes
+//!   different steps at a new address.
 //! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. The requests of
 //!   this run are also pending in the runs above it, and can be answered through them. See [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
@@ -66,9 +66,9 @@
 //!   the process that drives the run.
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
-//! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, the time limit included.
-//! A steering message, like a cancellation, stops running calls only in the process that receives it. All calls of a batch that has begun
-//! are started. State of a prompt is in the request, as JSON under the name with which the assistant
+//! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, including the time
+//! limit. A steering message, like a cancellation, stops running calls only in the process that receives the message. A steering message
+//! skips no call of a batch that has begun. State of a prompt is in the request, as JSON under the name with which the assistant
 //! [registered](crate::AssistantBuilder::serialized_state) its type, and every process rebuilds the state. An assistant is refused if it
 //! uses features that no engine can provide: files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in
 //! a store in addition to the engine's conversation, or state that exists in one process only

@@ -23,8 +23,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
 ///
-/// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
-/// `{"run": "order-7", "prompt": "Cancel order 7"}`. The field `run` is optional, because the address has the name.
+/// The JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
+/// `{"run": "order-7", "prompt": "Cancel order 7"}`. The field `run` is optional, because the address contains the name.
 ///
 /// ```
 /// use agent::durable::RunRequest;
@@ -62,19 +62,19 @@ pub struct RunRequest {
     pub(super) child: Option<ChildLink>,
 }
 
-/// The data that the run of a call takes over from the run that makes the call.
+/// The data that a child gets from its parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLink {
-    /// The path from the root to the run. The tools on the path determine the assistant.
+    /// The path from the root to the child. The tools on the path determine the assistant of the child.
     pub(super) path: RunPath,
-    /// The nearest time limit of the runs above this one.
+    /// The time limit that is reached first among those of the runs above the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time that the run may work, by the time limits of the tools above it. Waiting for people does not count.
+    /// The time that the child may work, by the time limits of the tools on the path. Waiting for people does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
-    /// The id of a promise of the engine. The run resolves the promise when it waits for the first time. Its parent can then start another
-    /// child.
+    /// The id of a promise of the engine. The child resolves the promise when it waits for the first time, so that the parent can start
+    /// another child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) waits: Option<String>,
 }

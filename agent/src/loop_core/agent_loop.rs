@@ -46,7 +46,7 @@ pub struct AgentLoop {
     pub(super) usage: Usage,
     pub(super) requests: u64,
     pub(super) tool_calls: u64,
-    /// A limit that ends the run after the current batch.
+    /// The limit that ends the run after the current batch, if a limit was reached.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
     /// The number of retries of each tool. Retries that made progress do not count.
@@ -62,7 +62,8 @@ pub struct AgentLoop {
     /// The number of successive continuations of the answer, including the one that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// The requests and calls of the children that ended, and the number of these children. Their tokens and cost are part of `usage`.
+    /// The requests and calls of the children that ended, and the number of these children. The tokens and cost of ended children are part
+    /// of `usage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
     /// The initial, empty message of the reply that is being streamed. `None` if no reply has begun.

@@ -31,7 +31,7 @@ pub(crate) const CHILD_HANDLE: &str = "agent:child";
 /// reads the amounts from the metadata.
 pub(crate) const SPENT: &str = "spent";
 
-/// The state of a call's child after it was driven.
+/// The state of a call's child after the child was driven.
 #[cfg(feature = "runtime")]
 pub(crate) enum ChildState {
     /// The child waits, and so does its call.

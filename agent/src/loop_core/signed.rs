@@ -31,7 +31,7 @@ impl AgentLoop {
         self.children_mut().for_each(|child| child.sign_calls(call));
     }
 
-    /// Removes the signatures of the run and its children. Called before the state changes, because the signatures would no longer match.
+    /// Removes the signatures of the run and its children, because signatures do not match the state after a change.
     pub(crate) fn unsign(&mut self) {
         self.mac = None;
         for slot in &mut self.batch.slots {

@@ -157,7 +157,7 @@ pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<
 }
 
 /// Returns the message of a `serde_json` error without the value, which may be secret. Returns a general sentence if the message has an
-/// unknown form, or if it still contains a text or number of the value.
+/// unknown form, or if the shortened message still contains a string or number of the value.
 fn reason(message: &str, text: &str) -> String {
     // Serde writes the value between one of these texts and the expected type.
     const KINDS: [&str; 14] = [

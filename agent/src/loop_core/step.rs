@@ -52,7 +52,7 @@ pub enum Step {
     /// [`record_prepared`](super::AgentLoop::record_prepared), once for each call.
     #[non_exhaustive]
     Prepare {
-        /// The key of the step. Its `ord` is the position of the first call.
+        /// The key of the step. The `ord` of the key is the position of the first call.
         key: StepKey,
         /// The calls of one segment.
         calls: Vec<Arc<ToolCall>>,
@@ -118,9 +118,10 @@ pub enum Queue {
 
 /// A call that waits for a decision.
 ///
-/// A request can be stored, and sent to the person who decides. The decision is passed on together with its request. The call, the JSON and
-/// the `Debug` text of a request show `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets); the decision still
-/// covers the real values. [`args_with_secrets`](Self::args_with_secrets) returns the real values in the process that has the run.
+/// A request can be stored, and sent to the person who decides. The application passes the decision back together with the request. The
+/// call and the JSON of a request show `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets), and the `Debug` text
+/// shows no arguments. The decision still covers the real values. [`args_with_secrets`](Self::args_with_secrets) returns the real values in
+/// the process that has the run.
 ///
 /// ```
 /// # /// Sends money.

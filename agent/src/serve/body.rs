@@ -14,7 +14,7 @@ pub(crate) enum BodyError {
     Broken,
 }
 
-/// Reads a body, up to a maximum length and within a time limit.
+/// Reads a body. Returns an error if the body has more than `limit` bytes, does not arrive within `timeout`, or breaks off.
 pub(crate) async fn read_body<B>(body: B, limit: usize, timeout: Duration) -> Result<Bytes, BodyError>
 where
     B: Body,

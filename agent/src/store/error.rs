@@ -66,7 +66,7 @@ pub enum StoreErrorKind {
     Corrupt,
     /// The store did not respond in time. It is unknown whether the request took effect.
     Timeout,
-    /// The store does not have this operation.
+    /// The store does not support the operation.
     Unsupported,
     /// Any other error.
     Other,

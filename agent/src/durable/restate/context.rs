@@ -87,8 +87,8 @@ struct NoticeReceiver<'c> {
     has_inbox: bool,
 }
 
-/// A wrapper that gives `select!` a future of the engine without its value. Once the future is ready, `select!` polls the wrapper, which
-/// completes and leaves the value in the future.
+/// A wrapper that lets `select!` wait for a future of the engine without taking its value. Once the future is ready, `select!` polls the
+/// wrapper, which completes and leaves the value in the future.
 struct UnmovedFuture<'f, F>(&'f mut F);
 
 impl<F> Deref for UnmovedFuture<'_, F> {
@@ -159,7 +159,7 @@ impl<'c> RunInvocation<'c> {
         let receiver = NoticeReceiver {
             slot,
             notice: notice_in(context, slot),
-            // The cheapest future of the engine that completes by itself.
+            // A timer of zero is the cheapest future that the engine completes by itself.
             always_ready: Box::pin(context.sleep(Duration::ZERO)),
             received: ReceivedNotices::default(),
             has_stepped: false,
@@ -192,8 +192,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot. The
-    /// receiver still receives the notice later.
+    /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot, or
+    /// `None` while another future uses the receiver. The receiver still receives the notice later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -288,12 +288,12 @@ impl<'c> RunInvocation<'c> {
 
 /// An event that reaches a run while it waits for calls, answers or children.
 enum FirstReady<T> {
-    /// The call or request at this position has a result. `None` if the engine lost it.
+    /// The call, request or child at this position has a result, or `None` if the engine lost the call or child.
     Done(usize, Option<T>),
     TimedOut,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
-    /// Another notice arrived. It does not end the wait.
+    /// A notice about messages arrived. The wait continues, unless a steering message takes precedence over the children.
     Mail,
 }
 

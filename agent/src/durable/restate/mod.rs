@@ -1,4 +1,4 @@
-//! Runs on Restate. This is the only module that names its SDK.
+//! Runs on Restate. This is the only module that names the SDK of Restate.
 
 mod context;
 mod handlers;

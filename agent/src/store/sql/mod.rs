@@ -100,7 +100,8 @@ impl SqlStore {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the database cannot be reached or migrated. The URL appears in no error.
+    /// Returns an error if the URL is neither of Postgres nor of SQLite, if the database is in memory, or if the database cannot be
+    /// reached, created or migrated. The URL appears in no error.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
@@ -188,7 +189,7 @@ fn encode_path(path: &str) -> String {
     out
 }
 
-/// Converts a number to the integer type of the database. Larger numbers become the largest integer.
+/// Converts a number to the integer type of the database. Numbers that do not fit become the largest integer.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

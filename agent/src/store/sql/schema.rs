@@ -9,7 +9,7 @@ use crate::store::{SessionEntry, StoreError, StoreErrorKind};
 /// because sqlx's table of migrations belongs to the application.
 const VERSIONS: [&[&str]; 3] = [&FIRST, &BUDGETS, &TIMES];
 
-/// The times of entries, by which sessions are listed.
+/// The statements of version 3, which adds the times of entries. Sessions are listed by these times.
 const TIMES: [&str; 2] = [
     "alter table agent_session_entry add column written_at bigint not null default 0",
     "create index agent_session_entry_by_time on agent_session_entry (written_at desc, session_id)",
@@ -20,7 +20,7 @@ const WITHOUT_TIMES: &str = "select session_id, seq, entry from agent_session_en
     where written_at = 0 and not exists (select 1 from agent_session_entry later
     where later.session_id = entries.session_id and later.seq > entries.seq)";
 
-/// Budgets, and the amounts that are reserved for requests.
+/// The statements of version 2, which adds budgets and their holds.
 const BUDGETS: [&str; 3] = [
     "create table agent_budget (
         budget text not null primary key,
@@ -38,7 +38,7 @@ const BUDGETS: [&str; 3] = [
     "create index agent_budget_hold_by_time on agent_budget_hold (budget, charged, until_at)",
 ];
 
-/// Records of calls, and sessions.
+/// The statements of version 1, which has records of calls, and sessions.
 const FIRST: [&str; 8] = [
     "create table agent_invocation (
         id text not null primary key,
