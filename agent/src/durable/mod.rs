@@ -61,17 +61,17 @@
 //! * A steering message does not end a wait for a decision. The calls are skipped after the decision. Without an engine, the message ends
 //!   the wait.
 //! * The runs of a tree count their requests in the inbox of the root, when a request is made. If a limit of the tree forbids a request,
-//!   the turn of the request has therefore begun, and has taken its messages, when the run ends.
-//! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from its first step. It ends waits, and stops steps in
-//!   the process that drives the run.
+//!   the run therefore ends in a turn that has begun and has taken its messages.
+//! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from the first step of the run. The limit ends waits,
+//!   and stops steps in the process that drives the run.
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
 //! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, including the time
 //! limit. A steering message, like a cancellation, stops running calls only in the process that receives the message. A steering message
 //! skips no call of a batch that has begun. State of a prompt is in the request, as JSON under the name with which the assistant
 //! [registered](crate::AssistantBuilder::serialized_state) its type, and every process rebuilds the state. An assistant is refused if it
-//! uses features that no engine can provide: files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in
-//! a store in addition to the engine's conversation, or state that exists in one process only
+//! uses features that no engine can provide. These are files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a
+//! session in a store in addition to the engine's conversation, and state that exists in one process only
 //! ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
 
 mod client;

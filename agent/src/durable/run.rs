@@ -37,8 +37,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// The name of the run, of 1 to 200 bytes. It must not end in `/TURN/tool/POSITION`, which is the form of sub-agents' names. Starting a
-    /// run under the name of an existing run finds the existing run.
+    /// The name of the run, of 1 to 200 bytes. The name must not end in `/TURN/tool/POSITION`, which is the form of sub-agents' names. A
+    /// request with the name of an existing run finds the existing run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The text of the user.
@@ -51,7 +51,7 @@ pub struct RunRequest {
     /// conversation of the served assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
-    /// Calls that were made outside of a run. They follow the prompt. See [`Assistant::record`](crate::Assistant::record).
+    /// Calls that were made outside of a run. These calls follow the prompt. See [`Assistant::record`](crate::Assistant::record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedTurn>,
     /// The state of the run, as JSON values by name.

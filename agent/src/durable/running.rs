@@ -15,7 +15,7 @@ pub(super) struct ActiveRuns {
 
 struct ActiveRun {
     token: CancelToken,
-    /// The token of the calls that run now. It is a child of `token`. If a steering message cancels these calls, later calls get a new
+    /// The token of the calls that run now, which is a child of `token`. If a steering message cancels these calls, later calls get a new
     /// token.
     calls: CancelToken,
     /// The number of invocations that use the two tokens: one for the run, and one for each call with its own invocation.

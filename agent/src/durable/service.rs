@@ -20,9 +20,9 @@ use crate::tool::cancel::CancelToken;
 /// The [tools](Assistant::as_tool) that are assistants themselves are served, too: each call of such a tool is a run of its own on the
 /// engine.
 ///
-/// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. Its
-/// listeners receive events, and receive them again on a replay. Its store records each call, in addition to the engine's journal. An
-/// assistant with features that cannot run step by step is refused by [`new`](Self::new).
+/// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. The
+/// listeners of the assistant receive events, and receive the events again on a replay. The store of the assistant records each call, in
+/// addition to the engine's journal. An assistant with features that cannot run step by step is refused by [`new`](Self::new).
 ///
 /// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///

@@ -39,8 +39,8 @@ use crate::tool::{
 /// The arguments of calls that were checked in this process, by the position of the call.
 type CheckedCalls = Arc<Mutex<BTreeMap<u32, Arc<CheckedArguments>>>>;
 
-/// The performer of a run's steps, through the journal of an engine. Its fields follow from the results of steps, so they are the same on
-/// every replay, except for `checked`.
+/// The performer of a run's steps, through the journal of an engine. All fields but `checked` follow from the results of steps, so they are
+/// the same on every replay.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
 pub(super) struct JournalSteps<'r, J> {
     served: &'r Arc<SharedService>,

@@ -19,8 +19,8 @@ pub(crate) struct ReadyCall {
 }
 
 impl ReadyCall {
-    /// Returns the call that hooks see: the call as it would run if a person changed the arguments, and the call as the model sent it in
-    /// any other case.
+    /// Returns the call that hooks see. If a person changed the arguments, this is the call as it would run. In any other case, this is the
+    /// call as the model sent it.
     pub(crate) fn call_for_hooks<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
         if self.is_edited { as_it_would_run } else { &self.sent }
     }
@@ -40,7 +40,7 @@ impl AgentLoop {
     }
 
     /// Returns whether calls that were checked before the run was suspended must be checked again. If the segment is still being prepared,
-    /// its prepared calls are reset instead, and are prepared again with the other calls.
+    /// returns false and resets the prepared calls, so that they are prepared again with the other calls.
     pub(crate) fn prepare_recheck(&mut self) -> bool {
         match self.phase {
             Phase::Approve | Phase::CallTools => true,

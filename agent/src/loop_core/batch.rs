@@ -45,11 +45,11 @@ pub(super) struct Slot {
     /// The inputs to the questions of the call's tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of requests for a decision that a resumed run made again, because the arguments of the call differ from the approved
-    /// ones, or because the call now needs a decision.
+    /// The number of further requests for a decision on the call. A resumed run makes a further request if the arguments of the call differ
+    /// from the approved ones, or if the call now needs a decision.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
-    /// The signature of the driver. It covers the state of the call, so it is removed when the state changes.
+    /// The signature of the driver. The signature covers the state of the call, so it is removed when the state changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,

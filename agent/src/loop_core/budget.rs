@@ -37,7 +37,7 @@ pub(crate) struct TreeBudget {
     spent: Mutex<Spent>,
 }
 
-/// The budget of the run's tree, if it has one. It is ignored when loops are compared.
+/// The budget of the run's tree, if the tree has one. All budgets are equal, so that the comparison of two loops ignores them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedBudget(pub(super) Option<Arc<TreeBudget>>);
 

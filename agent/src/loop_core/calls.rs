@@ -80,7 +80,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records how the call at this position ended, its result from outside, or the questions for which it waits. Completes
+    /// Records the end of the call at this position, its result from outside, or the questions for which the call waits. Completes
     /// [`Step::CallTools`](super::Step::CallTools) and [`Step::Await`](super::Step::Await): record each call once, in any order. Later ends
     /// of the same call are ignored.
     ///
@@ -151,7 +151,7 @@ impl AgentLoop {
         Step::CallTools { calls }
     }
 
-    /// Enters the segment. Its calls are skipped if the reply was cut or a steering message arrived, and are prepared otherwise.
+    /// Enters the segment. The phase is `Skip` if the reply was cut or a steering message arrived, and `Prepare` in any other case.
     pub(super) fn enter_segment(&mut self) {
         let is_skipped = self.batch.is_steered || self.batch.is_cut;
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };

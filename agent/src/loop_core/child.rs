@@ -165,7 +165,7 @@ impl AgentLoop {
         if self.children().next().is_none() { self.usage.clone() } else { self.spent().usage }
     }
 
-    /// Returns how many levels of waiting children are below this run.
+    /// Returns the number of levels of waiting children below this run.
     pub(crate) fn depth(&self) -> usize {
         self.children().map(|(_, _, child)| child.depth() + 1).max().unwrap_or_default()
     }

@@ -11,7 +11,8 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::registry::Registry;
 use crate::tool::value::Tool;
 
-/// The configuration of a run. It is part of a snapshot, but an assistant that resumes the snapshot uses its own configuration.
+/// The configuration of a run. A snapshot contains the configuration, but an assistant that resumes the snapshot uses its own
+/// configuration.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};

@@ -116,8 +116,9 @@ impl Event {
 /// results   := ( message_start message_end )+                          one for each call of the segment
 /// ```
 ///
-/// Each call has exactly one start (in call order), any number of updates, exactly one end (in the order in which calls finish), and
-/// exactly one result message (in call order, at the end of its segment). `agent_end` is always the last event.
+/// Each call has exactly one start event, one end event and one result message, and any number of updates between start and end. Start
+/// events are in call order, and end events are in the order in which calls finish. Result messages are in call order, at the end of the
+/// segment. `agent_end` is always the last event.
 ///
 /// As JSON, the `type` field of an event has the name of the kind in snake case: [`AgentStart`](Self::AgentStart) is `agent_start`.
 ///
@@ -305,7 +306,7 @@ pub enum EventKind {
         tokens_before: u64,
         /// The estimated tokens of the next request after the change.
         tokens_after: u64,
-        /// The usage of the requests for the summary. It is part of the usage of the run.
+        /// The usage of the requests for the summary. The usage of the run includes this usage.
         usage: Usage,
         /// The model that was asked for the summary.
         model: String,

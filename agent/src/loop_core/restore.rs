@@ -19,7 +19,7 @@ pub(crate) struct StoredMessage {
     pub(crate) message: Arc<Message>,
     /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
-    /// The effect of a result on the run. It is read from the record of the call, because messages do not contain it.
+    /// The effect of a result on the run. The effect is read from the record of the call, because messages do not contain effects.
     pub(crate) control: Control,
 }
 

@@ -14,7 +14,7 @@ use crate::panics::catch;
 /// Maximum size of the state of a run, in bytes. The names and the JSON texts count.
 pub(super) const MAX_BYTES: usize = 64 << 10;
 
-/// The error for state that is stored with a run as JSON. It never contains the value, which may be secret.
+/// The error for state that is stored with a run as JSON. The error never contains the value of the state, which may be secret.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, run::StateError};

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// The error of a store. It contains no statements and no stored values.
+/// The error of a store. The error contains no statements and no stored values.
 ///
 /// ```
 /// use agent::store::{StoreError, StoreErrorKind};

@@ -109,7 +109,7 @@ use crate::tool::BoxFuture;
 ///
 /// # Your own store
 ///
-/// Implement this trait, as in the [example](self#a-store-of-your-own); a shared store is an `Arc` of your type. Each function is one
+/// Implement this trait, as in the [example](self#a-store-of-your-own). To share a store, use an `Arc` of your type. Each function is one
 /// atomic step: if its future is dropped, the step has happened completely or not at all. Test your own implementation with
 /// `agent::testing::assert_store` (feature `testing`).
 ///
@@ -323,8 +323,8 @@ pub trait Store: Send + Sync {
         message: UserMessage,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Takes at most `limit` messages out of the inbox, oldest first. A second call with the same key returns the same messages as the
-    /// first call, even if there were none.
+    /// Takes at most `limit` messages out of the inbox, oldest first. A second request with the same key returns the same messages as the
+    /// first request, even if the first request returned none.
     fn take_steering<'a>(
         &'a self,
         session: &'a str,

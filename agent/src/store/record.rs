@@ -154,7 +154,7 @@ pub struct InvocationRecord {
     /// The end of the call, or `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<InvocationEnd>,
-    /// Unknown fields of a stored record. They are preserved.
+    /// Unknown fields of a stored record, which are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

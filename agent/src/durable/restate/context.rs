@@ -498,7 +498,7 @@ impl RunJournal for RunInvocation<'_> {
             }
             let most = self.served.assistant.max_concurrency();
             let mut open: BTreeSet<usize> = (0..names.len() - next.len()).collect();
-            // The started runs that have never waited. Only these count as concurrent.
+            // The started runs that have never waited. Only these runs count as concurrent.
             let mut working = open.clone();
             for child in running {
                 waiting.push(child);

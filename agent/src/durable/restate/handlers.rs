@@ -114,7 +114,7 @@ impl AgentHandlers {
         Ok(Json(outcome))
     }
 
-    /// Cancels a run: its tools in this process at once, and the run itself at the end of its step.
+    /// Cancels a run. Its tools in this process are cancelled at once. The run ends at the end of its step, or at once if it waits.
     #[handler]
     async fn cancel(
         &self,
@@ -150,7 +150,7 @@ impl AgentHandlers {
         Ok(Json(asks))
     }
 
-    /// Passes a decision, an input or a result to this run or to a run below it. Returns false if none of these runs waits for it.
+    /// Passes a decision, an input or a result to this run or to a run below it. Returns false if none of these runs waits for the answer.
     #[handler]
     async fn answer(
         &self,
@@ -225,7 +225,7 @@ impl ToolHandlers {
     }
 }
 
-/// The inboxes of runs. An inbox is created by the first change to it, and is cleared at the end of its run.
+/// The inboxes of runs. An inbox is created by its first change, and is cleared at the end of its run.
 pub(super) struct InboxHandlers;
 
 /// Returns the address of a handler of a run's inbox.

@@ -123,7 +123,7 @@ impl SqlStore {
             create_file(url)?;
         }
         let settings = if is_postgres { POSTGRES } else { SQLITE };
-        // A pool that fails reports only that it has no connection. A single connection reports the reason.
+        // A pool that fails reports only that it has no connection. The error of a single connection has the reason.
         let mut first = AnyConnection::connect_with(&options).await.map_err(error::from_sqlx)?;
         first.execute(sqlx::raw_sql(settings)).await.map_err(error::from_sqlx)?;
         first.close().await.map_err(error::from_sqlx)?;

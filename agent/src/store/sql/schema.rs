@@ -127,7 +127,7 @@ async fn fill_times(connection: &mut sqlx::AnyConnection) -> Result<(), StoreErr
     for row in &rows {
         let (session, seq) = (row.try_get::<String, _>(0), row.try_get::<i64, _>(1));
         let entry = row.try_get::<String, _>(2).map_err(error::from_sqlx)?;
-        // An entry that cannot be read gets the time 0. Its error is reported when the session is opened.
+        // An entry that cannot be read gets the time 0. The error is reported when the session is opened.
         let at = serde_json::from_str::<SessionEntry>(&entry).map_or(0, |entry| entry.at);
         sqlx::query("update agent_session_entry set written_at = $1 where session_id = $2 and seq = $3")
             .bind(at)
