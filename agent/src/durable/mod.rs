@@ -25,7 +25,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Every program that reaches the address of a service can run its tools directly, past approval rules and hooks. Therefore a service
+//! Every program that reaches the address of a service can run the tools directly, past approval rules and hooks. Therefore a service
 //! listens on loopback only, with two exceptions. A service with an [identity key](Service::identity_key) accepts only requests that the
 //! engine signed, so it can listen anywhere. So can a service that [allows anonymous requests](Service::allow_anonymous).
 //!
@@ -43,17 +43,17 @@
 //!   [`Service::model_attempts`] times for a reply. An error of a tool is the result of the call.
 //! * Every step has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The engine is configured
 //!   to wait longer than the longest step takes, so that the step is not discarded at its end.
-//! * Each run is a workflow of the engine, and the name of the run is the key of the workflow. A run executes once; starting it again finds
+//! * Each run is a workflow of the engine, and the name of the run is the key of the workflow. A run executes once; a second start finds
 //!   the existing run.
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or
 //!   the end was first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that
 //!   are sent before a run begins are delivered after its first step.
 //! * [`DurableClient::cancel`] cancels the token of running tools in the process that receives the request. The run ends after its current
 //!   step, or at once if it is waiting. If several processes serve runs, tools in the other processes are not interrupted.
-//! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
-//!   separate steps, so they may act differently on a replay. Hooks run again after a run has waited for decisions. If a call would then
-//!   run with arguments that the decision does not cover, the run asks for another decision, under a new id. Serve new code that takes
-//!   different steps at a new address.
+//! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. This does
+//!   not apply to hooks, because their results are recorded as separate steps. Hooks run again after a run has waited for decisions. If a
+//!   call would then run with arguments that the decision does not cover, the run asks for another decision, under a new id. Serve new
+//!   code that takes different steps at a new address.
 //! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. The requests of
 //!   this run are also pending in the runs above it, and can be answered through them. See [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an

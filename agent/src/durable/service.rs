@@ -45,8 +45,8 @@ impl Service {
     /// Creates a service for this assistant.
     ///
     /// # Errors
-    /// Returns an error if the assistant, or an assistant that it has as a tool, uses features that cannot run step by step, or has tools
-    /// without a time limit.
+    /// Returns an error if the assistant or an assistant among its tools uses features that cannot run step by step, or has tools without a
+    /// time limit.
     pub fn new(assistant: &Assistant) -> Result<Self, ServiceError> {
         let unsupported = |UnservedAssistant { path, what }| ServiceError::Unsupported { path, what };
         let served = ServedAssistant::new(assistant).map_err(unsupported)?;

@@ -12,15 +12,15 @@ use crate::message::{ToolArguments, ToolCall};
 pub(crate) struct ReadyCall {
     /// The call as the model sent it.
     pub(crate) sent: Arc<ToolCall>,
-    /// Whether a person changed the arguments of the call.
+    /// Whether a decision changed the arguments of the call.
     pub(crate) is_edited: bool,
     /// Whether the call may run with its arguments without another decision.
     pub(crate) is_approved: bool,
 }
 
 impl ReadyCall {
-    /// Returns the call that hooks see. If a person changed the arguments, this is the call as it would run. In any other case, this is the
-    /// call as the model sent it.
+    /// Returns the call that hooks see. If a decision changed the arguments, this is the call as it would run. In any other case, this is
+    /// the call as the model sent it.
     pub(crate) fn call_for_hooks<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
         if self.is_edited { as_it_would_run } else { &self.sent }
     }

@@ -305,8 +305,8 @@ impl AgentLoop {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// Returns the arguments of the last successful call of this tool in this run, or `None` if no call succeeded. Changes by a person are
-    /// included. Changes by a hook are included only for calls of the last reply, because messages do not contain these changes.
+    /// Returns the arguments of the last successful call of this tool in this run, or `None` if no call succeeded. Changes by a decision
+    /// are included. Changes by a hook are included only for calls of the last reply, because messages do not contain these changes.
     #[cfg(feature = "runtime")]
     pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
         let is_accepted =

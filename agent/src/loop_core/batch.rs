@@ -36,10 +36,11 @@ pub(super) struct Slot {
     /// The arguments that a request for a decision shows, if some arguments are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shown: Option<ToolArguments>,
-    /// Whether a person changed the arguments.
+    /// Whether a decision changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
-    /// Whether the call may run with these arguments without another decision: a person allowed the call, or its body has begun before.
+    /// Whether the call may run with its arguments without another decision, because a decision allowed the call or because the body of the
+    /// call has begun before.
     #[serde(default)]
     pub(super) is_approved: bool,
     /// The inputs to the questions of the call's tool.

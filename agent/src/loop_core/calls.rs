@@ -337,7 +337,7 @@ impl AgentLoop {
                 slot.mac = None;
                 slot.is_approved = true;
                 let is_edited = edited.is_some();
-                // If a person changed the arguments before, the call stays marked as edited.
+                // If an earlier decision changed the arguments, the call stays marked as edited.
                 slot.is_edited |= is_edited;
                 slot.args = edited.or(slot.args.take());
                 (true, is_edited, None)

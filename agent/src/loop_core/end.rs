@@ -29,7 +29,7 @@ pub enum End {
     /// The run was cancelled.
     #[non_exhaustive]
     Aborted {
-        /// The reason.
+        /// The reason of the cancellation.
         reason: String,
     },
     /// The model failed, or the run could not continue, for example because a hook or the store failed.

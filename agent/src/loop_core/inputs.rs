@@ -145,7 +145,7 @@ pub struct CallEnd {
     /// The handle under which the driver keeps the full text of a long result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// The arguments that the call ran with, if a person changed them.
+    /// The arguments that the call ran with, if a decision changed the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
     /// The signature of a call that was refused after validation. The loop guard compares it with earlier calls.
@@ -249,9 +249,9 @@ pub enum RecordError {
     #[error("the run waits for {wanted} results, {got} were recorded")]
     #[non_exhaustive]
     WrongCount {
-        /// The number of calls that wait.
+        /// The number of calls that wait for a result.
         wanted: usize,
-        /// The number of results.
+        /// The number of results that the driver passed.
         got: usize,
     },
     /// The run does not wait for a result of this call.
