@@ -10,7 +10,7 @@ use crate::loop_core::{Queue, ReservedPart, Spent, TreeReservation};
 use crate::message::Message;
 use crate::step_key::{StepKey, StepKind};
 
-/// The maximum number of messages in both queues together.
+/// Maximum number of messages in both queues together.
 const MAX_MESSAGES: usize = 1000;
 
 /// The inbox of one run. The engine makes one change to an inbox at a time.

@@ -81,7 +81,7 @@ pub(super) struct Transient(pub(super) String);
 /// The number of attempts at one step, and the pauses between them. Each pause is twice as long as the previous one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetryPolicy {
-    /// The maximum number of attempts, at least 1.
+    /// Maximum number of attempts, at least 1.
     pub(super) max_attempts: u32,
     /// The pause after the first attempt.
     pub(super) pause: Duration,

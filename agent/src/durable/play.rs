@@ -77,7 +77,7 @@ pub(super) async fn play<J: RunJournal>(
     let run: Arc<str> = std::mem::take(&mut request.run).into();
     let prompts = request.prompts();
     let child = request.child.take();
-    // State that does not fit is refused before the first step.
+    // `performer` refuses state that is missing or invalid, so this check comes before the first step.
     let performer = served.assistant.performer(&run, &cancel, &request.state)?;
     let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
     if let Some(turn) = request.recorded {

@@ -119,7 +119,7 @@ impl RehearsalRun {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code that can panic runs while these locks are held.
+    // No code that can panic runs while a lock is held, so no lock is ever poisoned.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

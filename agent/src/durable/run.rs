@@ -15,7 +15,7 @@ use crate::runtime::ChildReport;
 use crate::step_key::{StepKey, refuse_reserved_name};
 use crate::tool::question::Question;
 
-/// The maximum length of the name of a run, in bytes.
+/// Maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
 /// Maximum length of the name of a call's run, in bytes. The name begins with the name of the run that made the call.

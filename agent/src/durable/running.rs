@@ -31,7 +31,7 @@ pub(super) struct ActiveGuard {
 
 impl ActiveRuns {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, ActiveRun>> {
-        // No code that can panic runs while the lock is held.
+        // No code that can panic runs while the lock is held, so the lock is never poisoned.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

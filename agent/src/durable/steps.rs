@@ -262,7 +262,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             self.reserve(Spent::default()).await?;
         }
         while !self.is_closed {
-            // Messages that arrived too late are dropped, and closing is tried again.
+            // The inbox stays open if a notice arrived first. At the end of the run, the notice is ignored, and closing is tried again.
             self.is_closed = self.journal.close().await?;
         }
         Ok(())
@@ -401,7 +401,8 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             return self.drain_or_close().await;
         }
         let mut messages: Vec<_> = self.report.take().into_iter().collect();
-        // The report counts as the first message of the steering queue.
+        // The report on a refused answer counts as the first message of the queue. No other message is taken if the assistant takes messages
+        // one by one.
         let may_take = messages.is_empty() || self.served.assistant.takes_all(queue);
         if may_take && (self.has_mail || self.left.of(queue) > 0) {
             messages.extend(self.drain(self.request(queue)).await?);

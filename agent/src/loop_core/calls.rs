@@ -413,7 +413,7 @@ impl AgentLoop {
             self.coercions.push(CallCoercions { call_id, tool, coercions: coercions.clone() });
         }
         let result = ToolResult::new(&*slot.call.id, name, outcome).with_coercions(coercions);
-        // Only the event needs a copy of the result.
+        // Only the event needs a copy of the result, and a muted run emits no event.
         let (result, message) = if self.is_muted {
             (None, result.into_message())
         } else {

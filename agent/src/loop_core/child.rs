@@ -155,7 +155,7 @@ impl AgentLoop {
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();
-        // The run counts the current request only when the reply arrives.
+        // The run counts the current request only when the reply arrives, so the request is added here.
         spent.requests += u64::from(self.phase == Phase::CallModel);
         self.budget.0.get_or_insert_with(|| Arc::new(TreeBudget::new(limits, spent))).clone()
     }

@@ -27,7 +27,7 @@ use crate::tool::value::Tool;
 #[serde(default)]
 #[non_exhaustive]
 pub struct LoopConfig {
-    /// The maximum number of replies; 50 by default.
+    /// Maximum number of replies; 50 by default.
     pub max_turns: u32,
     /// Other limits of the run; none by default.
     pub limits: UsageLimits,
@@ -200,11 +200,11 @@ pub enum SteeringPolicy {
 pub(crate) struct ToolEntry {
     /// Whether a call of the tool runs alone, without other calls of the same reply.
     pub(crate) exclusive: bool,
-    /// The maximum number of retries in a run.
+    /// Maximum number of retries in a run, if the tool sets its own number.
     pub(crate) max_retries: Option<u32>,
     /// Whether the same call may be repeated without limit.
     pub(crate) allow_repeat: bool,
-    /// The maximum size of the text of a result in the conversation, in bytes.
+    /// Maximum size of the text of a result in the conversation, in bytes, if the tool sets its own size.
     pub(crate) max_result_bytes: Option<usize>,
     /// A fingerprint of the tool's name and parameters. An approval for another fingerprint is stale.
     #[serde(with = "whole")]

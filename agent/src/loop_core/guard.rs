@@ -107,7 +107,7 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return RepeatCheck::Allowed;
         }
-        // A call that has not ended may still get a new result, so only calls that ended can end the run.
+        // Running calls do not count here, because they may still get a new result. The refused call counts as ended.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }

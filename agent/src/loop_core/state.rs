@@ -86,7 +86,7 @@ pub enum StateError {
     )]
     #[non_exhaustive]
     TooLarge {
-        /// The maximum size in bytes.
+        /// Maximum size in bytes.
         allowed: usize,
     },
 }
@@ -185,7 +185,7 @@ fn reason(message: &str, text: &str) -> String {
         }
         _ => None,
     };
-    // The error of an application's `Deserialize` may look like an error of serde, and contain the value.
+    // An application's `Deserialize` may return an error that looks like an error of serde and contains the value.
     let value = serde_json::from_str(text).unwrap_or_default();
     reason
         .filter(|reason| !contains_value(reason, &value))

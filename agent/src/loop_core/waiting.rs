@@ -87,7 +87,7 @@ impl AgentLoop {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // A call with questions runs again when all questions have inputs.
+                // A call that waits for inputs may still run: it runs again when all its questions have inputs.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };

@@ -32,7 +32,7 @@ use crate::tool::BoxFuture;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<MemoryContents>>,
-    /// The maximum number of rows: records, session entries, budgets and holds. `None` if the number is not limited.
+    /// Maximum number of rows: records, session entries, budgets and holds. `None` if the number is not limited.
     room: Option<usize>,
 }
 

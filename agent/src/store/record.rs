@@ -315,11 +315,11 @@ pub struct InvocationQuery {
     pub until: Option<i64>,
     /// The key and the [begin](InvocationRecord::created_at) of the last record of an earlier page. Only later records match.
     pub after: Option<(StepKey, i64)>,
-    /// The maximum number of records on a page. At most 1,000 are returned.
+    /// Maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,
 }
 
-/// The maximum size of a page.
+/// Maximum number of records on a page.
 pub(super) const MAX_PAGE: usize = 1000;
 
 impl Default for InvocationQuery {

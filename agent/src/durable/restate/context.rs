@@ -325,7 +325,7 @@ macro_rules! step {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code that can panic runs while these locks are held.
+    // No code that can panic runs while a lock is held, so no lock is ever poisoned.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -509,7 +509,7 @@ impl RunJournal for RunInvocation<'_> {
             let mut steered = None;
             loop {
                 if let Some(steering) = steering.take_if(|steering| steering.is_steered) {
-                    // The remaining runs are not started.
+                    // A steering message arrived, so the remaining runs are not started.
                     steered = Some(names.len() - next.len());
                     next.clear();
                     if steering.policy == SteeringPolicy::CancelRunning {
@@ -517,7 +517,7 @@ impl RunJournal for RunInvocation<'_> {
                     }
                 }
                 if let Some(reason) = stopping.take().filter(|_| stop.is_none()) {
-                    // The remaining runs are not started, and answers no longer count.
+                    // The wait ends early: the remaining runs are not started, and answers no longer count.
                     (unanswered, stop) = (0, Some(reason.clone()));
                     next.clear();
                     self.cancel_children(open.iter().filter_map(|at| names.get(*at)), &reason);
@@ -569,11 +569,11 @@ impl RunJournal for RunInvocation<'_> {
                 }
             }
             if steered.is_some() {
-                // Only the children were stopped, not the run itself.
+                // The steering message stopped only the children, so its reason does not cancel the run.
                 stop = stop.filter(|reason: &Arc<str>| **reason != *NEW_MESSAGE);
             }
             if asked > 0 {
-                // Removes the pending requests from the inbox, so that late answers are refused.
+                // The pending requests are removed from the inbox, so that late answers are refused.
                 let none: Vec<(PendingAsk, String)> = Vec::new();
                 let () = self.call_inbox("ask", none).await?;
             }

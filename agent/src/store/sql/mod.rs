@@ -54,7 +54,7 @@ pub struct SqlStore {
     is_postgres: bool,
 }
 
-/// The maximum time that a caller waits for a connection. A statement waits for a lock for the same time.
+/// Maximum time that a caller waits for a connection. A statement waits for a lock for the same time.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of connections to Postgres. A store in SQLite has one connection, because SQLite has only one writer.
@@ -147,7 +147,8 @@ impl SqlStore {
     }
 
     async fn begin_transaction(&self) -> Result<Transaction<'static, Any>, StoreError> {
-        // An SQLite transaction that reads first and then writes would fail on a lock instead of waiting for it.
+        // An SQLite transaction that reads first and then writes would fail on a lock instead of waiting for it. An immediate transaction
+        // waits for the lock at its begin.
         let begin = if self.is_postgres { "begin" } else { "begin immediate" };
         self.pool.begin_with(begin).await.map_err(error::from_sqlx)
     }
