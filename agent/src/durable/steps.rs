@@ -401,8 +401,8 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             return self.drain_or_close().await;
         }
         let mut messages: Vec<_> = self.report.take().into_iter().collect();
-        // The report on a refused answer counts as the first message of the queue. No other message is taken if the assistant takes messages
-        // one by one.
+        // The report on a refused answer counts as the first message of the queue. If the assistant takes messages one by one, no other
+        // message is taken.
         let may_take = messages.is_empty() || self.served.assistant.takes_all(queue);
         if may_take && (self.has_mail || self.left.of(queue) > 0) {
             messages.extend(self.drain(self.request(queue)).await?);
