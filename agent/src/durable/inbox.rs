@@ -143,7 +143,7 @@ impl Inbox {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the names of the runs that this run has started.
+    /// Returns the names of the runs in the last batch that this run has started.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }

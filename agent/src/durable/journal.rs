@@ -204,7 +204,7 @@ impl QueueLengths {
 pub(super) enum ChildWait {
     /// The runs continue, and are not awaited.
     Apart,
-    /// The runs are awaited without a time limit. Depending on the policy, a steering message may take precedence over them.
+    /// The runs are awaited without a time limit. Depending on the policy, a steering message may take precedence over the runs.
     Ended(ChildSteering),
     /// The runs are cancelled for this reason, and awaited for a grace period.
     Stopped(Arc<str>),

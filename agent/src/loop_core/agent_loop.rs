@@ -59,7 +59,7 @@ pub struct AgentLoop {
     /// the turn is recorded.
     #[serde(skip)]
     pub(super) expects_messages: bool,
-    /// The number of successive continuations of the answer, including the one that the last reply needs.
+    /// The number of successive continuations of the answer, including the continuation that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
     /// The requests and calls of the children that ended, and the number of these children. The tokens and cost of ended children are part
@@ -99,9 +99,9 @@ pub struct AgentLoop {
 /// The origin of a loop. All origins are equal, so that the comparison of two loops ignores them: an origin does not affect the steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Origin {
-    /// Created in this process.
+    /// The loop was created in this process.
     Here,
-    /// Read from its stored form.
+    /// The loop was read from its stored form.
     #[default]
     Stored,
 }

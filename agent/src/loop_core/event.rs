@@ -280,7 +280,7 @@ pub enum EventKind {
     /// From the next request on, some results are sent to the model as one line each. The conversation keeps the whole results.
     #[non_exhaustive]
     ContextCleared {
-        /// The number of results.
+        /// The number of results that are sent as one line each.
         results: usize,
         /// The estimated tokens of the next request before the change.
         tokens_before: u64,

@@ -245,7 +245,7 @@ pub enum RecordError {
         /// The kind of result that the run waits for.
         wanted: &'static str,
     },
-    /// The number of results differs from the number of calls that wait for one.
+    /// The number of results differs from the number of calls that wait for a result.
     #[error("the run waits for {wanted} results, {got} were recorded")]
     #[non_exhaustive]
     WrongCount {

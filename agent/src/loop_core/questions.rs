@@ -47,7 +47,7 @@ impl AgentLoop {
     /// Records that a call waits, because its tool asked questions. The end of the call is recorded later.
     ///
     /// # Errors
-    /// Returns an error if the call is not in the segment that runs.
+    /// Returns an error if the call neither runs nor is awaited.
     pub(crate) fn record_questions(&mut self, ord: u32, questions: Vec<Question>) -> Result<(), RecordError> {
         let at = self.running(ord)?;
         for question in questions.iter().filter(|question| !question.is_announced) {

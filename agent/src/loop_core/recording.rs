@@ -487,7 +487,7 @@ impl AgentLoop {
 enum Transition {
     /// Starts or ends the next call of a segment whose calls do not run, or leaves the segment.
     Skip,
-    /// Leaves the phase, because no call is open in it.
+    /// Leaves the phase, because the phase has no open call.
     Leave,
     /// Ends the run with this `End`, and emits `agent_end`.
     End(End),

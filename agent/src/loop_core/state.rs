@@ -93,8 +93,8 @@ pub enum StateError {
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// The values of the state by name, each as JSON text in a string. The signature of a run covers these strings. A JSON value would not
-/// keep its signature, because a database may rewrite it.
+/// The values of the state by name, each as JSON text in a string. The signature of a run covers these strings. It could not cover JSON
+/// values, because a database may rewrite JSON values.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {

@@ -319,7 +319,7 @@ pub struct InvocationQuery {
     pub limit: usize,
 }
 
-/// Maximum number of records on a page.
+/// Maximum number of records or sessions on a page.
 pub(super) const MAX_PAGE: usize = 1000;
 
 impl Default for InvocationQuery {

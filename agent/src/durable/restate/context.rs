@@ -81,7 +81,7 @@ struct NoticeReceiver<'c> {
     notice: EngineFuture<'c, Notice>,
     always_ready: EngineFuture<'c, ()>,
     received: ReceivedNotices,
-    /// Whether the run has taken a step. Before its first step no future of the engine is ready, so that the race would wait.
+    /// Whether the run has taken a step. Before the first step, no future of the engine is ready, so the race would wait.
     has_stepped: bool,
     /// Whether the run has an inbox, which the run must clear at its end.
     has_inbox: bool,
