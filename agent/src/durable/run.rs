@@ -283,7 +283,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of a run. `answer` is the checked answer, or the reason why there is none.
+    /// Returns the outcome of a run. `answer` is the checked answer, or the reason why there is no answer that fits.
     pub(super) fn new(core: &AgentLoop, answer: Result<Option<Value>, String>) -> Self {
         let end = core.end();
         let mut outcome = Self {

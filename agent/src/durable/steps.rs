@@ -168,8 +168,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Err(error)
     }
 
-    /// Waits until all answers from outside arrive, or until the time for them is over. Returns `None` for each missing answer, and an error
-    /// if the run was cancelled or reached its time limit.
+    /// Waits until all answers from outside arrive, or until the time for them is over. Returns `None` for each missing answer, and an
+    /// error if the run was cancelled or reached its time limit.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
         Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }

@@ -148,7 +148,7 @@ pub struct CallEnd {
     /// The arguments that the call ran with, if a decision changed the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
-    /// The signature of a call that was refused after validation. The loop guard compares it with earlier calls.
+    /// The signature of a call that was refused after validation. The loop guard compares this signature with earlier calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Signature>,
     /// The questions for which the call waits, if its tool asked any.

@@ -63,13 +63,13 @@ pub enum Step {
         /// The requests for decisions, each with the key of its step.
         requests: Vec<(StepKey, ApprovalRequest)>,
     },
-    /// Run these calls concurrently. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
+    /// Run these calls concurrently. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each call.
     #[non_exhaustive]
     CallTools {
         /// The calls with the arguments that they run with, each with the key of its step.
         calls: Vec<(StepKey, Arc<ToolCall>)>,
     },
-    /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
+    /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each call.
     #[non_exhaustive]
     Await {
         /// The handle of each call, as the tool returned it, with the key of the call's step. Calls that wait for questions or sub-agents
@@ -271,7 +271,7 @@ impl PartialEq for ApprovalRequest {
     }
 }
 
-/// Shows no arguments, because they may contain secrets.
+/// Omits the arguments, because they may contain secrets. The `Debug` text of the call shows only the length of its arguments.
 impl fmt::Debug for ApprovalRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApprovalRequest")

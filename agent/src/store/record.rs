@@ -137,7 +137,7 @@ pub struct InvocationRecord {
     /// Whether secret arguments were left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_withheld: bool,
-    /// The text of the reply that contains the call. Only the record of the first call of a reply has it.
+    /// The text of the reply that contains the call. Only the record of the first call of a reply has the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The time at which the call began, in milliseconds since 1970.

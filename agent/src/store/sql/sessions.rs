@@ -46,7 +46,7 @@ fn containing_pattern(text: &str) -> String {
 /// Maximum number of attempts to put a message into an inbox, or to take messages from it, while other callers use the same inbox.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Marks at most `limit` messages of an inbox as taken. Tries again if another caller takes some of them at the same time.
+/// Marks at most `limit` messages of an inbox as taken. Tries again if another caller takes messages of this inbox at the same time.
 async fn mark_taken(
     connection: &mut sqlx::AnyConnection,
     session: &str,
