@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::running::ActiveRuns;
 use crate::loop_core::{Limit, LimitReached};
 
-/// The time limit of a run. Times are milliseconds since 1970, because a run continues in other processes.
+/// The time limit of a run. `begun` is in milliseconds since 1970, because the run may continue in another process.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct SharedDeadline {
     pub(super) begun: u64,
@@ -105,7 +105,7 @@ pub(super) async fn cancel_at<T>(
     }
 }
 
-/// A clock whose times other processes can compare with their own. It does not go back while this process runs.
+/// A clock whose times other processes can compare with their own. The time never goes back while this process runs.
 #[derive(Clone)]
 pub(super) struct Clock {
     /// The system time when the clock was created, in milliseconds since 1970.

@@ -39,14 +39,14 @@ pub enum ServiceError {
     #[error("tools without a time limit: {}; give them one", tools.join(", "))]
     #[non_exhaustive]
     NoTimeLimit {
-        /// The names of the tools.
+        /// The names of the tools without a time limit.
         tools: Vec<String>,
     },
     /// The identity key of the server cannot be read.
     #[error("the identity key of the server cannot be read: {message}")]
     #[non_exhaustive]
     IdentityKey {
-        /// The reason.
+        /// The reason why the key cannot be read.
         message: String,
     },
     /// The service cannot listen at its address.
@@ -58,7 +58,7 @@ pub enum ServiceError {
     )]
     #[non_exhaustive]
     Anonymous {
-        /// The address.
+        /// The address at which the service would listen.
         address: std::net::SocketAddr,
     },
 }
@@ -85,7 +85,7 @@ pub enum DurableClientError {
     #[error("`{address}` is not the address of an engine; use a URL such as http://127.0.0.1:8080")]
     #[non_exhaustive]
     Address {
-        /// The address.
+        /// The address that was given, without parts that may be secret.
         address: String,
     },
     /// The engine did not respond, its response is incomplete, or the response has status 502, 503 or 504.

@@ -10,7 +10,7 @@ use crate::loop_core::{Queue, ReservedPart, Spent, TreeReservation};
 use crate::message::Message;
 use crate::step_key::{StepKey, StepKind};
 
-/// The maximum number of messages in both queues together.
+/// Maximum number of messages in both queues together.
 const MAX_MESSAGES: usize = 1000;
 
 /// The inbox of one run. The engine makes one change to an inbox at a time.
@@ -51,7 +51,7 @@ struct PendingQuestion {
 /// Returns the name of the run whose approval request or question has this id, or `None` if the id is the handle of a tool.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
-    // From the second request for a call on, the id ends with the number of the request.
+    // The id of a question is the key of its call and `/ask/…`. The id of a second request for approval is the key of the first and `/2`.
     let call = id.rsplit_once("/ask/").map_or(id, |(call, _)| call);
     let first = call.rsplit_once('/').map_or(call, |(first, _)| first);
     [call, first].iter().find_map(|text| text.parse().ok().filter(kind_of)).map(|key| key.run)
@@ -143,7 +143,7 @@ impl Inbox {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the names of the runs that this run has started.
+    /// Returns the names of the runs in the last batch that this run has started.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }

@@ -32,8 +32,8 @@ pub(super) trait Journal: Send + Sync {
 
 /// The journal of a run. In contrast to a call, a run receives messages from outside.
 pub(super) trait RunJournal: Journal {
-    /// Runs calls concurrently, each with its own journal under the key of the call. Returns the ends of the calls in call order, with
-    /// `None` for a call that the engine lost.
+    /// Runs calls concurrently, each with its own journal under the key of the call. Returns the ends of the calls in call order. An end is
+    /// `None` if the engine lost the call, or if the run was cancelled before the call began or ended.
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>>;
 
     /// Returns the notices that reached the run by the end of its last step and were not returned before. Makes no request to the engine. A
@@ -81,7 +81,7 @@ pub(super) struct Transient(pub(super) String);
 /// The number of attempts at one step, and the pauses between them. Each pause is twice as long as the previous one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetryPolicy {
-    /// The maximum number of attempts, at least 1.
+    /// Maximum number of attempts, at least 1.
     pub(super) max_attempts: u32,
     /// The pause after the first attempt.
     pub(super) pause: Duration,
@@ -112,7 +112,7 @@ pub(super) struct StepResult<T> {
 pub(super) struct ToolRequest {
     pub(super) key: StepKey,
     pub(super) call: Arc<ToolCall>,
-    /// The text of the reply that contains the call.
+    /// The text of the reply that contains the call. Only the request for the first call of a reply has the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) text: String,
     /// The state of the run.
@@ -149,7 +149,7 @@ impl ToolRequest {
 /// The ends of the calls of a batch.
 #[derive(Debug)]
 pub(super) struct BatchEnd {
-    /// The ends of the calls in call order, with `None` for a call that the engine lost.
+    /// The ends of the calls in call order. `None` if the engine lost the call, or if the run was cancelled before the call began or ended.
     pub(super) ends: Vec<Option<StepResult<CallEnd>>>,
     /// The reason of the cancellation, if the run was cancelled.
     pub(super) stop: Option<Arc<str>>,
@@ -204,14 +204,15 @@ impl QueueLengths {
 pub(super) enum ChildWait {
     /// The runs continue, and are not awaited.
     Apart,
-    /// The runs are awaited without a time limit. Depending on the policy, a steering message may take precedence over them.
+    /// The runs are awaited without a time limit. Depending on the policy, a steering message may take precedence over the runs.
     Ended(ChildSteering),
     /// The runs are cancelled for this reason, and awaited for a grace period.
     Stopped(Arc<str>),
 }
 
 impl ChildWait {
-    /// Returns the reason for which the runs are cancelled, or the steering messages that may take precedence over the runs.
+    /// Returns the reason for cancelling the runs, and the effect of steering messages if these may take precedence over the runs. At most
+    /// one of the two is set.
     pub(super) fn into_causes(self) -> (Option<Arc<str>>, Option<ChildSteering>) {
         match self {
             Self::Apart => (None, None),

@@ -25,9 +25,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Every program that reaches the address of a service can run its tools directly, past approval rules and hooks. Therefore a service
-//! listens on loopback only. It can listen elsewhere if it has an [identity key](Service::identity_key), with which only the engine can
-//! call it, or if this is [allowed](Service::allow_anonymous).
+//! Every program that reaches the address of a service can run the tools directly, past approval rules and hooks. Therefore a service
+//! listens on loopback only, with two exceptions. A service with an [identity key](Service::identity_key) accepts only requests that the
+//! engine signed, so it can listen anywhere. So can a service that [allows anonymous requests](Service::allow_anonymous).
 //!
 //! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the server.
 //!
@@ -43,17 +43,17 @@
 //!   [`Service::model_attempts`] times for a reply. An error of a tool is the result of the call.
 //! * Every step has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The engine is configured
 //!   to wait longer than the longest step takes, so that the step is not discarded at its end.
-//! * Each run is a workflow of the engine, and the name of the run is the key of the workflow. A run executes once; starting it again finds
+//! * Each run is a workflow of the engine, and the name of the run is the key of the workflow. A run executes once; a second start finds
 //!   the existing run.
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or
 //!   the end was first. The exception is a run that fails, is cancelled or reaches a limit: it receives no further messages. Messages that
 //!   are sent before a run begins are delivered after its first step.
 //! * [`DurableClient::cancel`] cancels the token of running tools in the process that receives the request. The run ends after its current
 //!   step, or at once if it is waiting. If several processes serve runs, tools in the other processes are not interrupted.
-//! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. Hooks are
-//!   separate steps, so this does not hold for them. Hooks run again after a run has waited for decisions. If a call would then run with
-//!   other arguments than were decided on, the run asks for another decision, under a new id. Serve new code that takes different steps at
-//!   a new address.
+//! * Code between steps must do the same on every replay: approval rules (`approval = when(…)`), the tools and their policies. This does
+//!   not apply to hooks, because their results are recorded as separate steps. Hooks run again after a run has waited for decisions. If a
+//!   call would then run with arguments that the decision does not cover, the run asks for another decision, under a new id. Serve new
+//!   code that takes different steps at a new address.
 //! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. The requests of
 //!   this run are also pending in the runs above it, and can be answered through them. See [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
@@ -61,17 +61,17 @@
 //! * A steering message does not end a wait for a decision. The calls are skipped after the decision. Without an engine, the message ends
 //!   the wait.
 //! * The runs of a tree count their requests in the inbox of the root, when a request is made. If a limit of the tree forbids a request,
-//!   the turn of the request has therefore begun, and has taken its messages, when the run ends.
-//! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from its first step. It ends waits, and stops steps in
-//!   the process that drives the run.
+//!   the run therefore ends in a turn that has begun and has taken its messages.
+//! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from the first step of the run. The limit ends waits,
+//!   and stops steps in the process that drives the run.
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
-//! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, the time limit included.
-//! A steering message, like a cancellation, stops running calls only in the process that receives it. All calls of a batch that has begun
-//! are started. State of a prompt is in the request, as JSON under the name with which the assistant
+//! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, including the time
+//! limit. A steering message, like a cancellation, stops running calls only in the process that receives the message. A steering message
+//! skips no call of a batch that has begun. State of a prompt is in the request, as JSON under the name with which the assistant
 //! [registered](crate::AssistantBuilder::serialized_state) its type, and every process rebuilds the state. An assistant is refused if it
-//! uses features that no engine can provide: files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in
-//! a store in addition to the engine's conversation, or state that exists in one process only
+//! uses features that no engine can provide. These are files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a
+//! session in a store in addition to the engine's conversation, and state that exists in one process only
 //! ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
 
 mod client;

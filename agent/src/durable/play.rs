@@ -23,7 +23,7 @@ pub(super) struct SharedService {
     pub(super) assistant: Arc<ServedAssistant>,
     /// The time limit for one reply of the model.
     pub(super) model_timeout: Duration,
-    /// The longest time limit of a call, including the calls of sub-agents.
+    /// The longest time limit of a call, including the calls that sub-agents make.
     pub(super) longest_call: Duration,
     pub(super) running: ActiveRuns,
     /// The retry policy for one reply of the model.
@@ -77,7 +77,7 @@ pub(super) async fn play<J: RunJournal>(
     let run: Arc<str> = std::mem::take(&mut request.run).into();
     let prompts = request.prompts();
     let child = request.child.take();
-    // State that does not fit is refused before the first step.
+    // `performer` refuses state that is missing or invalid, so this check comes before the first step.
     let performer = served.assistant.performer(&run, &cancel, &request.state)?;
     let mut core = served.assistant.begin(&run, request.state, request.history, prompts);
     if let Some(turn) = request.recorded {

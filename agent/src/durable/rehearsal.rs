@@ -84,7 +84,7 @@ struct RehearsalState {
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
     /// The inbox with the amounts that all runs have used of their shared limits.
     counts: Mutex<Inbox>,
-    /// The journals of the calls of batches, by the names of their steps.
+    /// The journals of calls in batches, by the names of the calls' steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
     /// The prepared answers, by the ids of their requests.
     answers: Mutex<HashMap<String, Value>>,
@@ -119,7 +119,7 @@ impl RehearsalRun {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code that can panic runs while these locks are held.
+    // No code that can panic runs while a lock is held, so no lock is ever poisoned.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -223,8 +223,8 @@ impl Rehearsal {
     /// Begins or continues the run as a new process would, until its end.
     ///
     /// # Errors
-    /// Returns an error if the run takes other steps than its journal holds, because the code between steps has changed, or if an engine
-    /// would not continue the run.
+    /// Returns an error if the request is refused, if the run fails without an outcome, or if the run takes other steps than its journal
+    /// holds because the code between steps has changed.
     pub async fn play(&self) -> Result<Outcome, StepError> {
         self.play_until(None).await
     }
@@ -296,7 +296,7 @@ impl fmt::Debug for Rehearsal {
     }
 }
 
-/// The reports of the children, and their number if a steering message cancelled them.
+/// The reports of the children, and the number of children if a steering message cancelled them.
 type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
 
 /// A journal that one process reads and continues.
@@ -500,7 +500,7 @@ impl RunJournal for MemoryJournal {
                 });
             // Each call has its own journal, so the order of the calls does not matter.
             let ends = join_all(calls).await;
-            // This entry marks the end of the batch, so that a replay receives the same notices with it.
+            // This entry marks the end of the batch, so that a replay receives the same notices at this point.
             if self.replay("tools")?.is_none() && ends.iter().all(Result::is_ok) {
                 self.append("tools".to_owned(), Ok(Value::Null));
             }

@@ -15,7 +15,7 @@ use crate::runtime::ChildReport;
 use crate::step_key::{StepKey, refuse_reserved_name};
 use crate::tool::question::Question;
 
-/// The maximum length of the name of a run, in bytes.
+/// Maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
 /// Maximum length of the name of a call's run, in bytes. The name begins with the name of the run that made the call.
@@ -23,8 +23,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
 ///
-/// Its JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
-/// `{"run": "order-7", "prompt": "Cancel order 7"}`. The field `run` is optional, because the address has the name.
+/// The JSON form is the body of a request to the service at the address of the run (`/Agent/order-7/run`):
+/// `{"run": "order-7", "prompt": "Cancel order 7"}`. The field `run` is optional, because the address contains the name.
 ///
 /// ```
 /// use agent::durable::RunRequest;
@@ -37,8 +37,8 @@ const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunRequest {
-    /// The name of the run, of 1 to 200 bytes. It must not end in `/TURN/tool/POSITION`, which is the form of sub-agents' names. Starting a
-    /// run under the name of an existing run finds the existing run.
+    /// The name of the run, of 1 to 200 bytes. The name must not end in `/TURN/tool/POSITION`, which is the form of sub-agents' names. A
+    /// request with the name of an existing run finds the existing run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The text of the user.
@@ -51,7 +51,7 @@ pub struct RunRequest {
     /// conversation of the served assistant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Arc<Message>>,
-    /// Calls that were made outside of a run. They follow the prompt. See [`Assistant::record`](crate::Assistant::record).
+    /// Calls that were made outside of a run. These calls follow the prompt. See [`Assistant::record`](crate::Assistant::record).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedTurn>,
     /// The state of the run, as JSON values by name.
@@ -62,19 +62,19 @@ pub struct RunRequest {
     pub(super) child: Option<ChildLink>,
 }
 
-/// The data that the run of a call takes over from the run that makes the call.
+/// The data that a child gets from its parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLink {
-    /// The path from the root to the run. The tools on the path determine the assistant.
+    /// The path from the root to the child. The tools on the path determine the assistant of the child.
     pub(super) path: RunPath,
-    /// The nearest time limit of the runs above this one.
+    /// The time limit that is reached first among those of the runs above the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time that the run may work, by the time limits of the tools above it. Waiting for people does not count.
+    /// The time that the child may work, by the time limits of the tools on the path. Waiting for people does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
-    /// The id of a promise of the engine. The run resolves the promise when it waits for the first time. Its parent can then start another
-    /// child.
+    /// The id of a promise of the engine. The child resolves the promise when it waits for the first time, so that the parent can start
+    /// another child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) waits: Option<String>,
 }
@@ -283,7 +283,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of a run. `answer` is the checked answer, or the reason why there is none.
+    /// Returns the outcome of a run. `answer` is the checked answer, or the reason why there is no answer that fits.
     pub(super) fn new(core: &AgentLoop, answer: Result<Option<Value>, String>) -> Self {
         let end = core.end();
         let mut outcome = Self {

@@ -15,10 +15,10 @@ pub(super) struct ActiveRuns {
 
 struct ActiveRun {
     token: CancelToken,
-    /// The token of the calls that run now. It is a child of `token`. If a steering message cancels these calls, later calls get a new
+    /// The token of the calls that run now, which is a child of `token`. If a steering message cancels these calls, later calls get a new
     /// token.
     calls: CancelToken,
-    /// The number of invocations that use these tokens: one for the run, and one for each call with its own invocation.
+    /// The number of invocations that use the two tokens: one for the run, and one for each call with its own invocation.
     invocations: usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct ActiveGuard {
 
 impl ActiveRuns {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, ActiveRun>> {
-        // No code that can panic runs while the lock is held.
+        // No code that can panic runs while the lock is held, so the lock is never poisoned.
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,7 +66,7 @@ impl ActiveRuns {
 
     /// Cancels the token of a run, and returns whether the run is active in this process.
     pub(super) fn cancel(&self, run: &str, reason: &str) -> bool {
-        // The token is cancelled outside of the lock, because code that observes the token may use this registry.
+        // The token is cancelled outside of the lock, because code that observes the token may take the lock.
         let token = self.lock().get(run).map(|active| active.token.clone());
         if let Some(token) = &token {
             token.cancel(reason);

@@ -15,14 +15,14 @@ use crate::runtime::Assistant;
 use crate::runtime::{ServedAssistant, UnservedAssistant};
 use crate::tool::cancel::CancelToken;
 
-/// Serves the durable runs of an assistant to the engine.
+/// A service through which an engine performs the durable runs of an assistant.
 ///
 /// The [tools](Assistant::as_tool) that are assistants themselves are served, too: each call of such a tool is a run of its own on the
 /// engine.
 ///
-/// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. Its
-/// listeners receive events, and receive them again on a replay. Its store records each call, in addition to the engine's journal. An
-/// assistant with features that cannot run step by step is refused by [`new`](Self::new).
+/// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. The
+/// listeners of the assistant receive events, and receive the events again on a replay. The store of the assistant records each call, in
+/// addition to the engine's journal. An assistant with features that cannot run step by step is refused by [`new`](Self::new).
 ///
 /// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///
@@ -45,8 +45,8 @@ impl Service {
     /// Creates a service for this assistant.
     ///
     /// # Errors
-    /// Returns an error if the assistant, or an assistant that it has as a tool, uses features that cannot run step by step, or has tools
-    /// without a time limit.
+    /// Returns an error if the assistant or an assistant among its tools uses features that cannot run step by step, or has tools without a
+    /// time limit.
     pub fn new(assistant: &Assistant) -> Result<Self, ServiceError> {
         let unsupported = |UnservedAssistant { path, what }| ServiceError::Unsupported { path, what };
         let served = ServedAssistant::new(assistant).map_err(unsupported)?;
@@ -182,8 +182,8 @@ impl Service {
         self.serve_until(TcpListener::bind(address)?, CancelToken::new()).await
     }
 
-    /// Serves until the token is cancelled. Active runs then have ten seconds to reach the end of their step. In any case, active runs
-    /// continue in the next process.
+    /// Serves until the token is cancelled. Active runs then have ten seconds to reach the end of their step. The next process continues
+    /// all active runs, whether or not their step ended in time.
     ///
     /// ```
     /// use agent::durable::Service;
@@ -203,7 +203,8 @@ impl Service {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`serve`](Self::serve).
+    /// Returns an error if the listener cannot be used, or if the service may not listen at its address. The rules for the address are the
+    /// rules of [`serve`](Self::serve).
     pub async fn serve_until(self, listener: TcpListener, stop: CancelToken) -> Result<(), ServiceError> {
         self.check_address(listener.local_addr()?)?;
         restate::serve(Arc::new(self.served), &self.settings, listener, stop).await

@@ -39,8 +39,8 @@ use crate::tool::{
 /// The arguments of calls that were checked in this process, by the position of the call.
 type CheckedCalls = Arc<Mutex<BTreeMap<u32, Arc<CheckedArguments>>>>;
 
-/// The performer of a run's steps, through the journal of an engine. Its fields follow from the results of steps, so they are the same on
-/// every replay, except for `checked`.
+/// The performer of a run's steps, through the journal of an engine. All fields but `checked` follow from the results of steps, so they are
+/// the same on every replay.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each set by one kind of step")]
 pub(super) struct JournalSteps<'r, J> {
     served: &'r Arc<SharedService>,
@@ -59,8 +59,8 @@ pub(super) struct JournalSteps<'r, J> {
     now: Option<u64>,
     /// The reply whose calls are being run.
     reply: Option<Arc<Message>>,
-    /// The checked arguments for the bodies of the calls. Empty if a replay reads the prepared calls from the journal, so that the bodies
-    /// check the arguments again.
+    /// The checked arguments for the bodies of the calls. Empty if a replay reads the prepared calls from the journal. In this case, the
+    /// bodies check the arguments again.
     checked: CheckedCalls,
     choices: TurnChoices,
     /// The view of the conversation, if the context is managed.
@@ -120,8 +120,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Takes a step: does the work, or returns the recorded result on a replay. The result also says whether the run was cancelled before
-    /// the step ended.
+    /// Takes a step: does the work, or returns the recorded result on a replay. The journal also records the reason of a cancellation that
+    /// arrived before the end of the step.
     async fn step<T: Recordable>(
         &mut self,
         name: impl fmt::Display,
@@ -156,7 +156,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.work.reached().or_else(by_clock)
     }
 
-    /// Returns an error if the run was cancelled or reached a time limit. Before that, stops the runs that this run has started.
+    /// Returns an error if the run was cancelled or reached a time limit. In both cases, the children are stopped before the error is
+    /// returned.
     async fn check_stop(&mut self) -> Result<(), StepError> {
         let (reason, error) = match (self.reached_limit(), self.stop.clone()) {
             (Some(reached), _) => (reached.to_string().into(), StepError::Limit(reached)),
@@ -167,7 +168,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Err(error)
     }
 
-    /// Waits until all answers from outside arrive, or until the time for them is over. Returns `None` for each missing answer.
+    /// Waits until all answers from outside arrive, or until the time for them is over. Returns `None` for each missing answer, and an
+    /// error if the run was cancelled or reached its time limit.
     async fn wait(&mut self, asks: Vec<PendingAsk>) -> Result<Vec<Option<Value>>, StepError> {
         Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }
@@ -261,7 +263,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             self.reserve(Spent::default()).await?;
         }
         while !self.is_closed {
-            // Messages that arrived too late are dropped, and closing is tried again.
+            // The inbox stays open if a notice arrived first. At the end of the run, the notice is ignored, and closing is tried again.
             self.is_closed = self.journal.close().await?;
         }
         Ok(())
@@ -302,8 +304,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Checks calls once more, because their run has waited for decisions. The run waits again if a call would run with other arguments
-    /// than were decided on, or if a call now needs a decision.
+    /// Checks calls again after the run has waited for decisions. The run waits for another decision if a call would run with arguments
+    /// that its decision does not cover, or if a call now needs a decision.
     async fn check_again(
         &mut self,
         calls: &[(StepKey, Arc<ToolCall>)],
@@ -337,8 +339,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(())
     }
 
-    /// Ends the calls of the tool `read_result`, and returns the other calls. These calls end here, because only this process has the
-    /// conversation. Their ends are not recorded, because a replay has the same conversation.
+    /// Ends the calls of the tool `read_result`, and returns the other calls. Calls of `read_result` need the conversation, which only this
+    /// process has. Their ends are not recorded, because a replay has the same conversation.
     fn read_results(
         &self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -400,7 +402,8 @@ impl<J: RunJournal> Steps for JournalSteps<'_, J> {
             return self.drain_or_close().await;
         }
         let mut messages: Vec<_> = self.report.take().into_iter().collect();
-        // The report counts as the first message of the steering queue.
+        // The report on a refused answer counts as the first message of the queue. If the assistant takes messages one by one, no other
+        // message is taken.
         let may_take = messages.is_empty() || self.served.assistant.takes_all(queue);
         if may_take && (self.has_mail || self.left.of(queue) > 0) {
             messages.extend(self.drain(self.request(queue)).await?);

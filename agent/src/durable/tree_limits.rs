@@ -1,11 +1,11 @@
-//! The share of one run in the limits of its tree.
+//! The limits of a tree of runs, as one durable run applies them.
 
 use std::sync::Arc;
 
 use crate::loop_core::{TreeBudget, UsageLimits};
 use crate::runtime::ServedAssistant;
 
-/// The share of a run in the limits of its tree.
+/// The limits of a tree of runs, and the calls and tokens of one run of the tree.
 pub(super) struct TreeLimits {
     /// The limits that the runs of the tree share, if there are any.
     pub(super) shared: Option<UsageLimits>,

@@ -12,15 +12,15 @@ use crate::message::{ToolArguments, ToolCall};
 pub(crate) struct ReadyCall {
     /// The call as the model sent it.
     pub(crate) sent: Arc<ToolCall>,
-    /// Whether a person changed the arguments of the call.
+    /// Whether a decision changed the arguments of the call.
     pub(crate) is_edited: bool,
-    /// Whether the call was allowed to run with its arguments.
+    /// Whether the call may run with its arguments without another decision.
     pub(crate) is_approved: bool,
 }
 
 impl ReadyCall {
-    /// Returns the call that hooks see. If a person changed the arguments, hooks see the call as it would run, and otherwise the call that
-    /// the model sent.
+    /// Returns the call that hooks see. If a decision changed the arguments, this is the call as it would run. In any other case, this is
+    /// the call as the model sent it.
     pub(crate) fn call_for_hooks<'c>(&'c self, as_it_would_run: &'c ToolCall) -> &'c ToolCall {
         if self.is_edited { as_it_would_run } else { &self.sent }
     }
@@ -40,7 +40,7 @@ impl AgentLoop {
     }
 
     /// Returns whether calls that were checked before the run was suspended must be checked again. If the segment is still being prepared,
-    /// its prepared calls are reset instead, and are prepared again with the other calls.
+    /// returns false and resets the prepared calls, so that they are prepared again with the other calls.
     pub(crate) fn prepare_recheck(&mut self) -> bool {
         match self.phase {
             Phase::Approve | Phase::CallTools => true,
@@ -83,7 +83,7 @@ impl AgentLoop {
     }
 
     /// Asks for a decision on a ready call, because its arguments differ from the approved ones or because the call needs a decision now.
-    /// `args` are the arguments to run with, and `checked` is their canonical form.
+    /// `args` are the arguments to run with, and `checked` is their canonical form. Does nothing if the call is not ready.
     pub(crate) fn ask_again(&mut self, ord: u32, args: ToolArguments, checked: ToolArguments) {
         let Ok(at) = usize::try_from(ord) else { return };
         let Some(slot) = self.batch.slots.get_mut(at).filter(|slot| slot.state == SlotState::Ready) else {
@@ -101,7 +101,7 @@ impl AgentLoop {
         self.emit(|_| EventKind::ApprovalRequired { call_id, tool, args: checked, request_id });
     }
 
-    /// Replaces the arguments of a ready call. The call has not begun.
+    /// Replaces the arguments of a ready call. The caller has checked that the body of the call has not begun.
     pub(crate) fn replace_args(&mut self, ord: u32, args: ToolArguments) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {

@@ -20,11 +20,11 @@ use crate::message::{Conversation, Message, StopReason, Usage};
 use crate::message::{OutcomeKind, ToolArguments, ToolResultMessage};
 use crate::run_path::RunPath;
 
-/// The agent loop as a value. See the [module](super) documentation. Its stored form holds the whole conversation with the secret arguments
-/// of calls, which the run needs to continue: keep the stored form where you keep passwords.
+/// The agent loop as a value. See the [module](super) documentation. The stored form of a loop contains the whole conversation. It includes
+/// the secret arguments of calls, because the run needs them to continue. Keep the stored form where you keep passwords.
 ///
-/// Its conversation is always sound, except that calls of the current turn may lack their results; [`abort`](Self::abort) adds the missing
-/// results. Take the [events](Self::take_event) before you store the loop, because they are not part of the stored form.
+/// The conversation of a loop is always sound, except that calls of the current turn may lack their results; [`abort`](Self::abort) adds
+/// the missing results. Take the [events](Self::take_event) before you store the loop, because events are not part of the stored form.
 #[doc = include_str!("../docs/agent_loop.md")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -46,25 +46,27 @@ pub struct AgentLoop {
     pub(super) usage: Usage,
     pub(super) requests: u64,
     pub(super) tool_calls: u64,
-    /// A limit that ends the run after the current batch.
+    /// The limit that ends the run after the current batch, if a limit was reached.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
-    /// The number of retries of each tool, without the retries that made progress.
+    /// The number of retries of each tool. Retries that made progress do not count.
     pub(super) retries: BTreeMap<String, u32>,
-    /// The tries of each tool: calls that were refused, or whose tool asked for another call. They show whether the model makes progress.
+    /// The failed tries of each tool. The issues of the tries show whether the model makes progress.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
-    /// Whether the driver reported that messages are queued while the turn ends. Reset at the end of the turn.
+    /// Whether the driver [reported](Self::expect_messages) queued messages at the end of the turn. Reset when the decision at the end of
+    /// the turn is recorded.
     #[serde(skip)]
     pub(super) expects_messages: bool,
-    /// The number of successive continuations of the answer, including the one that the last reply needs.
+    /// The number of successive continuations of the answer, including the continuation that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// The requests and calls of the children that ended, and the number of these children. Their tokens and cost are part of `usage`.
+    /// The requests and calls of the children that ended, and the number of these children. The tokens and cost of ended children are part
+    /// of `usage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
-    /// The initial state of the reply that is being streamed.
+    /// The initial, empty message of the reply that is being streamed. `None` if no reply has begun.
     pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
     /// The state of the prompt, for tools.
@@ -94,12 +96,12 @@ pub struct AgentLoop {
     pub(super) origin: Origin,
 }
 
-/// The origin of a loop. It is ignored when loops are compared, because it does not affect their steps.
+/// The origin of a loop. All origins are equal, so that the comparison of two loops ignores them: an origin does not affect the steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Origin {
-    /// Created in this process.
+    /// The loop was created in this process.
     Here,
-    /// Read from its stored form.
+    /// The loop was read from its stored form.
     #[default]
     Stored,
 }
@@ -125,7 +127,7 @@ pub(super) enum Phase {
     CallTools,
     Await,
     TurnEnd,
-    /// Waits for steering messages after a turn. The value is true if the driver recorded `Some(true)` at the end of the turn.
+    /// Waits for steering messages after a turn. The value is true if the driver recorded `Some(true)` for the end of the turn.
     PollSteering(bool),
     PollFollowUps(bool),
     /// The next [transition](AgentLoop::step) ends the run with this `End`, and emits `agent_end`.
@@ -303,8 +305,8 @@ impl AgentLoop {
         self.conversation.shared().get(self.added_from..).unwrap_or_default()
     }
 
-    /// Returns the arguments of the last successful call of this tool in this run, or `None` if no call succeeded. Changes by a person are
-    /// included. Changes by a hook are included only for calls of the last reply, because messages do not contain these changes.
+    /// Returns the arguments of the last successful call of this tool in this run, or `None` if no call succeeded. Changes by a decision
+    /// are included. Changes by a hook are included only for calls of the last reply, because messages do not contain these changes.
     #[cfg(feature = "runtime")]
     pub(crate) fn accepted_arguments(&self, tool: &str) -> Option<ToolArguments> {
         let is_accepted =

@@ -36,20 +36,21 @@ pub(super) struct Slot {
     /// The arguments that a request for a decision shows, if some arguments are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shown: Option<ToolArguments>,
-    /// Whether a person changed the arguments.
+    /// Whether a decision changed the arguments.
     #[serde(default)]
     pub(super) is_edited: bool,
-    /// Whether the call was allowed to run with its arguments.
+    /// Whether the call may run with its arguments without another decision, because a decision allowed the call or because the body of the
+    /// call has begun before.
     #[serde(default)]
     pub(super) is_approved: bool,
     /// The inputs to the questions of the call's tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty", serialize_with = "serialize_inputs")]
     pub(super) inputs: Vec<RecordedInput>,
-    /// The number of further requests for a decision on the call. A resumed run makes one if the arguments of the call differ from the
-    /// approved ones, or if the call now needs a decision.
+    /// The number of further requests for a decision on the call. A resumed run makes a further request if the arguments of the call differ
+    /// from the approved ones, or if the call now needs a decision.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
-    /// The signature of the driver. It covers the state of the call, so it is removed when the state changes.
+    /// The signature of the driver. The signature covers the state of the call, so it is removed when the state changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
@@ -75,7 +76,7 @@ pub(super) enum SlotState {
     Deferred(String),
     /// The call waits for a person's inputs to these questions of its tool.
     Asked(Vec<Question>),
-    /// The child that the call started. It waits for decisions, inputs or results.
+    /// The call waits for this child. The child waits for decisions, inputs or results.
     Child(Box<AgentLoop>),
     /// The call has its result.
     Ended,
@@ -170,7 +171,7 @@ impl Batch {
     }
 }
 
-/// Returns the reply with unique call ids: a call that repeats an earlier id gets a new one.
+/// Returns the reply with unique call ids: a call that repeats an earlier id gets a new id.
 pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());

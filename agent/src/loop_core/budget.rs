@@ -37,7 +37,7 @@ pub(crate) struct TreeBudget {
     spent: Mutex<Spent>,
 }
 
-/// The budget of the run's tree, if it has one. It is ignored when loops are compared.
+/// The budget of the run's tree, if the tree has one. All budgets are equal, so that the comparison of two loops ignores them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedBudget(pub(super) Option<Arc<TreeBudget>>);
 
@@ -100,7 +100,7 @@ impl TreeBudget {
         self.spent().usage += usage;
     }
 
-    /// Adds the amounts that a run of an earlier process used, or a request for a summary.
+    /// Adds the amounts of a child that ran in an earlier process, or of a request for a summary.
     #[cfg(feature = "runtime")]
     pub(crate) fn add(&self, spent: &Spent) {
         self.spent().add(spent);
@@ -131,7 +131,7 @@ pub(crate) struct TreeReservation {
     pub(crate) returned: u64,
 }
 
-/// The amounts that a [`TreeReservation`] got.
+/// The amounts that were granted for a [`TreeReservation`].
 #[cfg(feature = "durable-restate")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReservedPart {
@@ -165,8 +165,8 @@ impl Spent {
 
 #[cfg(feature = "durable-restate")]
 impl TreeBudget {
-    /// Creates the budget of one durable run. The run reserves its calls: if calls are limited, none is allowed before
-    /// [`set_calls`](Self::set_calls).
+    /// Creates the budget of one durable run. If calls are limited, the run must reserve them in the inbox of the root, so no call is
+    /// allowed before [`set_calls`](Self::set_calls).
     pub(crate) fn of_calls(tool_calls: Option<u64>) -> Self {
         let spent = Spent { tool_calls: tool_calls.unwrap_or_default(), ..Spent::default() };
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
@@ -179,7 +179,7 @@ impl TreeBudget {
         }
     }
 
-    /// Takes all remaining calls, and the usage since the last call of this function. Takes no calls if calls are not limited.
+    /// Takes all remaining calls, and the usage that was added since the last use of this method. Takes no calls if calls are not limited.
     pub(crate) fn take_rest(&self) -> (u64, Usage) {
         let mut spent = self.spent();
         let allowed = self.limits.tool_calls.unwrap_or(spent.tool_calls);

@@ -80,7 +80,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records how the call at this position ended, its result from outside, or the questions for which it waits. Completes
+    /// Records the end of the call at this position, its result from outside, or the questions for which the call waits. Completes
     /// [`Step::CallTools`](super::Step::CallTools) and [`Step::Await`](super::Step::Await): record each call once, in any order. Later ends
     /// of the same call are ignored.
     ///
@@ -151,7 +151,7 @@ impl AgentLoop {
         Step::CallTools { calls }
     }
 
-    /// Enters the segment. Its calls are skipped if the reply was cut or a steering message arrived, and are prepared otherwise.
+    /// Enters the segment. The phase is `Skip` if the reply was cut or a steering message arrived, and `Prepare` in any other case.
     pub(super) fn enter_segment(&mut self) {
         let is_skipped = self.batch.is_steered || self.batch.is_cut;
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
@@ -337,7 +337,7 @@ impl AgentLoop {
                 slot.mac = None;
                 slot.is_approved = true;
                 let is_edited = edited.is_some();
-                // If a person changed the arguments before, the call stays marked as edited.
+                // If an earlier decision changed the arguments, the call stays marked as edited.
                 slot.is_edited |= is_edited;
                 slot.args = edited.or(slot.args.take());
                 (true, is_edited, None)
@@ -413,7 +413,7 @@ impl AgentLoop {
             self.coercions.push(CallCoercions { call_id, tool, coercions: coercions.clone() });
         }
         let result = ToolResult::new(&*slot.call.id, name, outcome).with_coercions(coercions);
-        // Only the event needs a copy of the result.
+        // Only the event needs a copy of the result, and a muted run emits no event.
         let (result, message) = if self.is_muted {
             (None, result.into_message())
         } else {
@@ -467,8 +467,8 @@ impl AgentLoop {
         // Only the beginning of a long report is compared, because a restored run has only the stored message, in which the report is cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // Only a run that is being restored has this outcome here: it comes from the stored message of the last try. `register` has
-            // counted the try.
+            // This outcome exists only while a run is restored, because it is read from the stored message of the last try. `register`
+            // has already counted this try.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());
@@ -496,7 +496,7 @@ impl AgentLoop {
     /// Ends all calls of the batch that are open, and the turn. Every call of the batch then has its result in the conversation.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
-            // As in any segment, prepared calls end after calls that were not prepared.
+            // As in `skip_call`, prepared calls end after calls that were not prepared.
             let checked = |state: &SlotState| matches!(state, SlotState::Undecided(_) | SlotState::Ready);
             let checked = self.batch.positions(checked);
             let others = self.batch.segment.clone().filter(|at| !checked.contains(at)).collect::<Vec<_>>();

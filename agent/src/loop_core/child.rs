@@ -31,7 +31,7 @@ pub(crate) const CHILD_HANDLE: &str = "agent:child";
 /// reads the amounts from the metadata.
 pub(crate) const SPENT: &str = "spent";
 
-/// The state of a call's child after it was driven.
+/// The state of a call's child after the child was driven.
 #[cfg(feature = "runtime")]
 pub(crate) enum ChildState {
     /// The child waits, and so does its call.
@@ -155,7 +155,7 @@ impl AgentLoop {
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();
-        // The run counts the current request only when the reply arrives.
+        // The run counts the current request only when the reply arrives, so the request is added here.
         spent.requests += u64::from(self.phase == Phase::CallModel);
         self.budget.0.get_or_insert_with(|| Arc::new(TreeBudget::new(limits, spent))).clone()
     }
@@ -165,7 +165,7 @@ impl AgentLoop {
         if self.children().next().is_none() { self.usage.clone() } else { self.spent().usage }
     }
 
-    /// Returns how many levels of waiting children are below this run.
+    /// Returns the number of levels of waiting children below this run.
     pub(crate) fn depth(&self) -> usize {
         self.children().map(|(_, _, child)| child.depth() + 1).max().unwrap_or_default()
     }

@@ -11,7 +11,8 @@ use crate::tool::definition::ToolDefinition;
 use crate::tool::registry::Registry;
 use crate::tool::value::Tool;
 
-/// The configuration of a run. It is part of a snapshot, but an assistant that resumes the snapshot uses its own configuration.
+/// The configuration of a run. A snapshot contains the configuration, but an assistant that resumes the snapshot uses its own
+/// configuration.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig};
@@ -26,7 +27,7 @@ use crate::tool::value::Tool;
 #[serde(default)]
 #[non_exhaustive]
 pub struct LoopConfig {
-    /// The maximum number of replies; 50 by default.
+    /// Maximum number of replies; 50 by default.
     pub max_turns: u32,
     /// Other limits of the run; none by default.
     pub limits: UsageLimits,
@@ -133,19 +134,19 @@ impl Default for LoopConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UsageLimits {
-    /// The number of requests to the model. A request that is made again, because it was too long or its reply was cut, counts again.
+    /// Maximum number of requests to the model. A request that is made again, because it was too long or its reply was cut, counts again.
     pub requests: Option<u64>,
-    /// The number of calls whose body runs. Calls beyond this number fail with the code `limit`.
+    /// Maximum number of calls whose body runs. Calls beyond this number fail with the code `limit`.
     pub tool_calls: Option<u64>,
-    /// The input tokens of all requests.
+    /// Maximum number of input tokens of all requests together.
     pub input_tokens: Option<u64>,
-    /// The output tokens of all replies.
+    /// Maximum number of output tokens of all replies together.
     pub output_tokens: Option<u64>,
-    /// The input and output tokens together.
+    /// Maximum number of input and output tokens together.
     pub total_tokens: Option<u64>,
-    /// The wall-clock time, measured by the driver. This limit ends a run at any point.
+    /// Maximum wall-clock time, measured by the driver. This limit ends a run at any point.
     pub wall_time: Option<Duration>,
-    /// The cost, in the currency of the price list. Only replies with known prices count.
+    /// Maximum cost, in the currency of the price list. Only replies with known prices count.
     pub cost: Option<f64>,
 }
 
@@ -199,16 +200,16 @@ pub enum SteeringPolicy {
 pub(crate) struct ToolEntry {
     /// Whether a call of the tool runs alone, without other calls of the same reply.
     pub(crate) exclusive: bool,
-    /// The maximum number of retries in a run.
+    /// Maximum number of retries in a run, if the tool sets its own number.
     pub(crate) max_retries: Option<u32>,
     /// Whether the same call may be repeated without limit.
     pub(crate) allow_repeat: bool,
-    /// The maximum size of the text of a result in the conversation, in bytes.
+    /// Maximum size of the text of a result in the conversation, in bytes, if the tool sets its own size.
     pub(crate) max_result_bytes: Option<usize>,
     /// A fingerprint of the tool's name and parameters. An approval for another fingerprint is stale.
     #[serde(with = "whole")]
     pub(crate) fingerprint: u64,
-    /// Whether the tool belongs to the run, rather than to the assistant.
+    /// Whether the prompt of the run added the tool. All other tools belong to the assistant.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_prompt: bool,
     /// Whether a call of the tool is a run of an assistant. The loop guard compares the arguments of these calls, but not their results.

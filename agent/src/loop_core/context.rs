@@ -21,8 +21,8 @@ impl AgentLoop {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change of the view that was not made by a step of this run in this process: a compaction that the application asked for,
-    /// or a stored change. The usage of its summary counts for the run.
+    /// Records a change of the view that no step of this run in this process made. The change is a compaction that the application
+    /// requested, or a stored change. The usage of its summary counts for the run.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;

@@ -3,7 +3,7 @@
 use super::{AgentLoop, Limit, LimitReached};
 use crate::message::{AssistantMessage, StopReason};
 
-/// The maximum number of successive continuations of a paused reply.
+/// Maximum number of successive continuations of a paused reply.
 const MAX_PAUSES: u32 = 10;
 
 impl AgentLoop {

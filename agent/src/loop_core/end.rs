@@ -29,7 +29,7 @@ pub enum End {
     /// The run was cancelled.
     #[non_exhaustive]
     Aborted {
-        /// The reason.
+        /// The reason of the cancellation.
         reason: String,
     },
     /// The model failed, or the run could not continue, for example because a hook or the store failed.
@@ -67,7 +67,8 @@ impl End {
         }
     }
 
-    /// Returns the limit, the reason or the error message. Returns `None` if the model finished, or if a tool or a hook ended the run.
+    /// Returns the word of the limit, the reason of the cancellation, or the error message. Returns `None` if the model finished, or if a
+    /// tool or a hook ended the run.
     pub fn detail(&self) -> Option<&str> {
         match self {
             Self::Completed | Self::Terminated => None,
@@ -155,7 +156,7 @@ pub struct LimitReached {
 }
 
 impl LimitReached {
-    /// Creates a report of a reached limit.
+    /// Creates a reached limit without the name of a budget.
     pub fn new(limit: Limit, allowed: f64, used: f64) -> Self {
         Self { limit, allowed, used, budget: None }
     }

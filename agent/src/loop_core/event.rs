@@ -116,8 +116,9 @@ impl Event {
 /// results   := ( message_start message_end )+                          one for each call of the segment
 /// ```
 ///
-/// Each call has exactly one start (in call order), any number of updates, exactly one end (in the order in which calls finish), and
-/// exactly one result message (in call order, at the end of its segment). `agent_end` is always the last event.
+/// Each call has exactly one start event, one end event and one result message, and any number of updates between start and end. Start
+/// events are in call order, and end events are in the order in which calls finish. Result messages are in call order, at the end of the
+/// segment. `agent_end` is always the last event.
 ///
 /// As JSON, the `type` field of an event has the name of the kind in snake case: [`AgentStart`](Self::AgentStart) is `agent_start`.
 ///
@@ -179,7 +180,7 @@ pub enum EventKind {
         call_id: String,
         /// The tool's name.
         tool: String,
-        /// The progress.
+        /// The progress that the tool reported.
         partial: Progress,
     },
     /// A call waits for a decision.
@@ -221,8 +222,8 @@ pub enum EventKind {
         /// Whether the question has an input. Without an input, the person declined or dismissed the question, or could not be asked.
         accepted: bool,
     },
-    /// A call ended. The JSON has the fields of the result message and `coercions` instead of `result`. It has `control` unless the run
-    /// continues.
+    /// A call ended. The JSON has the fields of the result message and `coercions` instead of `result`. The JSON leaves out a `control` of
+    /// [`Continue`](Control::Continue).
     #[non_exhaustive]
     ToolExecutionEnd {
         /// The result, including the coercions of the arguments.
@@ -279,7 +280,7 @@ pub enum EventKind {
     /// From the next request on, some results are sent to the model as one line each. The conversation keeps the whole results.
     #[non_exhaustive]
     ContextCleared {
-        /// The number of results.
+        /// The number of results that are sent as one line each.
         results: usize,
         /// The estimated tokens of the next request before the change.
         tokens_before: u64,
@@ -305,7 +306,7 @@ pub enum EventKind {
         tokens_before: u64,
         /// The estimated tokens of the next request after the change.
         tokens_after: u64,
-        /// The usage of the requests for the summary. It is part of the usage of the run.
+        /// The usage of the requests for the summary. The usage of the run includes this usage.
         usage: Usage,
         /// The model that was asked for the summary.
         model: String,

@@ -66,13 +66,13 @@ impl<'de> Deserialize<'de> for Signature {
     }
 }
 
-/// The number of times that each call was made since the last user message.
+/// The counts of equal calls since the last user message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Repeats {
     seen: BTreeMap<Signature, RepeatCount>,
 }
 
-/// The counts of the calls with one signature.
+/// The counts of the calls with one signature, and the signature of their last result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct RepeatCount {
     /// The number of calls that have ended since the result last changed. Calls that did not run count, too.
@@ -83,7 +83,7 @@ struct RepeatCount {
     result: Option<Signature>,
 }
 
-/// The decision of the guard on a call.
+/// The result of the guard's check of a call.
 pub(super) enum RepeatCheck {
     /// The call may run.
     Allowed,
@@ -107,12 +107,12 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return RepeatCheck::Allowed;
         }
-        // A call that has not ended may still get a new result, so only calls that ended can end the run.
+        // Running calls do not count here, because they may still get a new result. The refused call counts as ended.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }
 
-    /// Removes a call that [began](Self::begin), because the call will be prepared again.
+    /// Subtracts a call that [began](Self::begin), because the call will be prepared again.
     #[cfg(feature = "runtime")]
     pub(super) fn undo(&mut self, signature: Signature) {
         if let Some(seen) = self.seen.get_mut(&signature) {

@@ -93,14 +93,15 @@ pub struct Ready {
     /// A signature of the call, for a driver that must recognize the call after the run was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
-    /// The result of an equal earlier call. If set, this call does not run, unless the loop guard refuses the call first.
+    /// The result of an equal earlier call. If set, this call ends with the result and does not run. A refusal by the loop guard takes
+    /// precedence over the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<Box<CallEnd>>,
 }
 
 impl Ready {
     /// Lets the loop guard compare the call with earlier calls, by the tool and the validated arguments. The order of the arguments' keys
-    /// does not matter. Without this, the call may be repeated.
+    /// does not matter. The loop guard ignores calls for which this method was not used.
     pub fn guarded(mut self, tool: &str, args: &Value) -> Self {
         self.signature = Some(Signature::of(tool, args));
         self
@@ -144,10 +145,10 @@ pub struct CallEnd {
     /// The handle under which the driver keeps the full text of a long result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// The arguments that the call ran with, if a person changed them.
+    /// The arguments that the call ran with, if a decision changed the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_args: Option<ToolArguments>,
-    /// The signature of a call that was refused after validation. The loop guard compares it with earlier calls.
+    /// The signature of a call that was refused after validation. The loop guard compares this signature with earlier calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<Signature>,
     /// The questions for which the call waits, if its tool asked any.
@@ -224,7 +225,7 @@ pub enum CallDecision {
     Later,
 }
 
-/// The error for a result that the run does not wait for, or that was not recorded. The loop is unchanged.
+/// The error for a result that the run does not wait for, or for a missing result. The loop is unchanged.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig, RecordError};
@@ -244,13 +245,13 @@ pub enum RecordError {
         /// The kind of result that the run waits for.
         wanted: &'static str,
     },
-    /// The number of results differs from the number of calls that wait for one.
+    /// The number of results differs from the number of calls that wait for a result.
     #[error("the run waits for {wanted} results, {got} were recorded")]
     #[non_exhaustive]
     WrongCount {
-        /// The number of calls that wait.
+        /// The number of calls that wait for a result.
         wanted: usize,
-        /// The number of results.
+        /// The number of results that the driver passed.
         got: usize,
     },
     /// The run does not wait for a result of this call.
@@ -278,7 +279,7 @@ pub enum RecordError {
     #[error("a queue cannot have a message of the role {role}")]
     #[non_exhaustive]
     WrongRole {
-        /// The role.
+        /// The role of the message.
         role: &'static str,
     },
     /// The run is over.

@@ -3,8 +3,8 @@
 use crate::message::{Part, ToolResultMessage};
 
 /// Shortens the texts of a result if they are longer than `max` bytes together. The texts become one text with their beginning, their end,
-/// and a line in between. The line gives the number of omitted bytes, and says how to read the omitted bytes. The structured data is
-/// dropped, because it has the same content.
+/// and a line in between. The line gives the number of omitted bytes. It names the handle for reading the whole text, or tells the model to
+/// ask for less if there is no handle. The structured data is dropped, because it has the same content.
 pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&str>) {
     let texts = result.content.iter().filter_map(Part::as_text);
     let length: usize = texts.clone().map(str::len).sum();
@@ -23,7 +23,7 @@ pub(crate) fn cut(result: &mut ToolResultMessage, max: usize, handle: Option<&st
     result.structured = None;
 }
 
-/// Returns the beginning of a text that [`cut`] keeps in any case if it shortens the text to `max` bytes.
+/// Returns the beginning of a text that would remain if [`cut`] shortened the text to `max` bytes.
 pub(super) fn beginning(text: &str, max: usize) -> &str {
     let room = (max / 2).min(text.len());
     let at = (0..=room).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();

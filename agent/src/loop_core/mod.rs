@@ -6,7 +6,7 @@
 //! run can be stored between any two steps and continued elsewhere.
 //!
 //! [`steps::drive`](crate::steps::drive) drives the run of an [`Assistant`](crate::Assistant), and any run with your own
-//! [`Steps`](crate::steps::Steps). To drive a run without this function, match on [`Step`]:
+//! [`Steps`](crate::steps::Steps). To drive a run yourself, match on [`Step`]:
 //!
 //! ```
 //! use agent::loop_core::{AgentLoop, LoopConfig, ModelReply, Step};
@@ -68,7 +68,7 @@ pub(crate) use again::ReadyCall;
 pub use agent_loop::AgentLoop;
 #[cfg(feature = "runtime")]
 pub(crate) use calls::steered;
-// The types that users of an assistant see are named in `agent` and `agent::run`.
+// Types that users of an assistant see are public in `agent` and `agent::run`, so they are only `pub(crate)` here.
 pub(crate) use crate::run_path::RunPath;
 #[cfg(feature = "durable-restate")]
 pub(crate) use budget::{ReservedPart, TreeReservation};

@@ -47,7 +47,7 @@ impl AgentLoop {
     /// Records that a call waits, because its tool asked questions. The end of the call is recorded later.
     ///
     /// # Errors
-    /// Returns an error if the call is not in the segment that runs.
+    /// Returns an error if the call neither runs nor is awaited.
     pub(crate) fn record_questions(&mut self, ord: u32, questions: Vec<Question>) -> Result<(), RecordError> {
         let at = self.running(ord)?;
         for question in questions.iter().filter(|question| !question.is_announced) {
@@ -63,7 +63,7 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records the inputs to the questions of a call, so that the call runs again.
+    /// Records the inputs to the questions of a call, one for each question, so that the call runs again.
     #[cfg(feature = "runtime")]
     pub(crate) fn record_inputs(&mut self, ord: u32, inputs: Vec<QuestionInput>) {
         let at = usize::try_from(ord).unwrap_or(usize::MAX);

@@ -17,7 +17,7 @@ use crate::tool::output::Control;
 
 /// # Steps and events
 impl AgentLoop {
-    /// Returns the next step without changing the loop: repeated calls return the same step until the result is recorded.
+    /// Returns the next step without changing the loop. The step stays the same until its result is recorded.
     pub fn next(&self) -> Step {
         match &self.phase {
             Phase::PollFirst => Step::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
@@ -176,8 +176,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records whether the run continues after a turn: `Some(true)` asks the model again, `Some(false)` ends the run, and `None` leaves
-    /// this to the loop. Completes [`Step::TurnEnd`](super::Step::TurnEnd).
+    /// Records whether the run continues after a turn: `Some(true)` asks the model again, `Some(false)` ends the run, and `None` lets the
+    /// loop decide. Completes [`Step::TurnEnd`](super::Step::TurnEnd).
     ///
     /// # Errors
     /// Returns an error if the run is not at the end of a turn.
@@ -228,7 +228,8 @@ impl AgentLoop {
         self.config.may_be_steered()
     }
 
-    /// Records that a steering message arrived, and skips the open calls of the segment. No body of these calls has begun.
+    /// Records that a steering message arrived, and skips the open calls of the segment. The caller has checked that no body of these calls
+    /// has begun.
     pub(crate) fn skip_calls(&mut self) {
         self.steered();
         match self.phase {
@@ -243,7 +244,7 @@ impl AgentLoop {
         self.settle();
     }
 
-    /// Checks that the step has recorded the result of each of its calls.
+    /// Returns an error if a call of the step that was performed has no recorded result.
     pub(crate) fn check_recorded(&self) -> Result<(), RecordError> {
         let is_open = |state: &SlotState| match self.phase {
             Phase::Prepare => matches!(state, SlotState::Planned | SlotState::Started),
@@ -486,7 +487,7 @@ impl AgentLoop {
 enum Transition {
     /// Starts or ends the next call of a segment whose calls do not run, or leaves the segment.
     Skip,
-    /// Leaves the phase, because no call is open in it.
+    /// Leaves the phase, because the phase has no open call.
     Leave,
     /// Ends the run with this `End`, and emits `agent_end`.
     End(End),

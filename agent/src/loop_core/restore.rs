@@ -19,7 +19,7 @@ pub(crate) struct StoredMessage {
     pub(crate) message: Arc<Message>,
     /// Whether the message is a reply that was cut.
     pub(crate) is_cut: bool,
-    /// The effect of a result on the run. It is read from the record of the call, because messages do not contain it.
+    /// The effect of a result on the run. The effect is read from the record of the call, because messages do not contain effects.
     pub(crate) control: Control,
 }
 
@@ -149,7 +149,7 @@ fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
     messages.iter().map(|stored| stored.message.clone()).collect()
 }
 
-/// Returns the outcome of a call, as far as its result message contains it.
+/// Returns the outcome of a call, rebuilt from its result message.
 pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     let text = || result.text();
     let code = || result.code.clone().unwrap_or_default();

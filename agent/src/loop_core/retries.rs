@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The maximum number of tries, including tries with progress, as a multiple of the allowed retries.
+/// Maximum number of tries, including tries with progress, as a multiple of the allowed retries.
 const WITH_PROGRESS: u32 = 3;
 
 /// The tries of one tool in a run: calls that were refused, and calls after which the tool asked for another call.
@@ -45,8 +45,8 @@ impl ToolRetries {
     }
 }
 
-/// Parses the issues of a report, without the values in them. Messages, records and journals keep only the text of a refusal, and every
-/// driver and every replay must count the same tries, so the issues are read from the text.
+/// Parses the issues of a report, without the values in them. The issues are read from the text, because messages, records and journals
+/// keep nothing else of a refusal. So every driver and every replay counts the same tries.
 fn issues(report: &str) -> BTreeSet<String> {
     let lines = report.lines().skip(1).map_while(|line| {
         let (number, issue) = line.split_once(". ")?;

@@ -1,4 +1,4 @@
-//! Methods with which drivers set the state of a run, and the tools whose secrets the run withholds.
+//! Methods that set the state of a run, and the tools whose secret arguments the run withholds.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl AgentLoop {
 
     pub(crate) fn set_state(&mut self, state: RunState) {
         if !state.is_empty() {
-            // With the higher version, an older library, which would ignore the state, does not continue the run.
+            // An older library would ignore the state. The higher version prevents such a library from continuing the run.
             self.version = self.version.max(Self::STATE_VERSION);
         }
         self.state = state;

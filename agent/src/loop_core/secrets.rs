@@ -67,7 +67,8 @@ pub(super) struct EventSecrets {
     pub(super) hides_update: bool,
 }
 
-/// The calls of the reply that is being streamed. Each is the index of a part, and whether the arguments of the call may have secrets.
+/// The calls of the reply that is being streamed. Each entry is the index of a part, and whether the arguments of this call may contain
+/// secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamedCalls(Vec<(usize, bool)>);
 

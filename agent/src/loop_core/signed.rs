@@ -11,7 +11,8 @@ use super::waiting::SignedCall;
 use crate::message::Usage;
 
 impl AgentLoop {
-    /// Signs the run before it is stored: each call that may still run, also in its children, and the state of the whole tree.
+    /// Signs the run before it is stored. Each call that may still run gets a signature, including calls of children. The signature of the
+    /// run covers the state of the whole tree.
     #[cfg(feature = "approvals-signed")]
     pub(crate) fn sign(&mut self, call: &dyn Fn(&SignedCall) -> String, state: &dyn Fn(&Value) -> String) {
         self.unsign();
@@ -30,7 +31,7 @@ impl AgentLoop {
         self.children_mut().for_each(|child| child.sign_calls(call));
     }
 
-    /// Removes the signatures of the run and its children. Called before the state changes, because the signatures would no longer match.
+    /// Removes the signatures of the run and its children, because signatures do not match the state after a change.
     pub(crate) fn unsign(&mut self) {
         self.mac = None;
         for slot in &mut self.batch.slots {

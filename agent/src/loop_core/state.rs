@@ -14,7 +14,7 @@ use crate::panics::catch;
 /// Maximum size of the state of a run, in bytes. The names and the JSON texts count.
 pub(super) const MAX_BYTES: usize = 64 << 10;
 
-/// The error for state that is stored with a run as JSON. It never contains the value, which may be secret.
+/// The error for state that is stored with a run as JSON. The error never contains the value of the state, which may be secret.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, run::StateError};
@@ -46,7 +46,7 @@ pub enum StateError {
     #[error("the serialized state `{name}` is given twice")]
     #[non_exhaustive]
     Duplicate {
-        /// The name.
+        /// The name that was used twice.
         name: String,
     },
     /// A tool needs state that the request of a durable run does not contain.
@@ -77,24 +77,24 @@ pub enum StateError {
         name: String,
         /// The name of the registered type.
         state: &'static str,
-        /// The reason, without the value.
+        /// The reason why the text is not a value of the type. The reason does not contain the value.
         reason: String,
     },
-    /// All state of the run together is too large.
+    /// The state of the run is too large: all names and JSON texts together have more than `allowed` bytes.
     #[error(
         "the serialized state of the run has more than {allowed} bytes; pass a key under which tools find it"
     )]
     #[non_exhaustive]
     TooLarge {
-        /// The maximum size in bytes.
+        /// Maximum size in bytes.
         allowed: usize,
     },
 }
 
 crate::error_text::debug_is_the_sentence!(StateError);
 
-/// The values of the state by name, each as JSON text in a string. Databases may rewrite a JSON value but not a string, and signatures
-/// cover the string.
+/// The values of the state by name, each as JSON text in a string. The signature of a run covers these strings. It could not cover JSON
+/// values, because a database may rewrite JSON values.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {
@@ -116,7 +116,8 @@ impl RunState {
         self.texts.as_deref()?.get(name).map(|text| &**text)
     }
 
-    /// Adds a value. Fails if the name is in use, if the value cannot be written as JSON, or if the state is then too large.
+    /// Adds a value. Fails if the name is in use, if the value cannot be written as JSON, or if the state has more than [`MAX_BYTES`] with
+    /// the value.
     pub(crate) fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), StateError> {
         if self.get(name).is_some() {
             return Err(StateError::Duplicate { name: name.to_owned() });
@@ -156,7 +157,7 @@ pub(crate) fn read_state<T: DeserializeOwned>(name: &str, text: &str) -> Result<
 }
 
 /// Returns the message of a `serde_json` error without the value, which may be secret. Returns a general sentence if the message has an
-/// unknown form, or if it still contains a text or number of the value.
+/// unknown form, or if the shortened message still contains a string or number of the value.
 fn reason(message: &str, text: &str) -> String {
     // Serde writes the value between one of these texts and the expected type.
     const KINDS: [&str; 14] = [
@@ -184,14 +185,14 @@ fn reason(message: &str, text: &str) -> String {
         }
         _ => None,
     };
-    // The error of an application's `Deserialize` may look like an error of serde, and contain the value.
+    // An application's `Deserialize` may return an error that looks like an error of serde and contains the value.
     let value = serde_json::from_str(text).unwrap_or_default();
     reason
         .filter(|reason| !contains_value(reason, &value))
         .unwrap_or_else(|| "its `Deserialize` refused it".to_owned())
 }
 
-/// Returns whether the reason contains a string or a number of the value that has at least three bytes.
+/// Returns whether the reason contains any string or number of the value. Strings and numbers of fewer than three bytes do not count.
 fn contains_value(reason: &str, value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => false,

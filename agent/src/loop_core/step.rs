@@ -36,7 +36,7 @@ pub enum Step {
     Poll {
         /// The key of the step.
         key: StepKey,
-        /// The queue.
+        /// The queue to take the messages from.
         queue: Queue,
     },
     /// Ask the model. Record: [`record_reply`](super::AgentLoop::record_reply).
@@ -52,7 +52,7 @@ pub enum Step {
     /// [`record_prepared`](super::AgentLoop::record_prepared), once for each call.
     #[non_exhaustive]
     Prepare {
-        /// The key of the step. Its `ord` is the position of the first call.
+        /// The key of the step. The `ord` of the key is the position of the first call.
         key: StepKey,
         /// The calls of one segment.
         calls: Vec<Arc<ToolCall>>,
@@ -63,17 +63,17 @@ pub enum Step {
         /// The requests for decisions, each with the key of its step.
         requests: Vec<(StepKey, ApprovalRequest)>,
     },
-    /// Run these calls concurrently. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
+    /// Run these calls concurrently. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each call.
     #[non_exhaustive]
     CallTools {
         /// The calls with the arguments that they run with, each with the key of its step.
         calls: Vec<(StepKey, Arc<ToolCall>)>,
     },
-    /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each.
+    /// Wait for results from outside. Record: [`record_call_end`](super::AgentLoop::record_call_end), once for each call.
     #[non_exhaustive]
     Await {
-        /// The handle of each call, as its tool gave it, with the key of the call's step. Calls that wait for questions or sub-agents are
-        /// not listed.
+        /// The handle of each call, as the tool returned it, with the key of the call's step. Calls that wait for questions or sub-agents
+        /// are not listed.
         deferred: Vec<(StepKey, String)>,
     },
     /// Decide whether the run continues, and [report](super::AgentLoop::expect_messages) whether messages are queued. Record:
@@ -90,7 +90,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns whether the step prepares, decides on or runs calls. No body of these calls has begun.
+    /// Returns whether the step prepares, decides on or runs calls. The bodies of the calls of such a step have not begun.
     pub(crate) fn has_unstarted_calls(&self) -> bool {
         matches!(self, Self::Prepare { .. } | Self::Approve { .. } | Self::CallTools { .. })
     }
@@ -118,9 +118,10 @@ pub enum Queue {
 
 /// A call that waits for a decision.
 ///
-/// A request can be stored, and sent to the person who decides. The decision is passed on together with its request. The call, the JSON and
-/// the `Debug` text of a request show `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets); the decision still
-/// covers the real values. [`args_with_secrets`](Self::args_with_secrets) returns the real values in the process that has the run.
+/// A request can be stored, and sent to the person who decides. The application passes the decision back together with the request. The
+/// call and the JSON of a request show `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets), and the `Debug` text
+/// shows no arguments. The decision still covers the real values. [`args_with_secrets`](Self::args_with_secrets) returns the real values in
+/// the process that has the run.
 ///
 /// ```
 /// # /// Sends money.
@@ -140,7 +141,8 @@ pub enum Queue {
 #[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The id of the request: the text of its step's key. From the second request for the same call on, the number of the request follows.
+    /// The id of the request: the text of the step's key. From the second request for the same call on, `/` and the number of the request
+    /// are appended.
     pub request_id: String,
     /// The path from the root to the run that asks. Empty unless a sub-agent asks.
     #[serde(default, skip_serializing_if = "RunPath::is_root")]
@@ -258,7 +260,7 @@ impl ApprovalRequest {
     }
 }
 
-/// Compares what the JSON of a request contains: the arguments with secrets and the plan are ignored.
+/// Compares the fields that the JSON of a request contains. The arguments with secrets and the plan are ignored.
 impl PartialEq for ApprovalRequest {
     fn eq(&self, other: &Self) -> bool {
         self.request_id == other.request_id
@@ -269,7 +271,7 @@ impl PartialEq for ApprovalRequest {
     }
 }
 
-/// Shows no arguments, because they may contain secrets.
+/// Omits the arguments, because they may contain secrets. The `Debug` text of the call shows only the length of its arguments.
 impl fmt::Debug for ApprovalRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApprovalRequest")
@@ -342,7 +344,7 @@ pub enum PendingCall {
     },
 }
 
-/// A summary of a turn, for the hook at its end.
+/// A summary of a turn, for the hook at the end of the turn.
 ///
 /// ```
 /// use agent::run::TurnSummary;

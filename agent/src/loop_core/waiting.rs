@@ -33,8 +33,8 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(request).collect()
     }
 
-    /// Returns the id of the request for a decision on a call. The id is the text of the key of the approval step. From the second request
-    /// on, the number of the request follows.
+    /// Returns the id of the request for a decision on a call. The id is the text of the approval step's key. From the second request for
+    /// the same call on, `/` and the number of the request are appended.
     pub(super) fn request_id(&self, at: usize) -> String {
         let asked_again = self.batch.slots.get(at).map_or(0, |slot| slot.asked_again);
         request_id(&self.key(StepKind::Approval, at), asked_again)
@@ -56,8 +56,8 @@ impl AgentLoop {
         requests
     }
 
-    /// Calls `visit` with this run and each waiting child, and with the path of each. A run comes before its children, and children come in
-    /// call order. Children are visited only while their parent waits for results.
+    /// Calls `visit` for this run and for each waiting child, each with the path of the run. A run comes before its children, and children
+    /// come in call order. Children are visited only while their parent waits for results.
     pub(super) fn visit<'r>(&'r self, path: &RunPath, visit: &mut dyn FnMut(&'r Self, &RunPath)) {
         visit(self, path);
         if self.phase == Phase::Await {
@@ -87,7 +87,7 @@ impl AgentLoop {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // A call with questions runs again when all questions have inputs.
+                // A call that waits for inputs may still run: it runs again when all its questions have inputs.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };

@@ -14,7 +14,7 @@ pub(crate) enum BodyError {
     Broken,
 }
 
-/// Reads a body, up to a maximum length and within a time limit.
+/// Reads a body. Returns an error if the body has more than `limit` bytes, does not arrive within `timeout`, or breaks off.
 pub(crate) async fn read_body<B>(body: B, limit: usize, timeout: Duration) -> Result<Bytes, BodyError>
 where
     B: Body,
@@ -29,7 +29,7 @@ async fn collect<B: Body>(body: B, limit: usize) -> Result<Bytes, BodyError> {
     let mut body = std::pin::pin!(body);
     let (mut first, mut all) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
-        // Trailers are ignored.
+        // A frame without data has trailers, which are ignored.
         let Ok(mut data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
         let length = data.remaining();
         if length > limit - first.len() - all.len() {

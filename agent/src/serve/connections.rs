@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Pause after an error of the operating system, such as too many open files.
+/// Pause after an error of the operating system, such as too many open files, before the next connection is accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The connections that were open when their listener was closed.

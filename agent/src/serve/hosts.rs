@@ -5,7 +5,7 @@ use http::header::{HOST, ORIGIN};
 use http::request::Parts;
 use std::net::Ipv6Addr;
 
-/// The names of this machine.
+/// The names and addresses of this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// The error for an entry that is not a host or an origin.

@@ -47,7 +47,8 @@ impl Lifecycle {
         Self { signals: Arc::new(signals) }
     }
 
-    /// Ends the server: running calls have the time `grace` to finish, and are then cancelled.
+    /// Ends the server: running calls have the time `grace` to finish, and are then cancelled. Returns when no call is running, or when the
+    /// grace period of the cancelled bodies is over.
     pub(crate) async fn shutdown(&self, grace: Duration) {
         let signals = &self.signals;
         signals.phase.send_if_modified(|phase| {
@@ -68,7 +69,7 @@ impl Lifecycle {
 
     async fn idle(&self) {
         loop {
-            // Subscribes before the check, so that no notification is missed.
+            // The subscription begins before the check, so that no notification is missed.
             let idle = self.signals.idle.notified();
             if self.busy() == 0 {
                 return;

@@ -52,7 +52,7 @@ impl<S> StallLimit<S> {
         Self { stream, write: StallTimer::new(write), read: None }
     }
 
-    /// Sets a time limit for reads, for a peer that must send data from time to time.
+    /// Sets a time limit for reads, for connections whose other side must send data from time to time.
     #[cfg(feature = "durable-restate")]
     pub(crate) fn with_read(mut self, limit: Duration) -> Self {
         self.read = Some(StallTimer::new(limit));

@@ -17,12 +17,12 @@ pub struct BudgetHold {
     pub budget: String,
     /// The amount, in the unit of the budget: tokens, or billionths of a dollar.
     pub amount: u64,
-    /// The limit of the budget. The spent and the reserved amounts together do not exceed it.
+    /// The limit of the budget. The hold is refused if the spent and the reserved amounts together would exceed the limit.
     pub limit: u64,
 }
 
 impl BudgetHold {
-    /// Creates a hold.
+    /// Creates a hold of this amount on the budget with this key.
     pub fn new(budget: impl Into<String>, amount: u64, limit: u64) -> Self {
         Self { budget: budget.into(), amount, limit }
     }

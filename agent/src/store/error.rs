@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// The error of a store. It contains no statements and no stored values.
+/// The error of a store. The error contains no statements and no stored values.
 ///
 /// ```
 /// use agent::store::{StoreError, StoreErrorKind};
@@ -66,7 +66,7 @@ pub enum StoreErrorKind {
     Corrupt,
     /// The store did not respond in time. It is unknown whether the request took effect.
     Timeout,
-    /// The store does not have this operation.
+    /// The store does not support the operation.
     Unsupported,
     /// Any other error.
     Other,

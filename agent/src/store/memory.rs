@@ -32,7 +32,7 @@ use crate::tool::BoxFuture;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<MemoryContents>>,
-    /// The maximum number of rows: records, session entries, budgets and holds.
+    /// Maximum number of rows: records, session entries, budgets and holds. `None` if the number is not limited.
     room: Option<usize>,
 }
 
@@ -49,10 +49,10 @@ struct MemoryContents {
 struct MemorySession {
     entries: Vec<SessionEntry>,
     inbox: Vec<UserMessage>,
-    /// The number of messages that were taken from the inbox.
+    /// The number of messages at the beginning of `inbox` that were taken.
     taken: usize,
     ids: HashSet<String>,
-    /// The range of the inbox that each key took.
+    /// The range of `inbox` that was taken under each key.
     batches: HashMap<StepKey, std::ops::Range<usize>>,
 }
 
@@ -80,7 +80,7 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, MemoryContents> {
-        // Nothing that can panic runs while the lock is held, so it is never poisoned.
+        // No code that can panic runs while the lock is held, so the lock is never poisoned.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,7 +119,7 @@ impl MemoryStore {
         Ok(None)
     }
 
-    /// Updates the pending record with this key. Returns false if there is none.
+    /// Updates the pending record with this key. Returns false if no pending record has this key.
     fn update_pending<T>(&self, key: &StepKey, update: impl FnOnce(&mut InvocationRecord) -> T) -> bool {
         let mut inner = self.lock();
         let record = inner.records.get_mut(key);
@@ -356,7 +356,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// The capacity of an inbox. Further messages are refused.
+/// Maximum number of messages in an inbox that were not taken yet. Further messages are refused.
 pub(super) const MAX_INBOX: usize = 1024;
 
 /// Returns the error for a message to an inbox that has no room.

@@ -41,7 +41,7 @@
 //! [effect](crate::tool::Effect) of the tool decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at
 //! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends
 //! as interrupted, with the code `lost`. Approval decisions that were not used yet are requested again. `prompt` does not continue such a
-//! run. It gives each open call its recorded result, or a result that reports that none was recorded, and begins a new run.
+//! run. It gives each open call its recorded result, or a result that reports that no result was recorded, and begins a new run.
 //!
 //! # When the store fails
 //!
@@ -57,8 +57,8 @@
 //! The store has 10 s to respond to each request ([`store_timeout`](crate::AssistantBuilder::store_timeout)). After that the request fails
 //! with a [timeout](StoreErrorKind::Timeout), and the run ends. Once the run is cancelled, or its `wall_time` is used up, a request has
 //! only 1 s. So a cancelled run whose store hangs ends after 1 s, or after 2 s if messages were being written, because the store is asked
-//! once whether they arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails with
-//! [`RunError::Store`](crate::RunError::Store), whose output reports that the run was aborted.
+//! once whether the messages arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails
+//! with [`RunError::Store`](crate::RunError::Store), whose output reports that the run was aborted.
 //!
 //! A call whose begin was not recorded in time does not run, and its result reports this. A call that had begun keeps its end, or is
 //! interrupted. If that end could not be recorded, the record stays pending until the next prompt of the assistant records it. An assistant
@@ -109,7 +109,7 @@ use crate::tool::BoxFuture;
 ///
 /// # Your own store
 ///
-/// Implement this trait, as in the [example](self#a-store-of-your-own); a shared store is an `Arc` of your type. Each function is one
+/// Implement this trait, as in the [example](self#a-store-of-your-own). To share a store, use an `Arc` of your type. Each function is one
 /// atomic step: if its future is dropped, the step has happened completely or not at all. Test your own implementation with
 /// `agent::testing::assert_store` (feature `testing`).
 ///
@@ -263,7 +263,8 @@ pub trait Store: Send + Sync {
     /// Returns the record with this key, if there is one.
     fn get<'a>(&'a self, key: &'a StepKey) -> BoxFuture<'a, Result<Option<InvocationRecord>, StoreError>>;
 
-    /// Returns the records that match a query, at most a [page](InvocationQuery::limit), oldest first: ordered by begin, turn and ordinal.
+    /// Returns the records that match a query, at most a [page](InvocationQuery::limit), oldest first: ordered by begin, turn, ordinal and
+    /// key.
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>>;
 
     /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit`. These calls may have been
@@ -298,11 +299,12 @@ pub trait Store: Send + Sync {
 
     /// Returns at most `limit` sessions that have entries and whose names contain the text `containing`; the case of ASCII letters is
     /// ignored. The latest session is first, by the time of its last entry. Sessions with equal times are ordered by name, in the sort
-    /// order of the store. The list begins after the session `after`, which is the last one of the previous page. A session that gets an
-    /// entry between two pages moves to the front.
+    /// order of the store. `after` is the last session of the previous page, or `None` for the first page. A session that gets an entry
+    /// between two pages moves to the front.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions. The default implementation always does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions. The default implementation always returns
+    /// this error.
     fn list_sessions<'a>(
         &'a self,
         containing: &'a str,
@@ -321,8 +323,8 @@ pub trait Store: Send + Sync {
         message: UserMessage,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Takes at most `limit` messages out of the inbox, oldest first. A second call with the same key returns the same messages as the
-    /// first call, even if there were none.
+    /// Takes at most `limit` messages out of the inbox, oldest first. A second request with the same key returns the same messages as the
+    /// first request, even if the first request returned none.
     fn take_steering<'a>(
         &'a self,
         session: &'a str,
@@ -342,7 +344,8 @@ pub trait Store: Send + Sync {
     /// for at least 7 more days, so that a late settlement corrects the amount. `now` and `until` are milliseconds since 1970.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this
+    /// error.
     fn reserve<'a>(
         &'a self,
         id: &'a str,
@@ -358,7 +361,8 @@ pub trait Store: Send + Sync {
     /// second settlement has no effect.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this
+    /// error.
     fn settle<'a>(
         &'a self,
         id: &'a str,
@@ -371,7 +375,8 @@ pub trait Store: Send + Sync {
     /// Returns the use of a budget. The amounts of a budget that was never used are zero.
     ///
     /// # Errors
-    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always does.
+    /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this
+    /// error.
     fn budget<'a>(&'a self, budget: &'a str) -> BoxFuture<'a, Result<BudgetUse, StoreError>> {
         let _ = budget;
         Box::pin(std::future::ready(Err(no_budgets())))

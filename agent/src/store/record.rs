@@ -34,7 +34,7 @@ fn is_false(flag: &bool) -> bool {
 pub struct InvocationEnd {
     /// The outcome. A deferred call has not ended: see [`Store::defer`](super::Store::defer).
     pub outcome: ToolOutcome,
-    /// Whether the run continues.
+    /// The effect of the call on the run.
     #[serde(default)]
     pub control: Control,
     /// The time at which the call ended, in milliseconds since 1970.
@@ -137,7 +137,7 @@ pub struct InvocationRecord {
     /// Whether secret arguments were left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_withheld: bool,
-    /// The text of the reply that contains the call. Only the record of the first call of a reply has it.
+    /// The text of the reply that contains the call. Only the record of the first call of a reply has the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The time at which the call began, in milliseconds since 1970.
@@ -145,7 +145,7 @@ pub struct InvocationRecord {
     pub created_at: i64,
     /// The status of the call.
     pub status: InvocationStatus,
-    /// The number of times that the call was begun.
+    /// The number of attempts at the call. A call that [continues](Self::continues) counts no further attempt.
     #[serde(default = "first")]
     pub attempt: u32,
     /// The handle under which a result from outside will be delivered.
@@ -154,7 +154,7 @@ pub struct InvocationRecord {
     /// The end of the call, or `None` while it is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<InvocationEnd>,
-    /// Unknown fields of a stored record. They are preserved.
+    /// Unknown fields of a stored record, which are preserved.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -210,9 +210,9 @@ impl InvocationRecord {
         self
     }
 
-    /// Returns whether the call waits for a person, or for the run of a sub-agent. The handle of such a call is one of the library, and
-    /// begins with `agent:`. When such a call begins again, it continues: [`Store::begin`](super::Store::begin) removes the handle and
-    /// counts no attempt.
+    /// Returns whether the call waits for a person, or for the run of a sub-agent. The library gives such a call a handle that begins with
+    /// `agent:`. When such a call begins again, it continues: [`Store::begin`](super::Store::begin) removes the handle and counts no
+    /// attempt.
     ///
     /// ```
     /// use agent::store::InvocationRecord;
@@ -238,7 +238,8 @@ impl InvocationRecord {
         self.outcome()?.output()
     }
 
-    /// Returns the code of a failed call, for example `invalid_arguments`, or `retry` if the tool asked for a better call.
+    /// Returns the code of a failed call, for example `invalid_arguments`, or `retry` if the tool asked for a better call. Returns `None`
+    /// for any other call.
     pub fn error_code(&self) -> Option<&str> {
         match self.outcome()? {
             ToolOutcome::Retry { .. } => Some("retry"),
@@ -246,7 +247,7 @@ impl InvocationRecord {
         }
     }
 
-    /// Returns the error text that the model read, if the call failed.
+    /// Returns the error text that the model read, or `None` if the call did not fail.
     pub fn error(&self) -> Option<String> {
         self.outcome().filter(|outcome| outcome.is_error()).map(|outcome| outcome.text().into_owned())
     }
@@ -300,25 +301,25 @@ impl InvocationRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvocationQuery {
-    /// Only records of this run.
+    /// The run whose records match. `None` matches every run.
     pub run: Option<String>,
-    /// Only records of this session.
+    /// The session whose records match. `None` matches every session, and records without a session.
     pub session: Option<String>,
-    /// Only records of this tool.
+    /// The tool whose records match. `None` matches every tool.
     pub tool: Option<String>,
-    /// Only records with this status.
+    /// The status of the records that match. `None` matches every status.
     pub status: Option<InvocationStatus>,
-    /// Only calls that began at or after this time, in milliseconds since 1970.
+    /// The earliest begin of a call that matches, in milliseconds since 1970.
     pub from: Option<i64>,
-    /// Only calls that began before this time, in milliseconds since 1970.
+    /// The time before which a call must have begun to match, in milliseconds since 1970.
     pub until: Option<i64>,
-    /// Only records after the record with this key and [begin](InvocationRecord::created_at), which is the last record of an earlier page.
+    /// The key and the [begin](InvocationRecord::created_at) of the last record of an earlier page. Only later records match.
     pub after: Option<(StepKey, i64)>,
-    /// The maximum number of records on a page. At most 1,000 are returned.
+    /// Maximum number of records on a page. At most 1,000 are returned.
     pub limit: usize,
 }
 
-/// The maximum size of a page.
+/// Maximum number of records or sessions on a page.
 pub(super) const MAX_PAGE: usize = 1000;
 
 impl Default for InvocationQuery {

@@ -88,7 +88,7 @@ pub enum EntryKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
     },
-    /// The conversation was reset: the entries before this one are no longer part of it.
+    /// The conversation was reset: earlier entries are no longer part of the conversation.
     Reset,
     /// The view of the conversation changed. The messages before this entry stay as they are.
     #[non_exhaustive]
@@ -101,7 +101,8 @@ pub enum EntryKind {
     Unknown(Map<String, Value>),
 }
 
-/// Kinds of a later version are preserved. A known kind that cannot be read is an error.
+/// Reads an unknown kind, and a change of the view that cannot be read, as [`EntryKind::Unknown`]. Any other kind that cannot be read is an
+/// error.
 impl<'de> Deserialize<'de> for EntryKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -125,7 +126,7 @@ impl<'de> Deserialize<'de> for EntryKind {
         }
         const KNOWN: [&str; 5] = ["run_begin", "run_resume", "message", "run_end", "reset"];
         let stored = Map::<String, Value>::deserialize(deserializer)?;
-        // A change that this version does not know is skipped: the view stays as the previous change made it.
+        // A change that cannot be read becomes `Unknown` below and is skipped, so the view stays as the previous change made it.
         if stored.get("type").is_some_and(|word| word == "view")
             && let Some(Ok(change)) = stored.get("change").map(ViewChange::deserialize)
         {

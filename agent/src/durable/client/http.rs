@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::durable::DurableClientError;
 
-/// The maximum size of a response of the engine, in bytes.
+/// Maximum size of a response of the engine, in bytes.
 const MAX_BODY: usize = 64 << 20;
 
 /// The time limit of requests that do not wait for a run.

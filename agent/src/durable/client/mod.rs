@@ -128,15 +128,15 @@ impl DurableClient {
         handler: &str,
         body: Value,
     ) -> Result<T, DurableClientError> {
-        // A key for this request alone: if a proxy sends the request twice, the engine handles it once.
+        // Each request has a key of its own. If a proxy sends the request twice, the engine handles it once.
         let key = crate::runtime::new_id("ask");
         self.http.post(&[AGENT, run, handler], Some(&key), &body).await
     }
 
     /// Cancels the run. Returns false if the run is over.
     ///
-    /// In the process that receives the request, running tools are cancelled at once. Each call in the conversation then has a result, and
-    /// the run has an outcome. A run that has not begun ends after its first step.
+    /// In the process that receives the request, running tools are cancelled at once. A cancelled run also has an outcome, and each call in
+    /// its conversation has a result. A run that has not begun ends after its first step.
     ///
     /// # Errors
     /// Returns an error if the engine cannot be reached, or refuses the request.
@@ -203,8 +203,8 @@ impl DurableClient {
     /// Waits for the end of the run without a time limit, and returns its outcome.
     ///
     /// # Errors
-    /// Returns an error if the run does not exist or was killed, or if the engine could not be reached for two minutes. In the last case,
-    /// the run itself continues.
+    /// Returns an error if the run does not exist or was killed, if the outcome cannot be read, or if the engine could not be reached for
+    /// two minutes. An error of the connection does not end the run.
     pub async fn outcome(&self, run: &str) -> Result<Outcome, DurableClientError> {
         let path = ["restate", "workflow", AGENT, run, "attach"];
         let mut pause = Duration::from_millis(200);

@@ -81,14 +81,14 @@ struct NoticeReceiver<'c> {
     notice: EngineFuture<'c, Notice>,
     always_ready: EngineFuture<'c, ()>,
     received: ReceivedNotices,
-    /// Whether the run has taken a step. Before its first step no future of the engine is ready, so that the race would wait.
+    /// Whether the run has taken a step. Before the first step, no future of the engine is ready, so the race would wait.
     has_stepped: bool,
     /// Whether the run has an inbox, which the run must clear at its end.
     has_inbox: bool,
 }
 
-/// A wrapper that gives `select!` a future of the engine without its value. Once the future is ready, `select!` polls the wrapper, which
-/// completes and leaves the value in the future.
+/// A wrapper that lets `select!` wait for a future of the engine without taking its value. Once the future is ready, `select!` polls the
+/// wrapper, which completes and leaves the value in the future.
 struct UnmovedFuture<'f, F>(&'f mut F);
 
 impl<F> Deref for UnmovedFuture<'_, F> {
@@ -159,7 +159,7 @@ impl<'c> RunInvocation<'c> {
         let receiver = NoticeReceiver {
             slot,
             notice: notice_in(context, slot),
-            // The cheapest future of the engine that completes by itself.
+            // A timer of zero is the cheapest future that the engine completes by itself.
             always_ready: Box::pin(context.sleep(Duration::ZERO)),
             received: ReceivedNotices::default(),
             has_stepped: false,
@@ -192,8 +192,8 @@ impl<'c> RunInvocation<'c> {
         response.await.map(|Json(response)| response).map_err(step_error)
     }
 
-    /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot. The
-    /// receiver still receives the notice later.
+    /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot, or
+    /// `None` while another future uses the receiver. The receiver still receives the notice later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,
@@ -288,12 +288,12 @@ impl<'c> RunInvocation<'c> {
 
 /// An event that reaches a run while it waits for calls, answers or children.
 enum FirstReady<T> {
-    /// The call or request at this position has a result. `None` if the engine lost it.
+    /// The call, request or child at this position has a result, or `None` if the engine lost the call or child.
     Done(usize, Option<T>),
     TimedOut,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
-    /// Another notice arrived. It does not end the wait.
+    /// A notice about messages arrived. The wait continues, unless a steering message takes precedence over the children.
     Mail,
 }
 
@@ -325,7 +325,7 @@ macro_rules! step {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code that can panic runs while these locks are held.
+    // No code that can panic runs while a lock is held, so no lock is ever poisoned.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -498,7 +498,7 @@ impl RunJournal for RunInvocation<'_> {
             }
             let most = self.served.assistant.max_concurrency();
             let mut open: BTreeSet<usize> = (0..names.len() - next.len()).collect();
-            // The started runs that have never waited. Only these count as concurrent.
+            // The started runs that have never waited. Only these runs count as concurrent.
             let mut working = open.clone();
             for child in running {
                 waiting.push(child);
@@ -509,7 +509,7 @@ impl RunJournal for RunInvocation<'_> {
             let mut steered = None;
             loop {
                 if let Some(steering) = steering.take_if(|steering| steering.is_steered) {
-                    // The remaining runs are not started.
+                    // A steering message arrived, so the remaining runs are not started.
                     steered = Some(names.len() - next.len());
                     next.clear();
                     if steering.policy == SteeringPolicy::CancelRunning {
@@ -517,7 +517,7 @@ impl RunJournal for RunInvocation<'_> {
                     }
                 }
                 if let Some(reason) = stopping.take().filter(|_| stop.is_none()) {
-                    // The remaining runs are not started, and answers no longer count.
+                    // The wait ends early: the remaining runs are not started, and answers no longer count.
                     (unanswered, stop) = (0, Some(reason.clone()));
                     next.clear();
                     self.cancel_children(open.iter().filter_map(|at| names.get(*at)), &reason);
@@ -569,11 +569,11 @@ impl RunJournal for RunInvocation<'_> {
                 }
             }
             if steered.is_some() {
-                // Only the children were stopped, not the run itself.
+                // The steering message stopped only the children, so its reason does not cancel the run.
                 stop = stop.filter(|reason: &Arc<str>| **reason != *NEW_MESSAGE);
             }
             if asked > 0 {
-                // Removes the pending requests from the inbox, so that late answers are refused.
+                // The pending requests are removed from the inbox, so that late answers are refused.
                 let none: Vec<(PendingAsk, String)> = Vec::new();
                 let () = self.call_inbox("ask", none).await?;
             }

@@ -114,7 +114,7 @@ impl AgentHandlers {
         Ok(Json(outcome))
     }
 
-    /// Cancels a run: its tools in this process at once, and the run itself at the end of its step.
+    /// Cancels a run. Its tools in this process are cancelled at once. The run ends at the end of its step, or at once if it waits.
     #[handler]
     async fn cancel(
         &self,
@@ -122,7 +122,7 @@ impl AgentHandlers {
         request: Json<CancelRequest>,
     ) -> Result<Json<bool>, HandlerError> {
         let reason = request.0.reason.unwrap_or_else(|| "cancelled".into());
-        // Cancels the tools before the first await, because the run may be over when its inbox responds.
+        // The tools are cancelled before the first await, because the run may be over when its inbox responds.
         let is_active = self.served.running.cancel(context.key(), &reason);
         let notified = context.request::<_, Json<bool>>(inbox(context.key(), "cancel"), Json(reason)).call();
         let Json(is_notified) = notified.await?;
@@ -138,7 +138,7 @@ impl AgentHandlers {
     ) -> Result<Json<Vec<PendingAsk>>, HandlerError> {
         let own = context.request(inbox(context.key(), "pending"), nothing).call();
         let Json((mut asks, children)): Json<(Vec<PendingAsk>, Vec<String>)> = own.await?;
-        // All children are asked at the same time.
+        // The requests to all children are sent before the first response is awaited.
         let children = children.into_iter().map(|child| {
             let target = RequestTarget::workflow(AGENT, child, "pending");
             context.request::<_, Json<Vec<PendingAsk>>>(target, Json(())).call()
@@ -150,7 +150,7 @@ impl AgentHandlers {
         Ok(Json(asks))
     }
 
-    /// Passes a decision, an input or a result to this run or to a run below it. Returns false if none of these runs waits for it.
+    /// Passes a decision, an input or a result to this run or to a run below it. Returns false if none of these runs waits for the answer.
     #[handler]
     async fn answer(
         &self,
@@ -185,8 +185,8 @@ impl AgentHandlers {
         Ok(Json(false))
     }
 
-    /// Puts a notice of the inbox into a slot of the run. Returns false if the run had closed the slot before, so that it does not receive
-    /// the notice.
+    /// Puts a notice of the inbox into a slot of the run. Returns false if the run had closed the slot before, so that the run does not
+    /// receive the notice.
     #[handler(name = "tell")]
     async fn notify(
         &self,
@@ -225,7 +225,7 @@ impl ToolHandlers {
     }
 }
 
-/// The inboxes of runs. An inbox is created by the first change to it, and is cleared at the end of its run.
+/// The inboxes of runs. An inbox is created by its first change, and is cleared at the end of its run.
 pub(super) struct InboxHandlers;
 
 /// Returns the address of a handler of a run's inbox.
@@ -249,7 +249,7 @@ async fn update<T>(
 }
 
 /// Sends the notice with this number to the run. If the run is over, clears the inbox and returns false. Without a number, the run needs no
-/// notice, so nothing is sent.
+/// notice, so true is returned and nothing is sent.
 async fn notify(
     context: &ObjectContext<'_>,
     number: Option<u32>,

@@ -1,4 +1,4 @@
-//! Runs on Restate. This is the only module that names its SDK.
+//! Runs on Restate. This is the only module that names the SDK of Restate.
 
 mod context;
 mod handlers;
@@ -74,7 +74,8 @@ fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
 }
 
 fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
-    // A step that takes longer than both timeouts together is discarded at its end and begins again.
+    // A step that takes longer than both timeouts together is discarded at its end and begins again. So each timeout is longer than the
+    // longest step.
     let timeout = served.longest_step() + MARGIN;
     let common = || {
         ServiceOptions::new()
@@ -102,6 +103,6 @@ fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
         None => Ok(builder),
         Some(key) => builder.identity_key(key),
     };
-    // The key was validated by `check_key`.
+    // `check_key` has validated the key, so there is no error.
     keyed.unwrap_or_default().build()
 }

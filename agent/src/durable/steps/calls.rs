@@ -1,4 +1,4 @@
-//! The calls of a batch: their bodies, and the questions after which bodies start again.
+//! Runs the bodies of a batch of calls. A body that asked a person starts again when its questions have inputs.
 
 use super::JournalSteps;
 use crate::durable::PendingAsk;
@@ -58,7 +58,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Waits for a person's inputs to the questions of calls, each with the position of its call.
+    /// Waits for a person's inputs to these questions, and records the inputs. Each question comes with the position of its call.
     async fn ask_person(
         &mut self,
         questions: Vec<(u32, Question)>,

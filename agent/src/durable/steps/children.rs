@@ -55,7 +55,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             }
         }
         if !requests.is_empty() {
-            // If the run was cancelled meanwhile, it starts no runs.
+            // A run that was cancelled while the messages were made starts no children.
             if let Some(reason) = &self.stop {
                 self.children.clear();
                 return Err(StepError::cancelled(&**reason));
@@ -98,8 +98,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.step(name, RetryPolicy::ONE_ATTEMPT, work).await
     }
 
-    /// Returns the ends of the calls for which runs were started, in call order. A run without a report was lost or skipped. `begun` is set
-    /// if a steering message took precedence over the runs: it is the number of runs that had begun before. The other runs are skipped.
+    /// Returns the ends of the calls for which runs were started, in call order. A run without a report was lost or skipped. If a steering
+    /// message took precedence over the runs, `begun` is the number of runs that had begun before. All later runs are skipped.
     async fn end_children(
         &mut self,
         reports: Vec<Option<ChildReport>>,

@@ -1,4 +1,5 @@
-//! Budgets: each function is one transaction. The row of a budget is locked before its holds, so that no two callers wait for each other.
+//! Budgets: each function is one transaction. The row of a budget is locked before its holds, and budgets are locked in the order of their
+//! keys, so that no two callers wait for each other.
 
 use sqlx::{AnyConnection, Row as _};
 
@@ -7,7 +8,7 @@ use super::{SqlStore, error, from_sql, to_sql};
 use crate::store::budget::CHARGED_FOR;
 use crate::store::{BudgetHold, BudgetUse, StoreError};
 
-/// The largest amount. The sum of a few thousand such amounts still fits into an integer of the database.
+/// Maximum amount of a hold or a settlement. The sum of a few thousand such amounts still fits into an integer of the database.
 const MAX_AMOUNT: u64 = 1 << 50;
 
 const LOCK: &str = "update agent_budget set held = held where budget = $1";

@@ -54,7 +54,7 @@ pub struct SqlStore {
     is_postgres: bool,
 }
 
-/// The maximum time that a caller waits for a connection. A statement waits for a lock for the same time.
+/// Maximum time that a caller waits for a connection. A statement waits for a lock for the same time.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of connections to Postgres. A store in SQLite has one connection, because SQLite has only one writer.
@@ -100,7 +100,8 @@ impl SqlStore {
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the database cannot be reached or migrated. The URL appears in no error.
+    /// Returns an error if the URL is neither of Postgres nor of SQLite, if the database is in memory, or if the database cannot be
+    /// reached, created or migrated. The URL appears in no error.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         static DRIVERS: Once = Once::new();
         DRIVERS.call_once(sqlx::any::install_default_drivers);
@@ -122,7 +123,7 @@ impl SqlStore {
             create_file(url)?;
         }
         let settings = if is_postgres { POSTGRES } else { SQLITE };
-        // A pool that fails reports only that it has no connection. A single connection reports the reason.
+        // A pool that fails reports only that it has no connection. The error of a single connection has the reason.
         let mut first = AnyConnection::connect_with(&options).await.map_err(error::from_sqlx)?;
         first.execute(sqlx::raw_sql(settings)).await.map_err(error::from_sqlx)?;
         first.close().await.map_err(error::from_sqlx)?;
@@ -146,7 +147,8 @@ impl SqlStore {
     }
 
     async fn begin_transaction(&self) -> Result<Transaction<'static, Any>, StoreError> {
-        // An SQLite transaction that reads first and then writes would fail on a lock instead of waiting for it.
+        // An SQLite transaction that reads first and then writes would fail on a lock instead of waiting for it. An immediate transaction
+        // waits for the lock at its begin.
         let begin = if self.is_postgres { "begin" } else { "begin immediate" };
         self.pool.begin_with(begin).await.map_err(error::from_sqlx)
     }
@@ -188,7 +190,7 @@ fn encode_path(path: &str) -> String {
     out
 }
 
-/// Converts a number to the integer type of the database. Larger numbers become the largest integer.
+/// Converts a number to the integer type of the database. Numbers that do not fit become the largest integer.
 fn to_sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -9,7 +9,7 @@ use crate::store::{SessionEntry, StoreError, StoreErrorKind};
 /// because sqlx's table of migrations belongs to the application.
 const VERSIONS: [&[&str]; 3] = [&FIRST, &BUDGETS, &TIMES];
 
-/// The times of entries, by which sessions are listed.
+/// The statements of version 3, which adds the times of entries. Sessions are listed by these times.
 const TIMES: [&str; 2] = [
     "alter table agent_session_entry add column written_at bigint not null default 0",
     "create index agent_session_entry_by_time on agent_session_entry (written_at desc, session_id)",
@@ -20,7 +20,7 @@ const WITHOUT_TIMES: &str = "select session_id, seq, entry from agent_session_en
     where written_at = 0 and not exists (select 1 from agent_session_entry later
     where later.session_id = entries.session_id and later.seq > entries.seq)";
 
-/// Budgets, and the amounts that are reserved for requests.
+/// The statements of version 2, which adds budgets and their holds.
 const BUDGETS: [&str; 3] = [
     "create table agent_budget (
         budget text not null primary key,
@@ -38,7 +38,7 @@ const BUDGETS: [&str; 3] = [
     "create index agent_budget_hold_by_time on agent_budget_hold (budget, charged, until_at)",
 ];
 
-/// Records of calls, and sessions.
+/// The statements of version 1, which has records of calls, and sessions.
 const FIRST: [&str; 8] = [
     "create table agent_invocation (
         id text not null primary key,
@@ -127,7 +127,7 @@ async fn fill_times(connection: &mut sqlx::AnyConnection) -> Result<(), StoreErr
     for row in &rows {
         let (session, seq) = (row.try_get::<String, _>(0), row.try_get::<i64, _>(1));
         let entry = row.try_get::<String, _>(2).map_err(error::from_sqlx)?;
-        // An entry that cannot be read gets the time 0. Its error is reported when the session is opened.
+        // An entry that cannot be read gets the time 0. The error is reported when the session is opened.
         let at = serde_json::from_str::<SessionEntry>(&entry).map_or(0, |entry| entry.at);
         sqlx::query("update agent_session_entry set written_at = $1 where session_id = $2 and seq = $3")
             .bind(at)

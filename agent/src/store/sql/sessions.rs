@@ -11,7 +11,7 @@ use crate::store::record::MAX_PAGE;
 use crate::store::session::began;
 use crate::store::{SessionEntry, SessionSummary, StoreError};
 
-/// Inserts the first of the appended entries, if the last entry of the session is the one that its writer expects.
+/// Inserts the first of the appended entries, if the session still ends with the entry that the writer expects.
 const APPEND: &str =
     "insert into agent_session_entry (session_id, seq, entry, written_at) select $1, $2, $3, $4
     where (select coalesce(max(seq), 0) from agent_session_entry where session_id = $1) = $5";
@@ -30,7 +30,7 @@ const TAKE: &str =
 
 const FIRST_WAITING: &str = "select seq from agent_steering where session_id = $1 and taken_by = '' limit 1";
 
-/// Selects the last entry of each session, the latest first. The database walks along the index of times until the page is full.
+/// Selects the last entry of each session, the latest first. The database reads the index of times until the page is full.
 const LIST: &str = "select session_id, seq, written_at from agent_session_entry entries
     where ($1 = 0 or written_at < $2 or (written_at = $2 and session_id > $3))
     and lower(session_id) like lower($4) escape '\\' and not exists (select 1 from agent_session_entry later
@@ -46,7 +46,7 @@ fn containing_pattern(text: &str) -> String {
 /// Maximum number of attempts to put a message into an inbox, or to take messages from it, while other callers use the same inbox.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Marks at most `limit` messages of an inbox as taken. Tries again if another caller takes some of them at the same time.
+/// Marks at most `limit` messages of an inbox as taken. Tries again if another caller takes messages of this inbox at the same time.
 async fn mark_taken(
     connection: &mut sqlx::AnyConnection,
     session: &str,

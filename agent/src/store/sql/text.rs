@@ -3,8 +3,8 @@
 /// The character that begins an escape.
 const ESCAPE: char = '\u{1a}';
 
-/// Encodes a text for a column. NUL, which Postgres does not accept in a text, is escaped in both databases, so that
-/// the same texts are the same rows in every store.
+/// Encodes a text for a column. Postgres does not accept NUL in a text. NUL is escaped in both databases, so that a text has
+/// the same encoding in every store.
 pub(super) fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     for char in text.chars() {
