@@ -108,7 +108,7 @@ fn meant(suggestions: &[String]) -> String {
 }
 
 impl Plan {
-    /// Reads one top-level parameter from the sent arguments. The caller has checked that they fit this plan.
+    /// Reads one top-level parameter from the sent arguments. The caller has checked that the arguments fit this plan.
     ///
     /// # Errors
     /// Returns an error if the tool has no such parameter, or if the arguments or the value cannot be read. Returns an error for an
@@ -120,15 +120,15 @@ impl Plan {
             Err(error @ (ArgumentError::Type { .. } | ArgumentError::Unreadable { .. })) => error,
             read => return read,
         };
-        // The arguments may fit only after a repair of their structure, which the policy allows.
+        // The arguments may fit only after a repair of their structure that the policy allows.
         match self.explain(text, &|cx, text| super::read::<Value>(cx, text).map(drop)) {
             Ok(again) => self.pick(&again.text, name, false),
             Err(_) => Err(error),
         }
     }
 
-    /// Reads one top-level parameter from canonical arguments. They contain integers beyond 64 bits as texts, which are read under
-    /// every policy.
+    /// Reads one top-level parameter from canonical arguments. Canonical arguments contain integers beyond 64 bits as texts, which
+    /// are read under every policy.
     pub(crate) fn checked_argument<T: DeserializeOwned>(
         &self,
         checked: &str,
@@ -269,7 +269,7 @@ enum MemberState {
     Read,
 }
 
-/// A visitor that reads the value of one key of an object. It receives canonical keys.
+/// A visitor that reads the value of one key of an object. The visitor receives canonical keys.
 struct MemberPicker<'n, T> {
     name: &'n str,
     state: &'n Cell<MemberState>,

@@ -105,7 +105,7 @@ impl Doc<'_> {
         self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
     }
 
-    /// Returns whether the number, a token or a text, starts with a minus.
+    /// Returns whether a number starts with a minus, whether it was sent as a token or as text.
     pub(crate) fn is_negative(&self) -> bool {
         match &self.shape {
             Shape::Text(text) => text.trim_start().starts_with('-'),
@@ -282,8 +282,8 @@ const MAX_ORDINARY_DEPTH: u32 = 100;
 /// Maximum length of a number in ordinary JSON. A longer number may be beyond the range of floats.
 const MAX_ORDINARY_NUMBER: usize = 40;
 
-/// Builds the tree of a text, in one pass. If `is_json` is not set, only ordinary JSON is read: it returns `None` for text that is not
-/// JSON, but also for unusual JSON.
+/// Builds the tree of a text, in one pass. If `is_json` is not set, only ordinary JSON is read: the reader returns `None` for text
+/// that is not JSON, but also for unusual JSON.
 struct DocumentReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
@@ -320,7 +320,7 @@ impl<'t> DocumentReader<'t> {
         }
     }
 
-    /// Skips blanks, and consumes the next byte if it is `byte`. Returns whether it is.
+    /// Skips blanks, and consumes the next byte if it is `byte`. Returns whether the byte was consumed.
     fn eat(&mut self, byte: u8) -> bool {
         self.skip_blank();
         let found = self.peek() == Some(byte);

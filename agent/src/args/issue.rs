@@ -103,7 +103,7 @@ pub struct Issue {
     pub received: Option<String>,
     /// The members of a closed set, or the parameters of the object that has an unknown key.
     pub allowed: Vec<Value>,
-    /// Values that were probably meant.
+    /// Values that were probably meant; for an unknown key, the names of similar parameters.
     pub suggestions: Vec<String>,
     /// Whether the corrected call can fix this issue, although `suggestions` does not show how.
     pub(crate) is_mendable: bool,

@@ -1,4 +1,4 @@
-//! The rules for scalars. The readers and the judge call these functions, so they always agree.
+//! The rules for scalars. The readers and the judge call these functions, so that readers and judge always agree.
 
 use super::coercion::{CoercedValue, CoercionRule};
 use super::formats;
@@ -92,7 +92,7 @@ impl Digits {
     }
 }
 
-/// A scalar that was sent in another form, with the rule that accepts it.
+/// The value of a scalar that was sent in another form, and the rule that accepts this form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CoercedScalar<T> {
     pub(crate) value: T,
@@ -126,13 +126,14 @@ pub(crate) fn coerced_bool(text: &str, rules: Rules) -> Option<CoercedScalar<boo
     Some(CoercedScalar { value, rule: CoercionRule::TextToBoolean })
 }
 
-/// Returns a float as an integer: `1.0` and `-0.0`, but not `1.5`, nor any float from 2^53 on.
+/// Converts a float to an integer. Returns `None` for a float with a fraction, and for a float of 2^53 or more, positive or negative.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
 fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() < EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
-/// Parses a text of 1 to 18 digits. This is a fast path, because most integers in texts are short.
+/// Parses a text of 1 to 18 digits, and returns `None` for any other text. This is a fast path, because most integers in texts are
+/// short.
 #[inline]
 fn few_digits(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 18 {
@@ -201,7 +202,8 @@ impl Num {
         token.parse().ok().map(Num::Float)
     }
 
-    /// Parses `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?` after trimming. Returns `None` if the number is infinite as a float.
+    /// Parses `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?` after trimming. Returns `None` for any other text, and for a number that is
+    /// infinite as a float.
     pub(crate) fn of_text(text: &str) -> Option<Num> {
         let float = num_from_text(text)?;
         // An integer is kept for types that distinguish integers from floats, such as `Value`.
@@ -258,7 +260,7 @@ fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
 /// Returns the text of a number that was sent for a string. Returns `None` if the number may differ from the sent digits.
 pub(crate) fn number_text(number: &Value) -> Option<String> {
     let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() >= EXACT_FLOAT);
-    // The text may have been `-0` or `-0.0`.
+    // The sent text may have been `-0` or `-0.0`, so its digits are unknown.
     let minus_zero = number.as_f64().is_some_and(|f| f == 0.0 && f.is_sign_negative());
     (!rounded && !minus_zero).then(|| number.to_string())
 }
@@ -280,8 +282,8 @@ impl IntSpec {
             .is_some_and(|v| self.min.is_none_or(|min| v >= min) && self.max.is_none_or(|max| v <= max))
     }
 
-    /// Returns whether a refused number is beyond the 64 bits of JSON numbers, and the only bound on that side comes from these 64
-    /// bits.
+    /// Returns whether a number is refused only because JSON numbers have 64 bits: the number exceeds 64 bits, and the bound on
+    /// its side is exactly that of 64 bits. `negative` is the sign of the number.
     pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
         let (least, most) = (i64::MIN.into(), u64::MAX.into());
         let value = digits.int().and_then(Int::as_i128);
@@ -448,7 +450,8 @@ impl StrSpec {
         }
     }
 
-    /// Returns whether the fault of `text` is a format that the type checks itself. The error of the type is then more precise.
+    /// Returns whether the fault of `text` is its format, and the type itself checks this format. The error of the type is more
+    /// precise.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)

@@ -73,7 +73,8 @@ fn corrected_inside(
     if !has_wrapper && !is_mendable {
         return None;
     }
-    // Nothing is offered if a key is repeated, which is not reported below unknown keys, or if a number loses digits.
+    // No call is offered if a key is repeated or if a number would lose digits. Repeated keys have no issue if they are below
+    // unknown keys.
     if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }
@@ -112,8 +113,8 @@ fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     }
 }
 
-/// Returns whether an issue may have exactly one correction. Most reports contain an issue that has none, so no correction is
-/// tried.
+/// Returns whether an issue may have exactly one correction. Most reports contain an issue without a correction, and for
+/// these reports no correction is tried.
 fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     if issue.is_mendable {
         return true;
@@ -147,7 +148,7 @@ fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
         && tag.allowed.iter().any(|variant| variant == name)
 }
 
-/// An entry of an object.
+/// An entry of an object, as it was sent.
 type SentEntry<'t> = (Cow<'t, str>, Doc<'t>);
 
 struct Correction<'g> {
@@ -162,7 +163,7 @@ impl Correction<'_> {
         self.change(id, doc, root).map_or_else(|| canonical(doc), Cow::Owned)
     }
 
-    /// Corrects a value that was changed before. Returns its JSON text.
+    /// Corrects a value that an earlier correction has changed, and returns the JSON text of the value.
     fn of_text(&self, id: NodeId, text: String) -> String {
         let document = Document::parse(&text).ok();
         document.and_then(|document| self.change(id, &document.root, false)).unwrap_or(text)
@@ -280,7 +281,7 @@ impl Correction<'_> {
         Some(object_text(&[NewEntry::new(&only.name, Some(only), canonical(doc))]))
     }
 
-    /// Returns whether a value is a filler for an absent value. Null is not.
+    /// Returns whether a value is a filler for an absent value. Null does not count as a filler.
     fn is_nothing(&self, id: NodeId, doc: &Doc<'_>) -> bool {
         !doc.is_null() && says_nothing(self.graph, id, doc)
     }
@@ -388,6 +389,7 @@ impl Correction<'_> {
     }
 
     /// Returns the only unknown key and the only required parameter that is missing, if the value of the key fits the parameter.
+    /// Returns `None` if the parameter accepts any value, or if the key resembles the name of another parameter.
     fn meant<'o>(
         &self,
         object: &'o ObjectSpec,
@@ -454,7 +456,7 @@ impl Correction<'_> {
         Some(format!("[{}]", items.collect::<Vec<_>>().join(",")))
     }
 
-    /// Returns whether an object with numbered keys is probably a list of a language without lists.
+    /// Returns whether an object is probably meant as a list: its keys are numbered, and it is not itself accepted as an item.
     fn is_numbered(&self, array: &ArraySpec, entries: &[SentEntry<'_>], doc: &Doc<'_>) -> bool {
         array.is_list()
             && has_numbered_keys(entries.iter().map(|(key, _)| key.as_ref()))
