@@ -14,7 +14,6 @@ const MAX_SUGGESTIONS: usize = 3;
 /// Candidates that differ from `input` only in case and separators are preferred, so that camelCase, `snake_case` and
 /// kebab-case match. If there are none, candidates are compared by Jaro-Winkler similarity and edit distance. Nothing is
 /// suggested for names above 64 characters.
-/// suggestions.
 ///
 /// ```
 /// use agent::args::did_you_mean;

@@ -32,7 +32,7 @@ impl Compiler<'_> {
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(NodeKind::Never),
             0 => return Ok(self.push(NodeKind::Null)),
-            // serde also reads an enum with one variant as an enum.
+            // To serde, an enum with one variant is still an enum, so it is not replaced by its variant.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
                 self.choice(&others, exclusive, keyword, described)?
             }
@@ -131,8 +131,8 @@ impl Compiler<'_> {
         Ok(nodes)
     }
 
-    /// Compiles alternatives that are all closed sets of strings, or returns `None`. schemars writes a unit enum
-    /// whose variants have docs as alternatives of one constant each.
+    /// Compiles alternatives that are all closed sets of strings. Returns `None` for other alternatives.
+    /// schemars writes a unit enum whose variants have docs as alternatives of one constant each.
     fn unit_enum(
         &mut self,
         alternatives: &[SchemaMap],
@@ -223,8 +223,8 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct is not: it
-/// counts as a struct.
+/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct counts as
+/// a struct.
 fn is_enum_of_one(alternative: &Value) -> bool {
     let variant = object(alternative);
     words(variant).is_some()

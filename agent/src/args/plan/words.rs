@@ -86,8 +86,8 @@ impl Words {
         self.open
     }
 
-    /// Returns the word that `text` names, as far as the rules allow: the word that equals the text, the word with this alias, or (lenient)
-    /// the only word that is equal except for case and separators.
+    /// Returns the word that `text` names, as far as the rules allow: the word that equals the text, the word with this alias, or, with
+    /// `FOLD_ENUM`, the only word that is equal except for case and separators. An open set returns any other text unchanged.
     #[inline]
     pub(crate) fn pick<'a>(&'a self, text: &'a str, rules: Rules) -> Option<PickedWord<'a>> {
         let exact = |word| Some(PickedWord { word, is_coerced: false });
@@ -131,7 +131,8 @@ pub(crate) struct VariantNames {
 #[derive(Debug)]
 pub(crate) struct FirstTag {
     pub(crate) key: NameToken,
-    /// The name, the object and the index of the tag, for each variant that is an object and whose tag accepts the name.
+    /// The name, the node and the index of the tag of each variant that is an object. A variant whose tag does not accept the name is left
+    /// out.
     pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 
@@ -169,7 +170,7 @@ impl VariantNames {
         })
     }
 
-    /// Returns the variant that `text` names, as far as the rules allow.
+    /// Returns the variant that `text` names, as far as the rules allow, or else the variant for every other name.
     pub(crate) fn pick<'a>(
         &'a self,
         variants: &[(String, NodeId)],

@@ -27,7 +27,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Returns arguments with all secrets of a plan, as JSON texts, with another alternative in each.
+/// Returns sample arguments with the secrets of a plan, as JSON texts. If alternatives have secrets, each text selects another
+/// alternative.
 #[cfg(feature = "macros")]
 pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
     sample::with_secrets(plan.graph())

@@ -191,7 +191,7 @@ fn unknown_unit(name: &str) -> ParseError {
     ParseError::new(words)
 }
 
-/// Splits a text into the number at its beginning, which may have a fraction, and the other characters.
+/// Splits a text after the number at its beginning, which may have a fraction. The number is empty if the text begins otherwise.
 fn number_in_front(text: &str) -> (&str, &str) {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);
