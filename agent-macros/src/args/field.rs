@@ -32,7 +32,8 @@ pub(crate) struct FieldLowering<'a> {
     pub(crate) transparent: bool,
     /// The aliases of the field types that assertions check.
     pub(crate) demanded: Vec<Ident>,
-    /// Whether the parameter that is lowered has its own type, never a stand-in.
+    /// Whether the field that is being lowered keeps its own type and never gets a stand-in, because it has the option
+    /// `with`.
     pub(crate) as_is: bool,
     /// Whether every field must have a description.
     pub(crate) requires_docs: bool,
@@ -56,7 +57,8 @@ const KNOWN: [&str; 17] = [
     "u64", "u128", "usize",
 ];
 
-/// Returns whether a type is a number, `bool` or `char`, by its name. (Structs do not have these names.)
+/// Returns whether a type is a number, `bool` or `char`, judged by its name. Users do not give these names to their own
+/// types.
 pub(crate) fn is_primitive(ty: &Type) -> bool {
     let is_own = |path: &Path| KNOWN.iter().any(|known| *known != "String" && path.is_ident(known));
     matches!(ty, Type::Path(path) if path.qself.is_none() && is_own(&path.path))
@@ -164,7 +166,7 @@ impl FieldLowering<'_> {
         alias
     }
 
-    /// Lowers a field whose options are known.
+    /// Lowers a field with these options.
     pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
         self.as_is = options.with.is_some();
         field.vis = Visibility::Inherited; // `unreachable_pub` looks inside anonymous consts
@@ -353,8 +355,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// Returns the keywords for `format = "…"` and for formats of validators, which values must have. If a format follows
-    /// from a type, only texts that the type surely cannot read are refused.
+    /// Returns the keywords for `format = "…"` and for the formats of validation crates. Values must have such a format.
+    /// If a format only follows from a type, only texts that no type with this format can read are refused.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));

@@ -245,7 +245,7 @@ fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut 
     }
 }
 
-/// Lowers the fields. If some are flattened, returns the attribute of [`compare_names`].
+/// Lowers the fields. If some fields are flattened, returns the attribute of [`compare_names`].
 fn fields(
     fields: &mut Fields,
     case: Option<Case>,

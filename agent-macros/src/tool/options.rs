@@ -18,7 +18,7 @@ use quote::{ToTokens, format_ident, quote};
 use std::time::Duration;
 use syn::{Expr, LitStr};
 
-/// One option.
+/// The row of one option.
 pub(super) struct OptionRow {
     pub(super) key: &'static str,
     pub(super) places: &'static [ToolItem],
@@ -167,7 +167,7 @@ pub(super) const ROWS: &[OptionRow] = &[
 ];
 
 impl OptionRow {
-    /// Reads one option.
+    /// Reads the value of one option into `options`.
     pub(super) fn read(&'static self, options: &mut Options, entry: &Entry, errors: &mut Errors) {
         match self.read {
             Read::Expansion(read) => read(options, entry, errors),
@@ -209,7 +209,7 @@ fn text(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     entry.some_text(errors).map(SettingValue::Text)
 }
 
-/// Reads the path of a function or a closure: `prepare = rename_old_keys`.
+/// Reads a closure, or the path of a function: `prepare = rename_old_keys`.
 fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     match &entry.value {
         Value::Equals(expr) if matches!(bare(expr), Expr::Path(_) | Expr::Closure(_)) => {

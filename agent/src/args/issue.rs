@@ -91,7 +91,7 @@ impl std::fmt::Display for IssueCode {
 #[non_exhaustive]
 pub struct Issue {
     /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into the sent arguments; empty for the arguments as a
-    /// whole. Pointers far above 4,096 bytes are cut.
+    /// whole. A pointer of more than 4,096 bytes gets no further segments, and a longer segment is cut.
     pub path: String,
     /// The kind of fault.
     pub code: IssueCode,

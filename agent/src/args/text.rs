@@ -19,7 +19,7 @@ pub(crate) fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns the first `max` characters of a text. The last one is `…` if the text is longer.
+/// Returns the first `max` characters of a text. If the text is longer, the last of these characters is `…`.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     let mut out = String::new();
     push_cut(&mut out, text, max);
@@ -164,7 +164,8 @@ pub(crate) fn push_index(pointer: &mut String, index: impl std::fmt::Display) {
     let _ = write!(pointer, "/{index}");
 }
 
-/// Returns whether the keys of an object are 0, 1, 2 and so on. A language without lists writes a list as such an object.
+/// Returns whether the keys of an object are 0, 1, 2 and so on, and there is at least one key. A language without lists writes a
+/// list as such an object.
 pub(crate) fn has_numbered_keys<'k>(keys: impl Iterator<Item = &'k str>) -> bool {
     let mut count = 0_usize;
     for key in keys {

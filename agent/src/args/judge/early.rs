@@ -52,7 +52,7 @@ impl EarlyCheck {
         self.secret
     }
 
-    /// Processes a key of the arguments. Returns the number of issues before it.
+    /// Processes a key of the arguments. Returns the number of issues before this key.
     pub(crate) fn key(&mut self, key: &str) -> usize {
         let before = self.issues.len();
         self.awaited = Awaited::Nothing;
@@ -83,7 +83,7 @@ impl EarlyCheck {
     }
 
     /// Processes the value of the latest key. The caller has checked that `text` is JSON. Returns the number of issues
-    /// before it.
+    /// before this value.
     pub(crate) fn value(&mut self, key: &str, text: &str) -> usize {
         let before = self.issues.len();
         let graph = self.plan.graph();

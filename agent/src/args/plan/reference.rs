@@ -29,7 +29,7 @@ impl<'s> Compiler<'s> {
     }
 
     /// Compiles a reference in a schema with other restrictions, for example an internally tagged newtype variant, by merging the target
-    /// with them.
+    /// with these restrictions.
     fn refined(&mut self, target: &Value, map: &SchemaMap) -> CompileResult<NodeId> {
         let mut own = map.clone();
         own.remove("$ref");
@@ -72,7 +72,7 @@ impl<'s> Compiler<'s> {
         Ok(id)
     }
 
-    /// Returns the schema to which a local reference leads, directly or through other references.
+    /// Returns the schema to which a local reference leads, directly or through references without other keywords.
     pub(super) fn resolve(&self, reference: &str) -> CompileResult<&'s Value> {
         let mut reference = reference.to_owned();
         for _ in 0..MAX_HOPS {

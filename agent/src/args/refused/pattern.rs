@@ -7,8 +7,8 @@ const MAX_LENGTH: usize = 200;
 /// Maximum depth of an expression for which a text is made.
 const MAX_DEPTH: usize = 64;
 
-/// Returns a short text that matches, or `None` if the first attempt does not. With `more`, an optional part occurs once
-/// instead of not at all.
+/// Returns a short text that matches, or `None` if the first attempt does not match. With `more`, an optional part
+/// occurs once instead of not at all.
 pub(super) fn matching(pattern: &Pattern, more: bool) -> Option<String> {
     let hir = regex_syntax::Parser::new().parse(pattern.translated()).ok()?;
     let mut out = String::new();

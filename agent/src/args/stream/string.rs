@@ -35,15 +35,15 @@ enum StringState {
 
 impl OpenString {
     /// Returns the position up to which the open string has only complete characters. `at` is the
-    /// position up to which it was read.
+    /// position up to which the string was read.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, StringState::Plain) { at } else { self.escape }
     }
 }
 
 impl Machine {
-    /// Emits the whole delta if it is plain text of an open string, and returns whether it is. This
-    /// is a fast path for long strings.
+    /// Emits the delta if all of it is plain text of an open string. Returns whether the delta was
+    /// emitted. This is a fast path for long strings.
     #[inline]
     pub(super) fn emit_plain(&mut self, text: &str, to: &mut StreamListeners<'_>) -> bool {
         let delta = text.get(self.at()..).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Machine {
         plain
     }
 
-    /// Continues to read a string or a key. Returns `true` if it ended.
+    /// Continues to read a string or a key. Returns whether the string or key ended.
     pub(super) fn in_string(
         &mut self,
         text: &str,
