@@ -129,7 +129,8 @@ fn check_type(input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// With `own_serde`, reports every `#[arg]` on a field or variant, because it would have no effect.
+/// Reports every `#[arg]` on a field or variant of a type with `own_serde`, because the attribute would have no
+/// effect.
 fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
     let mut note = |attrs: &[syn::Attribute]| drop(parse(attrs, ArgItem::Foreign, errors));
     match &input.data {

@@ -20,8 +20,8 @@ pub(super) enum Case {
 }
 
 impl Case {
-    /// Returns the rule for deserialising in these attributes, or `None` if they have no rule, or one that
-    /// serde does not know.
+    /// Returns the rule for deserialising in these attributes. Returns `None` if the attributes have no
+    /// rule, or a rule that serde does not know.
     pub(super) fn of(attrs: &[Attribute], key: &str) -> Option<Self> {
         Some(match Serde::of(attrs).text_for_reading(key)?.value().as_str() {
             "lowercase" => Self::Lower,

@@ -149,7 +149,8 @@ pub(super) fn tool(
     Tool { header, function, receiver, takes_self, params, execution, result, output }
 }
 
-/// Returns the type of the result with `'static` lifetimes, if the type is written out: without `impl` and `dyn`.
+/// Returns the type of the result with `'static` lifetimes, if the type is written out. Returns `None` for `!`, and for a type
+/// with `impl` or `dyn`.
 fn named_output(ty: &Type, sig: &Signature) -> Option<Type> {
     let declared: Vec<_> = sig.generics.lifetimes().map(|param| param.lifetime.clone()).collect();
     let mut ty = ty.clone();
