@@ -198,7 +198,7 @@ impl Entry {
         text
     }
 
-    /// Returns the text of the value, if it is known while the macro expands.
+    /// Returns the text of the value, if the text is known while the macro expands.
     pub(crate) fn known_text(&self) -> Option<LitStr> {
         match &self.value {
             Value::Equals(expr) => string_of(expr),

@@ -51,7 +51,7 @@ const DESCRIBING: [&str; 4] = ["serde", "schemars", "validate", "garde"];
 /// The attributes that may add a format to the schema.
 const VALIDATING: [&str; 3] = ["schemars", "validate", "garde"];
 
-/// Types that can always be fields, so that no assertion is generated for them.
+/// Types that can always be fields. For these types, no assertion is generated.
 const KNOWN: [&str; 17] = [
     "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
     "u64", "u128", "usize",
@@ -323,7 +323,7 @@ impl FieldLowering<'_> {
     }
 
     /// Lowers `with(read as Sent)`: the schema describes the type `Sent`, and the function `read` makes the field's value
-    /// from it.
+    /// from a `Sent`.
     fn with(&mut self, field: &mut Field, with: &With) {
         let (private, n, With { read, sent }) = (self.private, self.helpers.len(), with);
         let (make, alias, ty) = (format_ident!("__with{n}"), format_ident!("__Sent{n}"), &field.ty);

@@ -382,10 +382,10 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     }
 }
 
-/// Returns an expression that converts the value of the call to an outcome. A `Result`, or an alias of one, is
-/// taken apart first. The bounds are then required of the value and the error separately, so that the compiler's
-/// message names one of these two types, at the span of the result type. `none` is the text that the model reads
-/// if the value is `None`.
+/// Returns an expression that converts the value of the call to an outcome. A `Result`, or an alias of a `Result`, is
+/// split into its value and its error first. The bounds are then required of the value and the error separately, so that
+/// the compiler's message names one of these two types, at the span of the result type. `none` is the text that the
+/// model reads if the value is `None`.
 pub(super) fn converted(
     call: &TokenStream,
     none: Option<&LitStr>,

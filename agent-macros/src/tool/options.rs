@@ -1,5 +1,5 @@
-//! The options of `#[tool(…)]`, one row for each: the key, the kinds of items that accept it, how its value is read, and the code
-//! that is emitted for it.
+//! The options of `#[tool(…)]`, with one row for each. A row has the key, the kinds of items that accept the option, and the
+//! functions that read the value and emit the code.
 //!
 //! Most options become calls of setters of the library's `ToolOptions`, and the macro knows nothing else about them. The other
 //! options change the expansion itself, and are read into [`Options`](super::attr::Options).
@@ -224,8 +224,8 @@ fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     }
 }
 
-/// Returns the calls that set the option: one call of the setter that has its name, or one call for each example or each entry of
-/// `extend`. Returns no call for a time limit, for which the row of `timeout` has its own function.
+/// Returns the calls that set the option: one call of the setter with the name of the option, or one call for each example or
+/// each entry of `extend`. Returns no call for a time limit, for which the row of `timeout` has its own function.
 fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));

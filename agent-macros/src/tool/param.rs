@@ -70,8 +70,8 @@ pub(super) fn take(
     params
 }
 
-/// Returns whether a parameter may be the whole argument object, whose fields have their own docs: it is the only argument, it is taken
-/// by value, and its type is named like a struct.
+/// Returns whether a parameter may be the whole argument object, whose fields have their own docs. Such a parameter is the only
+/// argument, is taken by value, and has a type that is named like a struct.
 fn may_be_whole(param: &Param, all: &[Param]) -> bool {
     param.pass == Pass::Value
         && param.options.nested.is_none()

@@ -197,8 +197,8 @@ impl Plan {
     }
 }
 
-/// Reads one top-level parameter from canonical arguments without their plan. As it is unknown which parameters exist, an absent key
-/// is an error for every type.
+/// Reads one top-level parameter from canonical arguments without their plan. Without the plan, an absent parameter cannot be told
+/// from an unknown one, so an absent key is an error for every type, even for an `Option`.
 pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     tool: &str,
     checked: &str,

@@ -73,7 +73,7 @@ impl Plan {
         path: &str,
     ) -> Result<(), SchemaError> {
         let text = default.to_string();
-        // A default that is nested too deeply for `serde_json` is accepted. No call could send it.
+        // A default that is nested too deeply for `serde_json` is accepted, because no call could send such a value.
         let Ok(document) = Document::parse(&text) else { return Ok(()) };
         let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
         // The default is a value of the field's type, so only constraints can refuse it. Other issues are ignored: serde may read

@@ -79,7 +79,8 @@ impl Doc<'_> {
         fits
     }
 
-    /// Returns the node to which a node refers this value, as [`PlanNode::referred`] does.
+    /// Returns the node to which the node `id` refers this value, as [`PlanNode::referred`] does. Also returns `None` for null at a
+    /// nullable node, and for the word of a unit variant.
     pub(crate) fn referred(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
         let node = graph.node(id);
         match (&node.kind, &self.shape) {
@@ -384,7 +385,7 @@ impl<'t> DocumentReader<'t> {
             }
             return Some(Shape::Number);
         }
-        // An exponent is not consumed. The caller expects a comma or an end after the number, so it fails at the exponent.
+        // An exponent is not consumed. The caller expects a comma or an end after the number, so the caller fails at the exponent.
         (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 

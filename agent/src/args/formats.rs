@@ -9,7 +9,8 @@ pub(crate) use of_types::is_surely_not;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns whether a text has a format. A format that is not listed here is only shown, so every text has it.
+/// Returns whether a text has a format. A format that is not listed in this function is only shown, so every text has this
+/// format.
 pub(crate) fn is(format: &str, text: &str) -> bool {
     match format {
         "date" => is_date(text),

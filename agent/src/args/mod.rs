@@ -268,8 +268,8 @@ impl Plan {
         }
     }
 
-    /// Returns the complete refusal. Adds the issues of types, checks and the whole schema to those of the walk, and adds the
-    /// corrected call.
+    /// Returns the complete refusal. Adds the issues of types, checks and the whole schema to the issues of the walk, and
+    /// adds the corrected call.
     fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
@@ -367,8 +367,8 @@ struct RepairedArguments {
     coercions: Vec<Coercion>,
 }
 
-/// A function that reads a text as the type of the arguments. The flag says whether it keeps the value. The type is erased, so
-/// that the callers of the function are compiled once, rather than for each type.
+/// A function that reads a text as the type of the arguments. The flag says whether the function keeps the value. The type is
+/// erased, so that the callers of the function are compiled once, rather than for each type.
 type TypeReader<'r> = &'r dyn Fn(&Context<'_>, &str, bool) -> Result<(), serde_json::Error>;
 
 /// Reads arguments. If numbers may have been rounded, reads the arguments a second time, by the digits of their numbers.

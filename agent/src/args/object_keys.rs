@@ -18,7 +18,7 @@ pub(super) struct ObjectRules<'g> {
 /// The role of a key in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRole {
-    /// The property with this index, by its name or an alias.
+    /// The property with this index. The key is the name or an alias of the property.
     Property(usize),
     /// An entry of a map, or an unknown key that the policy keeps.
     Entry(NodeId),
@@ -129,7 +129,7 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Adds a key. Returns `false` if the key was added before; which of its two usages is then kept depends on the variant.
+    /// Adds a key. Returns `false` if the key was added before; in this case, the variant decides which of the two usages is kept.
     fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS
@@ -143,7 +143,7 @@ impl<'t, U> EntryKeys<'t, U> {
                 true
             }
             EntryKeys::Many(many) => {
-                // Quadruples the capacity, because all keys are hashed again each time it grows.
+                // Quadruples the capacity, because all keys are hashed anew each time the map grows.
                 if many.len() == many.capacity() {
                     many.reserve(3 * many.len());
                 }

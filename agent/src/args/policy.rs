@@ -87,7 +87,7 @@ impl CoercionPolicy {
         Self(Rules(LENIENT))
     }
 
-    /// Returns the policy with all coercions of `rule` allowed, as in `lenient`. Two rules have no effect here:
+    /// Returns the policy with all coercions of `rule` allowed, as in `lenient`. Two rules have no effect in a policy:
     /// [`CoercionRule::UnknownDropped`] belongs to [`UnknownKeys::Strip`], and [`CoercionRule::NumberRounded`] is recorded
     /// under every policy.
     pub const fn allow(self, rule: CoercionRule) -> Self {

@@ -106,7 +106,7 @@ pub(crate) fn coerced_int(text: &str, rules: Rules) -> Option<CoercedScalar<Digi
     is_allowed.then(|| CoercedScalar { value: int_from_text(text), rule: CoercionRule::TextToInteger })
 }
 
-/// Converts a float to an integer. Returns `None` if it is not a whole number below 2^53, or if the rules do not allow floats.
+/// Converts a float to an integer. Returns `None` if the float is not a whole number below 2^53, or if the rules do not allow floats.
 pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<Int>> {
     let value = int_from_f64(float).filter(|_| rules.has(Rules::FLOAT_INTEGER))?;
     Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
@@ -282,8 +282,8 @@ impl IntSpec {
             .is_some_and(|v| self.min.is_none_or(|min| v >= min) && self.max.is_none_or(|max| v <= max))
     }
 
-    /// Returns whether a number is refused only because JSON numbers have 64 bits: the number exceeds 64 bits, and the bound on
-    /// its side is exactly that of 64 bits. `negative` is the sign of the number.
+    /// Returns whether a number is refused only because JSON numbers have 64 bits: the number exceeds 64 bits, and the schema
+    /// sets no narrower bound on that side. `negative` is the sign of the number.
     pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
         let (least, most) = (i64::MIN.into(), u64::MAX.into());
         let value = digits.int().and_then(Int::as_i128);
@@ -373,8 +373,8 @@ pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
-/// Returns whether a decimal is a multiple of `unit`. The float `unit` is taken as a decimal, so that 0.3 is a multiple of 0.1. The
-/// result is exact for all powers of ten.
+/// Returns whether a decimal is a multiple of `unit`. The float `unit` stands for its shortest decimal, so that 0.3 is a multiple
+/// of 0.1. The result is exact for all powers of ten.
 fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     let (Some((a, a_power)), Some((b, b_power))) = (of_f, decimal(unit)) else { return false };
     let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
@@ -396,7 +396,7 @@ fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
             }
             out == 0
         }
-        // Computes a mod b * 10^n. A divisor beyond 128 bits is larger than `a`, so `a` is not a multiple of it.
+        // Computes a mod b * 10^n. A divisor beyond 128 bits is larger than `a`, so `a` is not a multiple of this divisor.
         Err(_) => {
             let n = a_power.abs_diff(b_power);
             let wide = 10u128.checked_pow(n).and_then(|ten| b.checked_mul(ten));

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 pub(crate) const MAX_VALUE: usize = 60;
 pub(crate) const MAX_RECORD: usize = 200;
-/// Length of a JSON Pointer, in bytes, from which on no segments are appended. It is also the length at which a segment is cut.
+/// Length of a JSON Pointer, in bytes, from which on no segments are appended. A longer segment is cut to this number of
+/// characters.
 const MAX_POINTER: usize = 4_096;
 
 /// Returns the letters and digits of a text, in lower case.
@@ -39,7 +40,7 @@ pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
     out.push('…');
 }
 
-/// Appends `text` as an escaped JSON string. Cuts it to `max` characters before escaping.
+/// Appends `text` as an escaped JSON string. Cuts the text to `max` characters before escaping.
 pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
     let short;
     let text = if text.len() > max {

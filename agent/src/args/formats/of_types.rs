@@ -23,7 +23,7 @@ pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
 }
 
 /// Returns whether a text is a date, `[+-]Y…-M-D` or the basic form `YYYYMMDD`. After `T` or a space,
-/// anything may follow, because some types accept a time there.
+/// anything may follow, because some types accept a time at this position.
 fn is_date(text: &str) -> bool {
     let text = text.trim();
     let day = text.split(['T', 't', ' ']).next().unwrap_or_default();

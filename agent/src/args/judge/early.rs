@@ -1,6 +1,6 @@
 //! Checks the entries of the arguments one by one, while further entries are still being received.
 //!
-//! The rules are those of the walk, except for those about the whole object (missing parameters, number of entries).
+//! The rules are those of the walk, except for the rules about the whole object (missing parameters, number of entries).
 
 use super::outcome::{SUGGESTION_BUDGET, WalkState};
 use super::repair::{may_repair, repair_entry};
@@ -46,8 +46,8 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// Returns whether the value of the latest key may contain a secret. Before the first key, this is about the arguments
-    /// as a whole. An unknown key may be a misspelled secret.
+    /// Returns whether the value of the latest key may contain a secret. Before the first key, the answer is about the
+    /// arguments as a whole. An unknown key may be a misspelled secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }

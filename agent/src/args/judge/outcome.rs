@@ -49,13 +49,13 @@ pub(super) enum Choice {
         non_schema_coercion: bool,
         beyond_strict: bool,
     },
-    /// No branch fits, and this one has the fewest issues. `root_type_mismatch` means that even the type of the value itself is wrong.
+    /// No branch fits, and this branch has the fewest issues. `root_type_mismatch` means that even the type of the value itself is wrong.
     Closest {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
     },
-    /// More than one branch fits, although only one may.
+    /// More than one branch fits, although only one branch may fit.
     Ambiguous,
     /// Exactly one branch fits, as required, but a key is given twice. Which branches fit depends on the value of the key that a reader
     /// keeps.
@@ -181,7 +181,7 @@ impl<'w> WalkState<'w> {
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, WalkSummary)> = None;
         // In an exclusive union, an integer branch accepts 1.0 unchanged, as in JSON Schema. A branch that fits only under a wider policy
-        // must not compete with one that fits under a narrower policy.
+        // must not compete with a branch that fits under a narrower policy.
         let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
             (true, WalkSummary { non_schema_coercion: false, .. }) => 0,
@@ -261,7 +261,7 @@ impl WalkState<'_> {
     }
 }
 
-/// The judge for a reader of one text. It walks each value once: the choices and checks of a walk also hold for all values inside.
+/// The judge for a reader of one text. The judge walks each value once: the choices and checks of a walk also hold for all values inside.
 pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Maximum number of union branches that are tried in one repair, because trials of nested unions could multiply.
 const MAX_TRIALS: usize = 64;
 
-/// Returns the text of the repaired arguments, or `None` if there was nothing to repair.
+/// Returns the text of the repaired arguments, or `None` if nothing was repaired.
 pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> Option<String> {
     if !may_repair(graph) {
         return None;

@@ -17,7 +17,8 @@ pub(super) struct Respelled {
     pub(super) hint: &'static str,
 }
 
-/// Reads a text that is not JSON. Returns `None` if its meaning is uncertain, or if it is longer than [`MAX_TEXT`].
+/// Reads a text that is not JSON. Returns `None` if the meaning of the text is uncertain, or if the text is longer than
+/// [`MAX_TEXT`].
 pub(super) fn respelled(text: &str) -> Option<Respelled> {
     if text.len() > MAX_TEXT {
         return None;
@@ -36,7 +37,7 @@ fn read_within(text: &str) -> Option<Respelled> {
     let is_plain = |text: &&str| !text.is_empty() && !text.contains(['{', '}', '[', ']', '"']);
     let around = outside.iter().filter(|text| !text.trim().is_empty());
     let inner = around.clone().all(is_plain).then(|| text.get(start..end)).flatten()?;
-    // The report is about these words, so it needs no advice about the object.
+    // The issue is about the words outside of the object, so the object gets no advice.
     (around.count() > 0).then(|| read(inner)).flatten().map(|read| Respelled { hint: "", ..read })
 }
 

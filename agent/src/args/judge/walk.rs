@@ -1,4 +1,4 @@
-//! Walks a value along the plan and finds everything that is wrong with it.
+//! Walks a value along the plan and finds all issues of the value.
 
 mod checked;
 mod choice;
@@ -47,7 +47,7 @@ pub(crate) struct WalkSummary {
     /// Whether a value is accepted only by a coercion.
     pub(crate) coerced: bool,
     /// Whether a value is accepted only by a coercion that JSON Schema does not have. The coercion of `1.0` to an integer does not
-    /// count: JSON Schema has it.
+    /// count, because JSON Schema has it, too.
     pub(crate) non_schema_coercion: bool,
     /// Whether a value is accepted only by a coercion that `strict` does not allow.
     pub(crate) beyond_strict: bool,
@@ -138,7 +138,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.found.non_schema_coercion = true;
     }
 
-    /// Records a coercion that JSON Schema does not have. `beyond_strict` means that `strict` does not allow it.
+    /// Records a coercion that JSON Schema does not have. `beyond_strict` means that `strict` does not allow the coercion.
     fn note_coercion_beyond(&mut self, beyond_strict: bool) {
         self.note_coercion();
         self.found.beyond_strict |= beyond_strict;
@@ -411,7 +411,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the coerced value, and records the coercion. Returns `None` if the rules of the node do not allow it.
+    /// Returns the coerced value, and records the coercion. Returns `None` if the rules of the node do not allow the coercion.
     fn coerced<T>(
         &mut self,
         node: &PlanNode,

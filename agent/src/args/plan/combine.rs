@@ -118,7 +118,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        // `unevaluatedProperties` covers the properties that all parts evaluate, so it is added to the merged schema.
+        // `unevaluatedProperties` covers the properties that all parts evaluate, so the keyword is added to the merged schema.
         if let Some(closing) = map.get(CLOSING) {
             plain.insert(CLOSING.into(), closing.clone());
             if groups.is_empty() {
@@ -145,7 +145,8 @@ impl Compiler<'_> {
         }
         let exclusive = groups.iter().position(|g| g.exclusive);
         let mut out = match exclusive {
-            // Exactly one option of this group must fit. The other groups become a part of each option.
+            // Exactly one option of this group must fit. The other groups become a part of each option, or a check if there would be too
+            // many combinations.
             Some(at) => {
                 let chosen = groups.remove(at);
                 self.each(&plain, &chosen, &groups)?

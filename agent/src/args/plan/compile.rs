@@ -47,7 +47,8 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
     graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
     // The nodes accept more than the schema. A `oneOf` would therefore count too many fitting branches, and a check such as
-    // `not` would refuse too much. So both are relaxed: the validator checks the whole value anyway.
+    // `not` would refuse too much. So no union is exclusive, and if a check has such a keyword, all checks are dropped. The
+    // validator checks the whole value.
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
@@ -166,7 +167,7 @@ pub(super) struct Compiler<'s> {
     pub(super) patterns: Patterns,
     /// Whether keywords next to a `$ref` are ignored.
     pub(super) lone_references: bool,
-    /// Keywords that the plan does not model. The validator of the whole schema checks them.
+    /// Keywords that the plan does not model. The validator of the whole schema checks these keywords.
     dropped: RefCell<Vec<Dropped>>,
 }
 
@@ -344,8 +345,8 @@ impl Compiler<'_> {
         merge(&a, &b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
-    /// Merges `part` into its outer schema. The outer `unevaluatedProperties` depends on the properties of the part, so it
-    /// is added after the merge. Returns `None` if no value can fit both schemas.
+    /// Merges `part` into its outer schema. The outer `unevaluatedProperties` depends on the properties of the part, so
+    /// this keyword is added after the merge. Returns `None` if no value can fit both schemas.
     pub(super) fn within(&self, outer: &SchemaMap, part: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         const CLOSING: &str = "unevaluatedProperties";
         let Some(closing) = outer.get(CLOSING) else { return self.merged(outer, part) };

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-/// The result of compiling a schema, or a part of one.
+/// The result of compiling a schema or a part of a schema.
 pub(super) type CompileResult<T> = Result<T, SchemaError>;
 
 /// The error for an invalid or unsupported schema. It occurs when a tool is defined, never when a tool is called.

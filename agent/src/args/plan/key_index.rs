@@ -8,7 +8,7 @@ use super::token::{WORD, before_bare_quote, word_at};
 /// The table does not change after the plan is compiled, so sent keys cannot make lookups slower.
 #[derive(Debug)]
 pub(super) struct KeyIndex {
-    /// The entries of the table; their number is a power of two, and at least half of them are empty.
+    /// The entries of the table. The number of entries is a power of two, and at least half of the entries are empty.
     places: Box<[KeyPlace]>,
 }
 
@@ -47,7 +47,7 @@ impl KeyIndex {
     }
 
     /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not mean that
-    /// the key is unknown: it may be long, an alias, or written in an unusual way.
+    /// the key is unknown: the key may be long, an alias, or written in an unusual way.
     #[inline]
     pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if text.get(at) != Some(&b'"') {

@@ -112,7 +112,7 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
             "format" if !foreign => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }
-            // The annotations of `a`, the outer schema, are kept, because they are nearer to the reader.
+            // The annotations of `a`, the outer schema, are kept, because the outer schema describes the value more specifically.
             _ => {}
         }
     }
@@ -191,7 +191,7 @@ fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
 }
 
 /// Returns whether a merge would change the meaning of `items`. The keyword applies to the items after the `prefixItems` of its own schema;
-/// after a merge, it would also skip the `prefixItems` of the other schema.
+/// after a merge, the keyword would also skip the `prefixItems` of the other schema.
 fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     let silent = |schema: &SchemaMap| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &SchemaMap| {

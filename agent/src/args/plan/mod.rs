@@ -204,8 +204,8 @@ impl Plan {
     /// Creates the plan of a type that serde can deserialize and schemars can describe.
     ///
     /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and `x-secret` (`true`) on a
-    /// property are settings of that parameter; the model does not see them. On a variant of an enum, `x-aliases` lists other words for it,
-    /// and `x-other` (`true`) makes it the variant for all words that name no other variant. The model does not see these extensions
+    /// property are settings of that parameter; the model does not see them. On a variant of an enum, `x-aliases` lists other words for the
+    /// variant. `x-other` (`true`) marks the variant for all words that name no other variant. The model does not see these extensions
     /// either. The derive of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal
     /// use.
     ///
@@ -270,8 +270,9 @@ impl Plan {
     /// keyword; a name in `required` that is not a property is still required |
     ///
     /// ¹ The feature `full-schema` is needed if these keywords are next to alternatives or conditions that evaluate different
-    /// properties or items, or if a reference depends on the path to it. With the feature, the `jsonschema` crate checks the
-    /// whole value after coercion, and its errors join the report. Without the feature, such a schema is refused.
+    /// properties or items, or if the target of a reference depends on the path to the reference. With the feature, the
+    /// `jsonschema` crate checks the whole value after coercion, and its errors join the report. Without the feature, such a
+    /// schema is refused.
     ///
     /// A few rules are those of the argument engine. The arguments are one JSON object, whatever the schema says about its root. An integer
     /// fits in 64 bits. A float of 2⁵³ or more is not an integer, because it may have been rounded. A metaschema in `$schema` is not read.
@@ -298,11 +299,15 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// Returns [`SchemaError`] with the keyword and its path for: an assertion that cannot be checked (see above; `disallow`, `extends`,
-    /// `divisibleBy` of old drafts), an invalid value of a keyword (an unknown `type` such as `"any"`, the `exclusiveMinimum: true` of
-    /// draft-04, the `required: true` of draft-03), a pattern that cannot be checked in linear time, a reference to another document
-    /// (nothing is ever fetched), a root that no object fits, circular references, and schemas that are too deep, too large or too much
-    /// work.
+    /// Returns [`SchemaError`], with the keyword and its path, for:
+    ///
+    /// * an assertion that cannot be checked: those marked ¹ above, and `disallow`, `extends` and `divisibleBy` of old drafts
+    /// * an invalid value of a keyword, such as an unknown `type` (`"any"`), the `exclusiveMinimum: true` of draft-04, or the
+    ///   `required: true` of draft-03
+    /// * a pattern that cannot be checked in linear time
+    /// * a reference to another document (nothing is ever fetched), and circular references
+    /// * a root that no object fits
+    /// * a schema that is too deep or too large, or whose combinations are too many
     pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
         let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })
@@ -329,7 +334,7 @@ impl Plan {
         self.with_options(self.options().or(defaults))
     }
 
-    /// Returns the plan with these options. Compiles the plan anew if the options differ from its present ones.
+    /// Returns the plan with these options. Compiles a new plan if the options differ from the present options.
     pub(crate) fn with_options(&self, options: PlanOptions) -> Result<Plan, SchemaError> {
         match &self.graph.source {
             _ if options == *self.options() => Ok(self.clone()),

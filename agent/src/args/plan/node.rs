@@ -93,7 +93,7 @@ pub(crate) enum NodeCheck {
         condition: NodeId,
         then: Option<NodeId>,
         otherwise: Option<NodeId>,
-        /// The condition in words, if it is short.
+        /// The condition in words, if the condition is short.
         when: Option<String>,
     },
     /// At least `min` and at most `max` items must fit `node`.
@@ -176,7 +176,7 @@ pub(crate) struct NumSpec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NumberBound {
     pub(crate) float: f64,
-    /// The exact bound, if it is an integer of 2^53 or more, which a float may round.
+    /// The exact bound, if the bound is an integer of 2^53 or more. A float may round such an integer.
     pub(crate) whole: Option<i128>,
 }
 
@@ -215,7 +215,7 @@ pub(crate) enum FormatRule {
     Shown,
     /// A text is refused if no type with this format can read it.
     OfType,
-    /// The text must have the format as JSON Schema defines it, because the author demands it.
+    /// The text must have the format as JSON Schema defines it, because the author demands the format.
     Demanded,
 }
 
@@ -274,7 +274,7 @@ impl Pattern {
 pub(crate) struct ArraySpec {
     /// The items of a tuple.
     pub(crate) prefix: Vec<NodeId>,
-    /// The node of the items after `prefix`; `None` if there may be none.
+    /// The node of the items after `prefix`; `None` if no further items are accepted.
     pub(crate) items: Option<NodeId>,
     pub(crate) min: u64,
     pub(crate) max: u64,
@@ -319,8 +319,8 @@ pub(crate) struct ObjectSpec {
     pub(super) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// Whether every object with the properties of `required` is complete: there are at most 64 properties and no limits on their
-    /// number.
+    /// Whether every object with the properties of `required` is complete: the definition has at most 64 properties, and no
+    /// limits on the number of entries.
     pub(super) is_complete_with_required: bool,
 }
 
@@ -457,7 +457,7 @@ impl ObjectSpec {
     }
 
     /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not
-    /// mean that the key is unknown: it may be an alias, or written in an unusual way.
+    /// mean that the key is unknown: the key may be an alias, or written in an unusual way.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {

@@ -50,8 +50,8 @@ impl<'s> Compiler<'s> {
         }
     }
 
-    /// Returns the node of a definition, compiled once for each policy. A definition is identified by its address in memory, because a JSON
-    /// Pointer to it has several spellings.
+    /// Returns the node of a definition, compiled once for each policy. A definition is identified by its address in memory, because
+    /// several spellings of a JSON Pointer lead to the same definition.
     fn shared(&mut self, reference: &str, target: &'s Value) -> CompileResult<NodeId> {
         let key = (std::ptr::from_ref(target).addr(), self.rules);
         if let Some(id) = self.references.get(&key) {
@@ -152,7 +152,7 @@ fn definition_name(reference: &str) -> String {
     reference.strip_prefix("#/$defs/").unwrap_or(reference).replace("~1", "/").replace("~0", "~")
 }
 
-/// Decodes percent-encoding. `$ref` is a URI reference, so a pointer in it may be encoded.
+/// Decodes percent-encoding. `$ref` is a URI reference, so its pointer may be encoded.
 pub(super) fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

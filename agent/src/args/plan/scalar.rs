@@ -55,7 +55,7 @@ impl Compiler<'_> {
         Ok(self.push(kind))
     }
 
-    /// Returns the `contentEncoding` of a schema, which is shown as its format; `None` for a foreign schema.
+    /// Returns the `contentEncoding` of a schema, which models see as a format. Returns `None` for a foreign schema.
     fn encoding<'m>(&self, map: &'m SchemaMap) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
@@ -146,7 +146,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    /// Adds the aliases of a variant to its name. The variant for all other words opens the set.
+    /// Adds the aliases of a variant to the word of the variant. The variant for all other words opens the set.
     fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
         if let NodeKind::Enum(words) = self.kind_mut(id) {
@@ -254,8 +254,8 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
     }
 }
 
-/// Returns the smallest integer that is a multiple of `unit`: for 1.5 it is 3. All integers among the multiples of `unit` are multiples of
-/// this integer.
+/// Returns the smallest integer that is a multiple of `unit`, for example 3 for 1.5. All integers among the multiples of `unit` are
+/// multiples of this integer.
 fn whole_multiple(unit: f64) -> i128 {
     let Some((digits, power)) = decimal(unit) else { return i128::MAX };
     // `unit` is digits / 10^-power. In lowest terms, its numerator is the result.

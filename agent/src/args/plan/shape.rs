@@ -13,7 +13,7 @@ impl Graph {
     }
 
     /// Returns the key that is probably the tag under another name: its value is the name of a variant, and no variant accepts the
-    /// key. `None` unless there is exactly one such key.
+    /// key. Returns `None` unless exactly one key has these properties.
     pub(crate) fn other_tag<'k>(
         &self,
         variants: &[(String, NodeId)],
@@ -27,10 +27,10 @@ impl Graph {
         first.filter(|_| found.next().is_none())
     }
 
-    /// Returns the probable home of a key that an object does not accept: the property that should contain the key (`None` for the
-    /// object itself), and the name of the key inside. The keys `args.path` and `args/path` belong inside the property `args`.
-    /// Without such a property, they mean the property `path` of the object itself. Any other key belongs inside the only property
-    /// with a field of this name.
+    /// Returns the probable home of a key that an object does not accept. The home is the property that should contain the key
+    /// (`None` for the object itself), with the name of the key inside. The keys `args.path` and `args/path` belong inside the
+    /// property `args`. Without such a property, they mean the property `path` of the object itself. Any other key belongs inside
+    /// the only property with a field of this name.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,

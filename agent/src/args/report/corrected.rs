@@ -169,8 +169,8 @@ impl Correction<'_> {
         document.and_then(|document| self.change(id, &document.root, false)).unwrap_or(text)
     }
 
-    /// Rewrites a value into the form of the schema. Returns `None` if the value is accepted unchanged, or if it has no certain
-    /// correction.
+    /// Rewrites a value into the form of the schema. Returns `None` if the value is accepted unchanged, or if no correction is
+    /// certain.
     fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
         // If there are issues, the arguments as a whole are certainly not accepted.
         if (!root || self.issues.is_empty()) && self.is_taken(id, doc, root) {
@@ -224,7 +224,7 @@ impl Correction<'_> {
         }
     }
 
-    /// Corrects JSON that was sent as text. Of any other value, it is uncertain which alternative was meant.
+    /// Corrects JSON that was sent as text. For any other value, the intended alternative is uncertain.
     fn union(&self, branches: &[NodeId], text: &str) -> Option<String> {
         let objects = |id: &&NodeId| {
             matches!(
@@ -242,7 +242,8 @@ impl Correction<'_> {
         })
     }
 
-    /// Returns the only value inside an object or a list if it fits alone, such as 3 for `{"value": 3}`.
+    /// Returns the only value inside an object or a list, if this value fits without its container, such as 3 for `{"value":
+    /// 3}`.
     fn alone(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (is_taken, inner) = match &doc.shape {
             Shape::Array(items) => {
@@ -363,8 +364,8 @@ impl Correction<'_> {
         object_text(&new)
     }
 
-    /// Returns the parameters for which an unknown key may stand: the suggestions of its issue, if exactly one issue fits the
-    /// key, or else parameters with a similar name.
+    /// Returns the parameters for which an unknown key may stand: the suggestions of the issue about this key, if exactly one
+    /// issue is about the key, or else parameters with a similar name.
     fn near<'o>(&self, object: &'o ObjectSpec, key: &str, free: &'o [bool]) -> Vec<&'o str> {
         let is_own = |issue: &&Issue| {
             issue.code == IssueCode::Unknown
@@ -431,8 +432,8 @@ impl Correction<'_> {
             Shape::Null => return None,
             // It is uncertain whether a text such as `a, b` is a list or one item.
             Shape::Text(text) if text.contains([',', '[', '\n']) => return None,
-            // In a list of lists, it is uncertain how deep the value belongs, so only a list of other items is made of one
-            // value.
+            // In a list of lists, the level to which a single value belongs is uncertain. So a single value becomes a list
+            // only if the items are not lists.
             _ => {
                 let is_item_list = |item| {
                     self.is_array(item)
@@ -456,7 +457,8 @@ impl Correction<'_> {
         Some(format!("[{}]", items.collect::<Vec<_>>().join(",")))
     }
 
-    /// Returns whether an object is probably meant as a list: its keys are numbered, and it is not itself accepted as an item.
+    /// Returns whether an object is probably meant as a list: its keys are numbered, and the object as a whole is not accepted
+    /// as an item.
     fn is_numbered(&self, array: &ArraySpec, entries: &[SentEntry<'_>], doc: &Doc<'_>) -> bool {
         array.is_list()
             && has_numbered_keys(entries.iter().map(|(key, _)| key.as_ref()))
@@ -512,7 +514,7 @@ impl Correction<'_> {
     }
 }
 
-/// Returns the property or entry to which each key belongs, and for each property whether it was not given.
+/// Returns the property or entry of each key (`None` for an unknown key), and for each property whether no key belongs to it.
 fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, Vec<bool>) {
     let (mut free, mut hint) = (vec![true; object.props.len()], 0);
     let children = old.iter().map(|(key, _)| {

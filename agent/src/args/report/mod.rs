@@ -67,7 +67,7 @@ pub(crate) enum Subject {
     /// The model answered in text, as requested.
     #[cfg(feature = "runtime")]
     Answer,
-    /// The model answered in text, although it has a tool for answers, which has the plan's name.
+    /// The model answered in text, although the run has a tool for answers. The plan has the name of this tool.
     #[cfg(feature = "runtime")]
     AnswerWithoutTool,
 }
@@ -153,8 +153,8 @@ impl InvalidArguments {
         self.inner.plan.name()
     }
 
-    /// Returns the mistakes, at most the first 10,000: for each object its unknown keys in the order sent, then its parameters as declared,
-    /// each with the mistakes within it, then map entries in the order sent.
+    /// Returns the mistakes, at most the first 10,000. The order within an object is: unknown keys as they were sent, parameters as
+    /// declared, and map entries as they were sent. Mistakes inside of a value are listed at the position of the value.
     pub fn issues(&self) -> &[Issue] {
         &self.inner.issues
     }

@@ -87,8 +87,8 @@ fn around_entries(graph: &Graph, tool: &str, entries: &Map<String, Value>) -> Op
     Some(Unwrapped { call: call.into(), at: at + below, is_text, keys })
 }
 
-/// Returns the object that a value holds, and the pointer to it. The value is the object, its JSON text, a list with a wrapper as its only
-/// item, or a list of names and values.
+/// Returns the object that a value holds, and the pointer from the value to this object. The value is the object, its JSON text, a list
+/// with a wrapper as its only item, or a list of names and values.
 fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static str)> {
     match value {
         Value::Object(_) => Some((value.clone(), "")),

@@ -43,7 +43,7 @@ pub enum ArgumentEvent<'a> {
     Finished {
         /// The path of the value.
         path: ArgumentPath<'a>,
-        /// The JSON text of the value as it was sent. It is not parsed, because this would take time linear in its size.
+        /// The JSON text of the value as it was sent. The text is not parsed, because parsing takes time linear in the size of the value.
         json: &'a str,
     },
     /// The plan refuses a top-level parameter. The event follows [`Finished`](Self::Finished) of the value. For an unknown or repeated

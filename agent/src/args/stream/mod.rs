@@ -18,7 +18,8 @@ use serde_json::Value;
 use std::fmt;
 use value::Plain;
 
-/// Parses JSON text without coercion. The last of repeated keys counts, and each key is taken literally.
+/// Parses JSON text without coercion. Of a repeated key, the last value is kept. Each key is read literally, even the private key of
+/// `RawValue`.
 pub(crate) fn read_literally(json: &str) -> Value {
     Plain::read(json)
 }

@@ -4,8 +4,8 @@ use super::error::Fault;
 use super::event::ArgumentEvent;
 use super::machine::{Machine, StreamListeners};
 
-/// Length of an unescaped fragment, in bytes, above which it is emitted before the end of the
-/// delta.
+/// Length of an unescaped fragment, in bytes, above which the fragment is emitted before the
+/// end of the delta.
 const ENOUGH: usize = 4_096;
 
 /// An open string.
