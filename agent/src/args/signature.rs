@@ -16,7 +16,7 @@ pub(super) const MAX_LINE: usize = 300;
 /// `object`.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
-/// Length, in bytes, from which on nothing is added to a signature, because the line is cut anyway.
+/// Length of a signature, in bytes, above which nothing is added to it, because the line is cut later.
 const ENOUGH: usize = 4 * MAX_LINE;
 const MAX_DESCRIPTION: usize = 80;
 

@@ -209,7 +209,8 @@ impl Plan {
     /// either. The derive of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal
     /// use.
     ///
-    /// # Errors Returns [`SchemaError`] if the type is not an object, its schema has an assertion that cannot be checked, or two of its
+    /// # Errors
+    /// Returns [`SchemaError`] if the type is not an object, its schema has an assertion that cannot be checked, or two of its
     /// fields or variants have the same name.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         Plan::of_type(name, schema_of::<T>(), options)
@@ -255,7 +256,7 @@ impl Plan {
     ///
     /// JSON Schema 2020-12 and draft-07 are supported, and their forms may be mixed. With
     /// [`Exact`](super::CoercionPolicy::exact()) and [`Keep`](super::UnknownKeys::Keep) the plan accepts the values that JSON
-    /// Schema accepts, apart from the exceptions below:
+    /// Schema accepts, apart from the exceptions below the table:
     ///
     /// | applies to | keywords |
     /// |---|---|
@@ -264,10 +265,8 @@ impl Plan {
     /// | strings | `minLength`, `maxLength` (code points), `pattern` (ECMA-262, in linear time) |
     /// | arrays | `items` (also a list), `prefixItems`, `additionalItems`, `minItems`, `maxItems`, `uniqueItems`, `contains`, `minContains`, `maxContains`, `unevaluatedItems`¹ |
     /// | objects | `properties`, `required`, `additionalProperties`, `patternProperties`, `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas`, `dependencies`, `unevaluatedProperties`¹ |
-    /// | references | `$ref` (other keywords next to it apply, except in drafts before 2019-09), `$id`, `$anchor`, `$defs`, `definitions`,
-    /// `$dynamicRef`¹ with a single possible target |
-    /// | shown but not checked | `format`, `contentEncoding`, `contentMediaType`, `default`, `title`, `nullable`, `x-…`, any unknown
-    /// keyword; a name in `required` that is not a property is still required |
+    /// | references | `$ref` (other keywords next to it apply, except in drafts before 2019-09), `$id`, `$anchor`, `$defs`, `definitions`, `$dynamicRef`¹ with a single possible target |
+    /// | shown but not checked | `format`, `contentEncoding`, `contentMediaType`, `default`, `title`, `nullable`, `x-…`, any unknown keyword; a name in `required` that is not a property is still required |
     ///
     /// ¹ The feature `full-schema` is needed if these keywords are next to alternatives or conditions that evaluate different
     /// properties or items, or if the target of a reference depends on the path to the reference. With the feature, the
@@ -301,7 +300,7 @@ impl Plan {
     /// # Errors
     /// Returns [`SchemaError`], with the keyword and its path, for:
     ///
-    /// * an assertion that cannot be checked: those marked ¹ above, and `disallow`, `extends` and `divisibleBy` of old drafts
+    /// * an assertion that cannot be checked, as described above, and `disallow`, `extends` and `divisibleBy` of old drafts
     /// * an invalid value of a keyword, such as an unknown `type` (`"any"`), the `exclusiveMinimum: true` of draft-04, or the
     ///   `required: true` of draft-03
     /// * a pattern that cannot be checked in linear time

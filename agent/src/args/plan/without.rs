@@ -21,7 +21,8 @@ const UNDERSTOOD: [&str; 10] = [
 impl Plan {
     /// Returns the plan without these top-level parameters: they are neither shown nor accepted.
     ///
-    /// # Errors Fails if there is no such parameter, or if another keyword of the schema mentions the parameter.
+    /// # Errors
+    /// Fails if there is no such parameter, or if another keyword of the schema mentions the parameter.
     /// Also fails if the schema refers to its own root, or if the plan cannot be compiled.
     pub(crate) fn without<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Plan, NotTakenOut> {
         let source = self.graph.source.as_ref();

@@ -242,8 +242,8 @@ impl Correction<'_> {
         })
     }
 
-    /// Returns the only value inside an object or a list, if this value fits without its container, such as 3 for `{"value":
-    /// 3}`.
+    /// Returns the only value inside an object or a list, if this value fits without its container. For example, returns 3
+    /// for `{"value": 3}`.
     fn alone(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (is_taken, inner) = match &doc.shape {
             Shape::Array(items) => {
