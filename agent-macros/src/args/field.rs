@@ -159,7 +159,8 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an alias for a type whose fields are flattened. serde reads flattened fields from a buffer.
+    /// Adds an alias for a type whose fields are flattened. The schema of the alias says that serde reads the
+    /// fields from a buffer.
     fn flattened(&mut self, ty: &TokenStream) -> Ident {
         let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
         self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
@@ -355,8 +356,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// Returns the keywords for `format = "…"` and for the formats of validation crates. Values must have such a format.
-    /// If a format only follows from a type, only texts that no type with this format can read are refused.
+    /// Returns the keywords for `format = "…"` and for the formats of validation crates. With `x-format`, values
+    /// must have the format. Without this keyword, only texts that no type with this format can read are refused.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::{any::type_name, fmt};
 
-/// The error of reading a parameter of a call. It never contains the value.
+/// The error of reading a parameter of a call. The error never contains the value of the parameter.
 ///
 /// ```
 /// use agent::args::ArgumentError;
@@ -241,7 +241,8 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     })
 }
 
-/// Returns the node of the object that describes these arguments, after choosing among alternatives. Returns `None` if no object does.
+/// Returns the node of the object that describes these arguments, after choosing among alternatives. Returns `None` if no object
+/// describes the arguments.
 fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c PlanNode> {
     /// Maximum number of nested alternatives. No compiled plan has so many.
     const MOST: usize = 1000;

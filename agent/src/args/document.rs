@@ -48,7 +48,7 @@ impl<'t> Document<'t> {
         Document::read(text).ok_or_else(|| serde::de::Error::custom("cannot be read"))
     }
 
-    /// Reads text. The caller has checked that it is JSON, with at most 128 levels.
+    /// Builds the tree of a text. The caller has checked that the text is JSON, with at most 128 levels.
     pub(super) fn read(text: &'t str) -> Option<Document<'t>> {
         DocumentReader::new(text, true).document()
     }
@@ -66,8 +66,8 @@ impl Doc<'_> {
         matches!(self.shape, Shape::Null)
     }
 
-    /// Returns whether the value fits a node unchanged. `false` may also mean that this cannot be decided. A node that the value fits is
-    /// remembered, because every pass over a refused call asks again.
+    /// Returns whether the value fits a node unchanged. `false` may also mean that the scan could not decide. A node that the value fits
+    /// is remembered, because every pass over a refused call asks again.
     pub(crate) fn fits_exactly(&self, graph: &Graph, node: NodeId) -> bool {
         if self.fitting.get() == Some(node) {
             return true;

@@ -42,7 +42,7 @@ pub enum IssueCode {
     Format,
     /// An item of a set is repeated.
     Unique,
-    /// The type itself refused the value.
+    /// The value is refused for another reason, for example by its type or by a check.
     Value,
 }
 
@@ -129,6 +129,7 @@ impl Issue {
     }
 
     /// Returns the path of the object or list that contains the path of the issue, and the last segment, still escaped.
+    /// Returns `None` for the arguments as a whole.
     pub(crate) fn parent_and_key(&self) -> Option<(&str, &str)> {
         let slash = self.path.bytes().rposition(|byte| byte == b'/')?;
         Some((self.path.get(..slash)?, self.path.get(slash + 1..)?))

@@ -129,7 +129,7 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Adds a key. Returns `false` if the key was added before; in this case, the variant decides which of the two usages is kept.
+    /// Adds a key. Returns `false` if the key was added before; in this case, `Few` keeps the first usage, and `Many` the second.
     fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS

@@ -120,7 +120,7 @@ pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Opti
     is_allowed.then(|| CoercedScalar { value: number(), rule: CoercionRule::TextToNumber })
 }
 
-/// Parses a text as a boolean. Returns `None` if it is not a boolean, or if the rules do not allow texts.
+/// Parses a text as a boolean. Returns `None` if the text is not a boolean, or if the rules do not allow texts.
 pub(crate) fn coerced_bool(text: &str, rules: Rules) -> Option<CoercedScalar<bool>> {
     let value = bool_from_text(text, rules)?;
     Some(CoercedScalar { value, rule: CoercionRule::TextToBoolean })
@@ -206,7 +206,7 @@ impl Num {
     /// infinite as a float.
     pub(crate) fn of_text(text: &str) -> Option<Num> {
         let float = num_from_text(text)?;
-        // An integer is kept for types that distinguish integers from floats, such as `Value`.
+        // An integer stays an integer, because types such as `Value` distinguish integers from floats.
         let whole = if text.contains('.') { None } else { Num::whole(text) };
         Some(whole.unwrap_or(Num::Float(float)))
     }
@@ -243,7 +243,7 @@ fn num_from_text(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|f| f.is_finite())
 }
 
-/// Parses a text as a boolean. Returns `None` if it is not a boolean, or if the rules do not allow texts.
+/// Parses a text as a boolean. Returns `None` if the text is not a boolean, or if the rules do not allow texts.
 fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     if !rules.has(Rules::TEXT_BOOLEAN) {
         return None;

@@ -233,8 +233,8 @@ impl Writer<'_> {
 
     fn integer(&mut self, spec: &IntSpec) {
         self.out.push_str("integer");
-        // A bound of `i32::MAX` or more, positive or negative, usually comes from the type. It helps
-        // only if the sent value is beyond this bound.
+        // A bound of `i32::MAX` or more, positive or negative, usually comes from the type. Such
+        // a bound helps only if the sent value is beyond this bound.
         let told = |bound: &i128, side: Side| {
             self.beyond == Some(side) || bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs())
         };

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns whether a text certainly does not have a format. Returns `false` for a format that is not listed
-/// here.
+/// Returns whether a text certainly does not have a format. Returns `false` for a format that this
+/// function does not list.
 pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     match format {
         "date" => !is_date(text),

@@ -104,7 +104,7 @@ impl EarlyCheck {
         let Some(sent) = Document::read(text) else { return before };
         let mended = if self.may_repair { repair_entry(graph, node, key, &sent.root) } else { None };
         let wrapped = mended.as_ref().map(|(_, wrapped)| wrapped);
-        // Decoded text may nest too deeply to be parsed. Then the value is walked without repairs.
+        // Decoded text may nest too deeply to be parsed. In this case, the value is walked without repairs.
         let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
         let shared = WalkState::new(graph, document.root.raw, None, false);

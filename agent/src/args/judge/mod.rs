@@ -153,8 +153,8 @@ fn check<'t>(
         None => count += walk::collect(graph, root, &mut issues),
         Some(mended) => match Document::parse(mended) {
             Ok(document) => count += walk::collect(graph, &document.root, &mut issues),
-            // Decoded text may nest too deeply to be parsed. Then the arguments are walked without
-            // repairs.
+            // Decoded text may nest too deeply to be parsed. In this case, the arguments are
+            // walked without repairs.
             Err(_) => count += walk::collect(graph, root, &mut issues),
         },
     }

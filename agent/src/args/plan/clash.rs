@@ -51,7 +51,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     if let Some(clash) = map.get("x-clash").and_then(Value::as_str) {
         return Err(SchemaError::new("properties", pointer, clash));
     }
-    // For two fields of one name, schemars writes one property, but lists the name twice in `required`.
+    // For two fields with the same name, schemars writes one property, but lists the name twice in `required`.
     let required: Vec<&str> = map
         .get("required")
         .and_then(Value::as_array)
@@ -95,7 +95,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     Ok(())
 }
 
-/// Refuses two variants of one name. schemars writes the variants of an enum as `oneOf`.
+/// Refuses two variants with the same name. schemars writes the variants of an enum as `oneOf`.
 fn of_variants(map: &Map<String, Value>, pointer: &str) -> CompileResult<()> {
     let variants = map.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     let mut names = Vec::new();

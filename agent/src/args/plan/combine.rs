@@ -87,7 +87,7 @@ impl Compiler<'_> {
         others.all(|(k, v)| k == "type" && target.get(k) == Some(v)).then_some(part)
     }
 
-    /// Splits a schema into the part that always holds and groups of alternatives. Returns `None` if no value can fit.
+    /// Splits a schema into its plain part and its groups of alternatives. Returns `None` if no value can fit.
     fn parts(&self, map: &SchemaMap, depth: usize) -> CompileResult<Option<Parts>> {
         if depth > MAX_NESTING {
             return Err(self.error("allOf", "nests too deeply"));

@@ -108,7 +108,7 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
             "prefixItems" | "additionalItems" => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }
-            // In a foreign schema, a format is only an annotation.
+            // In a foreign schema, a format is only an annotation, so two formats do not conflict.
             "format" if !foreign => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }

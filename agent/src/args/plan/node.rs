@@ -504,7 +504,8 @@ impl ObjectSpec {
         Cow::Borrowed(key)
     }
 
-    /// Returns the node of all values of a map: an object without properties that accepts any key.
+    /// Returns the node of all values of a map: an object without properties that accepts any key. Returns `None` for any other
+    /// object.
     #[inline]
     pub(crate) fn map_values(&self) -> Option<NodeId> {
         match self.rest {

@@ -13,7 +13,7 @@ const WITHHELD: &str = "[secret]";
 
 impl Plan {
     /// Returns arguments without secrets, for a log or a screen. Values marked secret become `"[secret]"`, and so do the values of unknown
-    /// keys, because such a key may be the misspelled name of a secret. `None` if the tool has no secrets.
+    /// keys, because such a key may be the misspelled name of a secret. Returns `None` if the tool has no secrets.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};

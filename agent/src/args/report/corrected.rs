@@ -36,7 +36,7 @@ impl Offer {
     }
 }
 
-/// Returns the corrected call, if there is exactly one and it is valid.
+/// Returns the corrected call, if exactly one correction is possible and the corrected call is valid.
 pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Issue]) -> Option<Offer> {
     corrected_inside(graph, tool, sent, issues, MAX_WRAPPERS)
 }

@@ -113,8 +113,8 @@ impl Machine {
         outcome
     }
 
-    /// Appends plain text to the key or the fragment. Emits the fragment if it is longer than
-    /// `ENOUGH`.
+    /// Appends plain text to the key or the fragment. Emits the fragment if the fragment is
+    /// longer than `ENOUGH`.
     fn keep(&mut self, plain: &str, key: bool, to: &mut StreamListeners<'_>) {
         if key {
             return self.keys.push_str(plain);
