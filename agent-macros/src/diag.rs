@@ -72,8 +72,8 @@ pub(crate) fn listed(words: &[&str], and: &str) -> String {
     }
 }
 
-/// Returns the candidate that was most likely meant; `None` if more than a third of its letters,
-/// rounded up, differ.
+/// Returns the candidate that is most similar to `word`. Returns `None` if there are no candidates, or if
+/// this candidate needs more edits than a third of its letters, rounded up.
 pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let (distance, best) = candidates.iter().map(|known| (distance(known, word), *known)).min()?;
     (distance <= best.chars().count().div_ceil(3)).then_some(best)

@@ -18,8 +18,8 @@ use syn::{Attribute, Expr, Meta};
 #[derive(Clone)]
 enum Line {
     Known(String),
-    /// A text that only the compiler can evaluate, such as `#[doc = include_str!(…)]` or a constant. It is used
-    /// unchanged, with all its sections.
+    /// A text that only the compiler can evaluate, such as `#[doc = include_str!(…)]` or a constant. Such a
+    /// text is used unchanged, with all its sections.
     Constant(Box<Expr>),
 }
 
@@ -140,7 +140,7 @@ fn fragment(text: &str) -> Vec<String> {
 /// The role of a line among the lines around it.
 enum Markdown<'a> {
     Blank,
-    /// Opens or closes a code block.
+    /// A line that opens or closes a code block.
     Fence,
     /// A line that keeps the line break before it. The next line may continue its text.
     Item(&'a str),

@@ -1,7 +1,7 @@
 //! The expansions of the macros, one file for each kind of item, so that people can read them. A test checks that they have no
 //! name that a user could use.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p agent-macros` renews the files in `agent-macros/golden`; read the difference.
+//! `UPDATE_EXPECT=1 cargo test -p agent-macros` renews the files in `agent-macros/golden`. Review the difference.
 
 use crate::{args, tool, tools};
 use expect_test::{ExpectFile, expect_file};
@@ -214,7 +214,8 @@ fn unrooted(tokens: TokenStream, found: &mut Vec<String>) {
     let mut before: Vec<TokenTree> = Vec::new();
     for token in tokens {
         if let TokenTree::Group(group) = &token {
-            // Attributes name lints, derives and keys of serde; paths in them are texts or rooted derives.
+            // Attributes are left out: they name lints, derives and keys of serde, and paths in them are texts or rooted
+            // derives.
             let is_attribute =
                 matches!(before.last(), Some(TokenTree::Punct(punct)) if punct.as_char() == '#');
             if !is_attribute {

@@ -145,7 +145,8 @@ pub(crate) fn choices(word: &str, words: &[&str]) -> String {
     }
 }
 
-/// Returns whether the key is known and, unless it is repeatable, new. Otherwise, adds an error.
+/// Returns whether the key is accepted: the key is known and, unless it is repeatable, was not given before.
+/// Adds an error for any other key.
 fn admitted(key: &Ident, keys: Keys, seen: &mut Vec<String>, errors: &mut Errors) -> bool {
     let name = key.to_string();
     if !keys.known.contains(&name.as_str()) {
@@ -197,7 +198,7 @@ impl Entry {
         text
     }
 
-    /// Returns the text of the value, if it is known while the macro expands.
+    /// Returns the text of the value, if the text is known while the macro expands.
     pub(crate) fn known_text(&self) -> Option<LitStr> {
         match &self.value {
             Value::Equals(expr) => string_of(expr),
@@ -261,7 +262,7 @@ impl Entry {
         }
     }
 
-    /// Reads `key = 3`, with a number of at least `least` or a constant.
+    /// Reads `key = 3`, with a number from `least` to `u32::MAX`, or with a constant.
     pub(crate) fn count(&self, least: i128, example: &str, errors: &mut Errors) -> Option<Expr> {
         if let Value::Equals(expr) = &self.value {
             match Number::of(expr) {

@@ -1,5 +1,5 @@
-//! The macros of `agent`. Use them through the crate `agent`: generated code refers to it, and it contains
-//! the documentation of the macros.
+//! The macros of `agent`. Use them through the crate `agent`: generated code refers to `agent`, which also
+//! contains the documentation of the macros.
 //!
 //! Each macro is a pipeline: parse → validate → expand. All mistakes are collected, the user's item is always
 //! emitted, and all generated code is in one anonymous constant and uses paths that begin with `::`.

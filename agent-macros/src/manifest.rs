@@ -1,4 +1,4 @@
-//! Finds the name that a crate gives to the library in its manifest: `ai = { package = "agent", … }`.
+//! Finds the name that the manifest of a crate gives to the library: `ai = { package = "agent", … }`.
 //!
 //! Only a few keys of a few tables are read, so this is not a parser of TOML. Lines that are not understood are ignored.
 
@@ -116,10 +116,11 @@ impl Manifest {
         }
     }
 
-    /// Returns the name of the dependency that is the library under another name, if there is exactly one. `workspace`
-    /// finds the manifest of the workspace.
+    /// Returns the name of the dependency that is the library under another name. Returns `None` if there is no such
+    /// dependency, or several, or if a dependency is named `agent`. `workspace` finds the manifest of the workspace.
     fn name_of_library(self, workspace: impl FnOnce() -> Option<Self>) -> Option<String> {
-        // In edition 2015, a path with `::` begins at the crate's root, where `extern crate` may give yet another name.
+        // In edition 2015, a path with `::` begins at the crate's root, where `extern crate` may give yet another name. So no
+        // name is returned for this edition.
         if self.edition.is_none_or(|edition| edition == "2015")
             || self.dependencies.iter().any(|dependency| dependency.key == PACKAGE)
         {

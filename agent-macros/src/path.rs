@@ -5,10 +5,11 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::Path;
 
-/// The path of the library's private module, `::agent::__private` unless `crate = path` or the manifest says otherwise.
+/// The path of the library's private module, `::agent::__private` unless `crate = path` or the manifest names another
+/// crate.
 ///
-/// Generated code refers to everything by this path, so that nothing depends on names that the user imported, shadowed
-/// or renamed.
+/// Generated code refers to all items of the library by this path, so that nothing depends on names that the user
+/// imported, shadowed or renamed.
 #[derive(Debug, Clone)]
 pub(crate) struct Private(TokenStream);
 

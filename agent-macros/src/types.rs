@@ -229,9 +229,9 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Returns the types in `ty` that look like maps whose key may not be a text: types with several generic arguments, of which the
-/// first is a tuple, an array, or a named type other than `String` and primitives. If the key is a named type, it is returned,
-/// too.
+/// Returns the types in `ty` that look like maps whose key may not be a text: types with several generic arguments. The first of
+/// these arguments is a tuple, an array, or a named type other than `String` and primitives. If the key is a named type, the
+/// type of the key is returned, too.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {

@@ -221,7 +221,8 @@ pub(crate) fn parse(attrs: &[Attribute], place: ArgItem, errors: &mut Errors) ->
     options
 }
 
-/// Returns whether the text is a regular expression, and reports it otherwise. The argument engine uses the same parser.
+/// Returns whether the text is a supported regular expression. Reports any other text. The argument engine uses the same
+/// parser.
 fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
     use regex_syntax::ast::ErrorKind;
     let Err(error) = regex_syntax::parse(&text.value()) else { return true };
@@ -340,7 +341,8 @@ fn example(entry: &Entry, errors: &mut Errors) -> Option<TokenStream> {
     }
 }
 
-/// Parses `extend("x-…" = JSON)`. Other keywords are refused, because constraints have options of their own.
+/// Parses `extend("x-…" = JSON)`. Other keys are refused: constraints have options of their own, and the keys in `SETTINGS`
+/// belong to the derive.
 fn extend(entry: &Entry, errors: &mut Errors) -> Vec<(LitStr, TokenStream)> {
     let mut pairs = entry.pairs(errors);
     pairs.retain(|(key, _)| {

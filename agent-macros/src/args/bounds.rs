@@ -35,7 +35,7 @@ pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
 }
 
 /// Returns whether the type has no generic parameters and no bounds written by the user, so that the derives on the
-/// mirror need no bounds from here.
+/// mirror need no bounds from this module.
 pub(super) fn stand_alone(input: &DeriveInput) -> bool {
     input.generics.params.is_empty()
         && !Serde::of(&input.attrs).has("bound")
@@ -43,8 +43,8 @@ pub(super) fn stand_alone(input: &DeriveInput) -> bool {
 }
 
 /// Adds bounds to the derives on the mirror: each field type is assumed to have the required traits, which other
-/// generated code checks. Without `for<'_>`, the compiler would check these bounds at once; with it, a bound is
-/// only checked where the impl is used.
+/// generated code checks. Without `for<'_>`, the compiler would check these bounds at once. With `for<'_>`, the
+/// compiler checks a bound only where the impl is used.
 pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
     if fields.is_empty() {
         return;
@@ -61,7 +61,7 @@ pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Priv
 }
 
 impl Bounds {
-    /// Adds these bounds to the derives on the mirror.
+    /// Adds these bounds to the derives on the mirror. Bounds that the user wrote for serde stay as they are.
     pub(super) fn state(&self, attrs: &mut Vec<Attribute>, serde: &Serde, kind: Kind) {
         if !serde.has("bound") {
             let (deserialize, serialize) = (self.deserialize.to_string(), self.serialize.to_string());

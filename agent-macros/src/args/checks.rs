@@ -154,7 +154,8 @@ fn add_fields(fields: &Fields, variant: Option<&Ident>, before: &[Step], found: 
     }
 }
 
-/// Returns the schema extension with the field's name in Rust, which checks use. The name in JSON may differ.
+/// Returns the schema extension that states the name of a field in Rust. Checks refer to fields by this name,
+/// which may differ from the name in JSON.
 pub(super) fn field_name(ident: Option<&Ident>) -> Option<TokenStream> {
     let name = ident?.unraw().to_string();
     Some(quote!("x-field" = #name))

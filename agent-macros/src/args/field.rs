@@ -32,7 +32,8 @@ pub(crate) struct FieldLowering<'a> {
     pub(crate) transparent: bool,
     /// The aliases of the field types that assertions check.
     pub(crate) demanded: Vec<Ident>,
-    /// Whether the parameter that is lowered has its own type, never a stand-in.
+    /// Whether the field that is being lowered keeps its own type and never gets a stand-in, because it has the option
+    /// `with`.
     pub(crate) as_is: bool,
     /// Whether every field must have a description.
     pub(crate) requires_docs: bool,
@@ -50,13 +51,14 @@ const DESCRIBING: [&str; 4] = ["serde", "schemars", "validate", "garde"];
 /// The attributes that may add a format to the schema.
 const VALIDATING: [&str; 3] = ["schemars", "validate", "garde"];
 
-/// Types that can always be fields, so that no assertion is generated for them.
+/// Types that can always be fields. For these types, no assertion is generated.
 const KNOWN: [&str; 17] = [
     "String", "bool", "char", "f32", "f64", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32",
     "u64", "u128", "usize",
 ];
 
-/// Returns whether a type is a number, `bool` or `char`, by its name. (Structs do not have these names.)
+/// Returns whether a type is a number, `bool` or `char`, judged by its name. Users do not give these names to their own
+/// types.
 pub(crate) fn is_primitive(ty: &Type) -> bool {
     let is_own = |path: &Path| KNOWN.iter().any(|known| *known != "String" && path.is_ident(known));
     matches!(ty, Type::Path(path) if path.qself.is_none() && is_own(&path.path))
@@ -157,14 +159,15 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an alias for a type whose fields are flattened. serde reads flattened fields from a buffer.
+    /// Adds an alias for a type whose fields are flattened. The schema of the alias says that serde reads the
+    /// fields from a buffer.
     fn flattened(&mut self, ty: &TokenStream) -> Ident {
         let (private, alias) = (self.private, format_ident!("__Flattened{}", self.helpers.len()));
         self.helpers.push(quote!(type #alias = #private::Flattened<#ty>;));
         alias
     }
 
-    /// Lowers a field whose options are known.
+    /// Lowers a field with these options.
     pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
         self.as_is = options.with.is_some();
         field.vis = Visibility::Inherited; // `unreachable_pub` looks inside anonymous consts
@@ -321,7 +324,7 @@ impl FieldLowering<'_> {
     }
 
     /// Lowers `with(read as Sent)`: the schema describes the type `Sent`, and the function `read` makes the field's value
-    /// from it.
+    /// from a `Sent`.
     fn with(&mut self, field: &mut Field, with: &With) {
         let (private, n, With { read, sent }) = (self.private, self.helpers.len(), with);
         let (make, alias, ty) = (format_ident!("__with{n}"), format_ident!("__Sent{n}"), &field.ty);
@@ -353,8 +356,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// Returns the keywords for `format = "…"` and for formats of validators, which values must have. If a format follows
-    /// from a type, only texts that the type surely cannot read are refused.
+    /// Returns the keywords for `format = "…"` and for the formats of validation crates. With `x-format`, values
+    /// must have the format. Without this keyword, only texts that no type with this format can read are refused.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));

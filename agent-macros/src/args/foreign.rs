@@ -113,8 +113,8 @@ pub(super) fn names_key(attrs: &[Attribute], name: &str, key: &str) -> bool {
     metas(attrs, name).iter().any(|meta| meta.path().is_ident(key))
 }
 
-/// Replaces a container's `default` without a path by the path of a function. Otherwise, serde would require
-/// `Default` of the mirror.
+/// Replaces a container's `default` without a path by the path of a function. Without this replacement,
+/// serde would require `Default` of the mirror.
 pub(super) fn default_from(attrs: &mut [Attribute], function: &str) {
     for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("serde")) {
         let Ok(metas) = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) else {

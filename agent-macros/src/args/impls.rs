@@ -1,4 +1,4 @@
-//! The impls for the user's type. Each one calls the impl of the mirror.
+//! The impls for the user's type. Each impl calls the impl of the mirror.
 
 use super::checks::{Checks, implementation};
 use super::field::described_as;
@@ -152,9 +152,9 @@ fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Priv
     } else {
         quote!(#of::json_schema(generator))
     };
-    // The derive of schemars overrides the last two functions for `transparent`. Without them, a newtype of an
-    // `Option` would be required in the schema, although serde accepts it as absent. Both functions are
-    // private API of schemars: see the test `a_transparent_option_stays_optional`.
+    // The derive of schemars overrides the last two functions for `transparent`. Without these functions, a
+    // newtype of an `Option` would be required in the schema, although serde accepts an absent newtype. Both
+    // functions are private API of schemars: see the test `a_transparent_option_stays_optional`.
     let implementation = schema_with(
         input,
         private,

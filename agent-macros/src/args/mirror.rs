@@ -102,8 +102,7 @@ pub(crate) fn make(
     if unit_enum && kind == Kind::Args && words.in_order && !words.has_other {
         input.attrs.push(parse_quote!(#[schemars(transform = #private::closed_set)]));
     }
-    // A word of a closed set may be the default that the schema shows, so its value has to be serialised, which the mirror
-    // does.
+    // A word of a closed set may be the default that the schema shows, so the mirror must be able to serialise the word.
     if kind == Kind::Output || (unit_enum && kind == Kind::Args) {
         derives.push(quote!(#private::serde::Serialize));
     }
@@ -208,7 +207,7 @@ fn data(
 struct Words {
     /// Whether the declared order has to be kept, because schemars would group the words without a description.
     in_order: bool,
-    /// Whether a variant has `#[serde(other)]`, so that it accepts every word that no other variant has.
+    /// Whether a variant has `#[serde(other)]`. Such a variant accepts every word that no other variant has.
     has_other: bool,
     untagged: bool,
 }
@@ -245,7 +244,7 @@ fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut 
     }
 }
 
-/// Lowers the fields. If some are flattened, returns the attribute of [`compare_names`].
+/// Lowers the fields. If some fields are flattened, returns the attribute of [`compare_names`].
 fn fields(
     fields: &mut Fields,
     case: Option<Case>,

@@ -129,7 +129,8 @@ fn check_type(input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// With `own_serde`, reports every `#[arg]` on a field or variant, because it would have no effect.
+/// Reports every `#[arg]` on a field or variant of a type with `own_serde`, because the attribute would have no
+/// effect.
 fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
     let mut note = |attrs: &[syn::Attribute]| drop(parse(attrs, ArgItem::Foreign, errors));
     match &input.data {
@@ -142,8 +143,8 @@ fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// Returns an expression for whether a value of the type is an object, so that it can be the arguments as a
-/// whole.
+/// Returns an expression for whether a value of the type is an object, so that the value can be the
+/// arguments as a whole.
 fn is_object(input: &DeriveInput, private: &Private) -> TokenStream {
     let serde = Serde::of(&input.attrs);
     if let Some(source) = serde.source() {

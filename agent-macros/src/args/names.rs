@@ -20,8 +20,8 @@ pub(super) enum Case {
 }
 
 impl Case {
-    /// Returns the rule for deserialising in these attributes, or `None` if they have no rule, or one that
-    /// serde does not know.
+    /// Returns the rule for deserialising in these attributes. Returns `None` if the attributes have no
+    /// rule, or a rule that serde does not know.
     pub(super) fn of(attrs: &[Attribute], key: &str) -> Option<Self> {
         Some(match Serde::of(attrs).text_for_reading(key)?.value().as_str() {
             "lowercase" => Self::Lower,
@@ -89,7 +89,7 @@ pub(super) struct Named {
 
 impl Named {
     /// Finds the names of a field or variant. `own` is the name and the aliases in `#[arg]`. `case` makes the
-    /// name from `ident` if neither `#[arg]` nor serde's attributes have one.
+    /// name from `ident` if neither `#[arg]` nor serde's attributes have a name.
     pub(super) fn new(
         ident: &Ident,
         attrs: &[Attribute],
@@ -104,7 +104,8 @@ impl Named {
     }
 }
 
-/// Reports names that two fields or variants share, because serde would never read the second one.
+/// Reports names that two fields or variants share, because serde would never read the second field or
+/// variant.
 pub(super) fn check(names: &[Named], what: &str, errors: &mut Errors) {
     let mut seen: Vec<(String, &Ident)> = Vec::new();
     for Named { name, aliases, ident } in names {

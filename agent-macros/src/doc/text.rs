@@ -24,7 +24,7 @@ pub(crate) enum Piece {
 }
 
 impl Text {
-    /// Returns an expression for the text. `this` replaces `Self`; without it, `Self` is not changed.
+    /// Returns an expression for the text. `this` replaces `Self`. If `this` is `None`, `Self` stays.
     pub(crate) fn tokens(&self, this: Option<&TokenStream>, private: &Private) -> TokenStream {
         let pieces = match self {
             Self::Known(text) => return text.to_token_stream(),

@@ -3,13 +3,13 @@
 use super::Keys;
 use crate::diag::{listed, nearest};
 
-/// Returns the message about an unknown key, with the key to write instead: a key of another attribute, a key that
-/// has this name in other libraries, or a similar key.
+/// Returns the message about an unknown key. The message names the key to write instead: a key of another
+/// attribute, a key that has this name in other libraries, or a similar key.
 pub(super) fn unknown(name: &str, keys: Keys) -> String {
     if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
         return format!("`{name}` does not belong here: {advice}");
     }
-    // Names of options in other libraries.
+    // The names that options with the same meaning have in other libraries.
     let elsewhere = [
         (&["min", "minimum", "ge"][..], "range", "write `range(1..)`, or with the other end `range(1..=50)`"),
         (&["max", "maximum", "le"], "range", "write `range(..=50)`, or with the other end `range(1..=50)`"),

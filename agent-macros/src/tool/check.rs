@@ -7,7 +7,7 @@ use crate::types::{innermost, shared_data};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
-/// Asserts that a model can send a by-value parameter.
+/// Returns the assertion that a model can send an argument of this type.
 pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     // With `with(…)`, the model sends another type, which has its own assertion.
     if param.options.with.is_some() {
@@ -36,7 +36,7 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// Asserts that the library has no advice against injecting the type of a `&T` parameter.
+/// Returns the assertion that the library has no advice against injecting the type of a `&T` parameter.
 pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     let (at, cfgs) = (ours(param.span), &param.cfgs);
     let private = private.at(at);
@@ -50,34 +50,37 @@ pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> Token
     }
 }
 
-/// Asserts that a parameter that is the whole argument object has no options that only single arguments can
-/// have.
+/// Returns the assertion that a parameter with options for single arguments is not the whole argument
+/// object. Returns `None` if the parameter has no such options.
 pub(super) fn not_whole(param: &Param, private: &Private) -> Option<TokenStream> {
     let at = ours(param.options.own?);
     let private = private.at(at);
     Some(quote_spanned!(at=> const _: () = #private::own_argument(__WHOLE);))
 }
 
-/// Asserts that a parameter without a name is the whole argument object.
+/// Returns the assertion that a parameter without a name is the whole argument object. Returns `None` if the
+/// parameter has a name.
 pub(super) fn nameless(param: &Param, private: &Private) -> Option<TokenStream> {
     let (advice, at) = param.nameless?;
     let private = private.at(ours(at));
     Some(quote_spanned!(ours(at)=> const _: () = #private::needs_name(__WHOLE, #advice);))
 }
 
-/// Asserts that the value of an impl block can be shared between calls.
+/// Returns the assertion that the value of an impl block can be shared between calls.
 pub(super) fn shared(receiver: &Receiver, at: proc_macro2::Span, private: &Private) -> TokenStream {
     let ty = &receiver.ty;
     let at = ours(at);
     quote_spanned!(at=> #private::shared::<#ty>();)
 }
 
-/// Returns all assertions about the parameters of a tool. `types` are their types with `Self` replaced.
+/// Returns all assertions about the parameters of a tool. `types` are the types of the parameters, with
+/// `Self` replaced.
 pub(super) fn params(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let generic: Vec<_> = tool.receiver.iter().flat_map(|receiver| receiver.generics.type_params()).collect();
     let names: Vec<_> = generic.iter().map(|parameter| &parameter.ident).collect();
     let checks = tool.params.iter().zip(types).map(|(param, ty)| match param.pass {
-        // An assertion is a constant, which cannot refer to the type parameters of the block.
+        // An assertion is a constant, which cannot refer to the type parameters of the block. So a parameter
+        // of such a type has no assertion.
         Pass::Injected if crate::types::mentions(ty.clone(), &names) => quote!(),
         Pass::Injected => state(param, ty, private),
         Pass::Value | Pass::Lent => argument(param, ty, private),

@@ -19,7 +19,7 @@ use syn::{Field, Generics, LitStr, Type, parse_quote};
 /// Returns a block that evaluates to the tool's entry in a set: the compiled tool, or the reason why it cannot
 /// be compiled.
 ///
-/// For a method, the hidden `this` is in scope and holds the value.
+/// The block of a method expects the hidden variable `this` in its scope, which holds the value of the impl block's type.
 pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> TokenStream {
     if let Some(receiver) = &tool.receiver {
         for param in &mut tool.params {
@@ -119,8 +119,8 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
 }
 
-/// Returns the type of the hidden struct's field for a parameter: the parameter's type if a model can send it or
-/// `with` makes it, and otherwise a stand-in.
+/// Returns the type of the hidden struct's field for a parameter: the parameter's type if a model can send this type or
+/// if `with` makes the value, or else a stand-in.
 pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     if param.options.with.is_some() {
         return quote!(<#private::OwnType<true> as #private::OrStandIn<#ty>>);
@@ -161,7 +161,7 @@ fn argument_var(param: &Param, n: usize) -> TokenStream {
     quote!(#(#cfgs)* #variable,)
 }
 
-/// The only parameter of a tool, by value, which may be the whole argument object.
+/// The only argument of a tool, taken by value. This argument may be the whole argument object.
 struct Whole {
     /// The type of the parameter, or its stand-in.
     ty: TokenStream,
@@ -189,8 +189,8 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     Some(Whole { ty: quote!(#field::Field), is_whole })
 }
 
-/// Returns functions, and the hidden struct of the arguments with its docs and constraints. Attributes of the struct name the
-/// functions.
+/// Returns helper functions, and the hidden struct of the arguments with its docs and constraints. Attributes of the struct
+/// name the functions.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],
@@ -382,10 +382,10 @@ fn run(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     }
 }
 
-/// Returns an expression that converts the value of the call to an outcome. A `Result`, or an alias of one, is
-/// taken apart first. The bounds are then required of the value and the error separately, so that the compiler's
-/// message names one of these two types, at the span of the result type. `none` is the text that the model reads
-/// if the value is `None`.
+/// Returns an expression that converts the value of the call to an outcome. A `Result`, or an alias of a `Result`, is
+/// split into its value and its error first. The bounds are then required of the value and the error separately, so that
+/// the compiler's message names one of these two types, at the span of the result type. `none` is the text that the
+/// model reads if the value is `None`.
 pub(super) fn converted(
     call: &TokenStream,
     none: Option<&LitStr>,

@@ -149,7 +149,8 @@ pub(super) fn tool(
     Tool { header, function, receiver, takes_self, params, execution, result, output }
 }
 
-/// Returns the type of the result with `'static` lifetimes, if the type is written out: without `impl` and `dyn`.
+/// Returns the type of the result with `'static` lifetimes, if the type is written out. Returns `None` for `!`, and for a type
+/// with `impl` or `dyn`.
 fn named_output(ty: &Type, sig: &Signature) -> Option<Type> {
     let declared: Vec<_> = sig.generics.lifetimes().map(|param| param.lifetime.clone()).collect();
     let mut ty = ty.clone();
@@ -211,8 +212,8 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     }
 }
 
-/// Returns whether a type is written as one of these traits or a box of one, alone or in a `Result` or `Option`. Such
-/// results cannot be written as JSON.
+/// Returns whether a type is written as one of these traits or as a box of such a trait, alone or in a `Result` or
+/// `Option`. Such results cannot be written as JSON.
 fn is_spelled(ty: &Type, names: &[&str]) -> bool {
     let is_named =
         |path: &Path| path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name));

@@ -1,5 +1,5 @@
-//! Parses the item below `#[tool]`. Bodies stay tokens, so that the compiler reports errors in them at their
-//! position.
+//! Parses the item below `#[tool]`. Bodies stay tokens, so that the compiler reports errors in a body at
+//! their positions.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};

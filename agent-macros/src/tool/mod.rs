@@ -1,8 +1,8 @@
 //! `#[tool]`: parse the item, validate it into a model, expand the model.
 //!
 //! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated
-//! parts are stand-ins, so that one mistake causes only one message, and `tools![…]` that use the item report
-//! none.
+//! parts are stand-ins, so that one mistake causes only one message. A `tools![…]` that uses the item then
+//! reports no further errors.
 
 mod approval;
 pub(crate) mod attr;
@@ -54,7 +54,7 @@ fn tool_header(
     let before = errors.len();
     let Docs { description, arguments } = doc::of_tool(attrs, options.doc, errors);
     let description = options.description.clone().or(description);
-    // An invalid text was already reported.
+    // If errors were added above, the description exists but is invalid, which was reported.
     if description.is_none() && !options.described && options.doc != Doc::Nothing && errors.len() == before {
         errors.at(
             item,
@@ -72,7 +72,7 @@ fn cfgs(attrs: &[Attribute]) -> Vec<&Attribute> {
     attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect()
 }
 
-/// Returns whether this is `#[tool]`, by the last segment of its path.
+/// Returns whether an attribute is `#[tool]`, judged by the last segment of its path.
 pub(crate) fn is_tool(attr: &Attribute) -> bool {
     attr.path().segments.last().is_some_and(|segment| segment.ident == "tool")
 }

@@ -22,10 +22,10 @@ pub(crate) struct Tool {
     pub(crate) output: Option<Type>,
 }
 
-/// Name, description and options of a tool.
+/// The name, description and options of a tool.
 pub(crate) struct ToolHeader {
     pub(crate) name: LitStr,
-    /// `None` if the tool is to have no description.
+    /// The description for the model; `None` if the user wants none.
     pub(crate) description: Option<Text>,
     pub(crate) options: Options,
 }

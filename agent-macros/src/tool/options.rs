@@ -1,5 +1,5 @@
-//! The options of `#[tool(…)]`, one row for each: the key, the kinds of items that accept it, how its value is read, and the code
-//! that is emitted for it.
+//! The options of `#[tool(…)]`, with one row for each. A row has the key, the kinds of items that accept the option, and the
+//! functions that read the value and emit the code.
 //!
 //! Most options become calls of setters of the library's `ToolOptions`, and the macro knows nothing else about them. The other
 //! options change the expansion itself, and are read into [`Options`](super::attr::Options).
@@ -18,7 +18,7 @@ use quote::{ToTokens, format_ident, quote};
 use std::time::Duration;
 use syn::{Expr, LitStr};
 
-/// One option.
+/// The row of one option.
 pub(super) struct OptionRow {
     pub(super) key: &'static str,
     pub(super) places: &'static [ToolItem],
@@ -167,7 +167,7 @@ pub(super) const ROWS: &[OptionRow] = &[
 ];
 
 impl OptionRow {
-    /// Reads one option.
+    /// Reads the value of one option into `options`.
     pub(super) fn read(&'static self, options: &mut Options, entry: &Entry, errors: &mut Errors) {
         match self.read {
             Read::Expansion(read) => read(options, entry, errors),
@@ -209,7 +209,7 @@ fn text(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     entry.some_text(errors).map(SettingValue::Text)
 }
 
-/// Reads the path of a function or a closure: `prepare = rename_old_keys`.
+/// Reads a closure, or the path of a function: `prepare = rename_old_keys`.
 fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     match &entry.value {
         Value::Equals(expr) if matches!(bare(expr), Expr::Path(_) | Expr::Closure(_)) => {
@@ -224,8 +224,8 @@ fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     }
 }
 
-/// Returns the calls that set the option: one call of the setter that has its name, or one call for each example or each entry of
-/// `extend`. Returns no call for a time limit, for which the row of `timeout` has its own function.
+/// Returns the calls that set the option: one call of the setter with the name of the option, or one call for each example or
+/// each entry of `extend`. Returns no call for a time limit, for which the row of `timeout` has its own function.
 fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));

@@ -70,8 +70,8 @@ pub(super) fn take(
     params
 }
 
-/// Returns whether a parameter may be the whole argument object, whose fields have their own docs. It is the only argument, and its type
-/// is named like a struct.
+/// Returns whether a parameter may be the whole argument object, whose fields have their own docs. Such a parameter is the only
+/// argument, is taken by value, and has a type that is named like a struct.
 fn may_be_whole(param: &Param, all: &[Param]) -> bool {
     param.pass == Pass::Value
         && param.options.nested.is_none()
@@ -179,8 +179,8 @@ fn named(
     match pat {
         Pat::Ident(pat) if pat.subpat.is_none() && pat.by_ref.is_none() => {
             if pat.ident.to_string().starts_with('_') && !renamed {
-                // The underscore of an unused argument is only for the compiler, so the model sees the name without
-                // it.
+                // The underscore of an unused argument is only for the compiler, so the model sees the name without the
+                // underscore.
                 let stripped = bare_name(&pat.ident);
                 if stripped.is_none() {
                     errors.at(

@@ -144,7 +144,8 @@ fn check_actions(data: &DataEnum, input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// Makes `action` the key that contains the name of the action, unless serde's attributes set another form.
+/// Makes `action` the key that contains the name of the action, in snake case. Attributes of serde that set another form
+/// take precedence.
 fn tag(attrs: &mut Vec<Attribute>) {
     let serde = Serde::of(attrs);
     let (tagged, renamed) =

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::{any::type_name, fmt};
 
-/// The error of reading a parameter of a call. It never contains the value.
+/// The error of reading a parameter of a call. The error never contains the value of the parameter.
 ///
 /// ```
 /// use agent::args::ArgumentError;
@@ -108,7 +108,7 @@ fn meant(suggestions: &[String]) -> String {
 }
 
 impl Plan {
-    /// Reads one top-level parameter from the sent arguments. The caller has checked that they fit this plan.
+    /// Reads one top-level parameter from the sent arguments. The caller has checked that the arguments fit this plan.
     ///
     /// # Errors
     /// Returns an error if the tool has no such parameter, or if the arguments or the value cannot be read. Returns an error for an
@@ -120,15 +120,15 @@ impl Plan {
             Err(error @ (ArgumentError::Type { .. } | ArgumentError::Unreadable { .. })) => error,
             read => return read,
         };
-        // The arguments may fit only after a repair of their structure, which the policy allows.
+        // The arguments may fit only after a repair of their structure that the policy allows.
         match self.explain(text, &|cx, text| super::read::<Value>(cx, text).map(drop)) {
             Ok(again) => self.pick(&again.text, name, false),
             Err(_) => Err(error),
         }
     }
 
-    /// Reads one top-level parameter from canonical arguments. They contain integers beyond 64 bits as texts, which are read under
-    /// every policy.
+    /// Reads one top-level parameter from canonical arguments. Canonical arguments contain integers beyond 64 bits as texts, which
+    /// are read under every policy.
     pub(crate) fn checked_argument<T: DeserializeOwned>(
         &self,
         checked: &str,
@@ -197,8 +197,8 @@ impl Plan {
     }
 }
 
-/// Reads one top-level parameter from canonical arguments without their plan. As it is unknown which parameters exist, an absent key
-/// is an error for every type.
+/// Reads one top-level parameter from canonical arguments without their plan. Without the plan, an absent parameter cannot be told
+/// from an unknown one, so an absent key is an error for every type, even for an `Option`.
 pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     tool: &str,
     checked: &str,
@@ -241,7 +241,8 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     })
 }
 
-/// Returns the node of the object that describes these arguments, after choosing among alternatives. Returns `None` if no object does.
+/// Returns the node of the object that describes these arguments, after choosing among alternatives. Returns `None` if no object
+/// describes the arguments.
 fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c PlanNode> {
     /// Maximum number of nested alternatives. No compiled plan has so many.
     const MOST: usize = 1000;
@@ -269,7 +270,7 @@ enum MemberState {
     Read,
 }
 
-/// A visitor that reads the value of one key of an object. It receives canonical keys.
+/// A visitor that reads the value of one key of an object. The visitor receives canonical keys.
 struct MemberPicker<'n, T> {
     name: &'n str,
     state: &'n Cell<MemberState>,

@@ -13,8 +13,8 @@ impl Plan {
     /// Checks every default that the schema shows.
     ///
     /// # Errors
-    /// Returns an error for the first parameter whose default the plan refuses. It names the constraint, and the default unless it is
-    /// secret.
+    /// Returns an error for the first parameter whose default the plan refuses. The error names the constraint, and the
+    /// default unless the default is secret.
     pub(crate) fn check_defaults(&self) -> Result<(), SchemaError> {
         let mut seen = HashSet::new();
         self.defaults_below(self.graph().root, false, &mut String::new(), &mut seen)
@@ -74,7 +74,7 @@ impl Plan {
         path: &str,
     ) -> Result<(), SchemaError> {
         let text = default.to_string();
-        // A default that is nested too deeply for `serde_json` is accepted. No call could send it.
+        // A default that is nested too deeply for `serde_json` is accepted, because no call could send such a value.
         let Ok(document) = Document::parse(&text) else { return Ok(()) };
         let (mut issues, of_types) = faults(self.graph(), node, &document.root, secret);
         // The default is a value of the field's type, so only constraints can refuse it. Other issues are ignored: serde may read

@@ -48,7 +48,7 @@ impl<'t> Document<'t> {
         Document::read(text).ok_or_else(|| serde::de::Error::custom("cannot be read"))
     }
 
-    /// Reads text. The caller has checked that it is JSON, with at most 128 levels.
+    /// Builds the tree of a text. The caller has checked that the text is JSON, with at most 128 levels.
     pub(super) fn read(text: &'t str) -> Option<Document<'t>> {
         DocumentReader::new(text, true).document()
     }
@@ -66,8 +66,8 @@ impl Doc<'_> {
         matches!(self.shape, Shape::Null)
     }
 
-    /// Returns whether the value fits a node unchanged. `false` may also mean that this cannot be decided. A node that the value fits is
-    /// remembered, because every pass over a refused call asks again.
+    /// Returns whether the value fits a node unchanged. `false` may also mean that the scan could not decide. A node that the value fits
+    /// is remembered, because every pass over a refused call asks again.
     pub(crate) fn fits_exactly(&self, graph: &Graph, node: NodeId) -> bool {
         if self.fitting.get() == Some(node) {
             return true;
@@ -79,7 +79,8 @@ impl Doc<'_> {
         fits
     }
 
-    /// Returns the node to which a node refers this value, as [`PlanNode::referred`] does.
+    /// Returns the node to which the node `id` refers this value, as [`PlanNode::referred`] does. Also returns `None` for null at a
+    /// nullable node, and for the word of a unit variant.
     pub(crate) fn referred(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
         let node = graph.node(id);
         match (&node.kind, &self.shape) {
@@ -105,7 +106,7 @@ impl Doc<'_> {
         self.raw != "-0" && self.raw.bytes().all(|b| b == b'-' || b.is_ascii_digit())
     }
 
-    /// Returns whether the number, a token or a text, starts with a minus.
+    /// Returns whether a number starts with a minus, whether it was sent as a token or as text.
     pub(crate) fn is_negative(&self) -> bool {
         match &self.shape {
             Shape::Text(text) => text.trim_start().starts_with('-'),
@@ -282,8 +283,8 @@ const MAX_ORDINARY_DEPTH: u32 = 100;
 /// Maximum length of a number in ordinary JSON. A longer number may be beyond the range of floats.
 const MAX_ORDINARY_NUMBER: usize = 40;
 
-/// Builds the tree of a text, in one pass. If `is_json` is not set, only ordinary JSON is read: it returns `None` for text that is not
-/// JSON, but also for unusual JSON.
+/// Builds the tree of a text, in one pass. If `is_json` is not set, only ordinary JSON is read: the reader returns `None` for text
+/// that is not JSON, but also for unusual JSON.
 struct DocumentReader<'t> {
     text: &'t str,
     bytes: &'t [u8],
@@ -320,7 +321,7 @@ impl<'t> DocumentReader<'t> {
         }
     }
 
-    /// Skips blanks, and consumes the next byte if it is `byte`. Returns whether it is.
+    /// Skips blanks, and consumes the next byte if it is `byte`. Returns whether the byte was consumed.
     fn eat(&mut self, byte: u8) -> bool {
         self.skip_blank();
         let found = self.peek() == Some(byte);
@@ -384,7 +385,7 @@ impl<'t> DocumentReader<'t> {
             }
             return Some(Shape::Number);
         }
-        // An exponent is not consumed. The caller expects a comma or an end after the number, so it fails at the exponent.
+        // An exponent is not consumed. The caller expects a comma or an end after the number, so the caller fails at the exponent.
         (is_ordinary && self.at - start <= MAX_ORDINARY_NUMBER).then_some(Shape::Number)
     }
 

@@ -1,5 +1,5 @@
-//! Formats that an author requires of a text by `#[arg(format = …)]` or by the attribute of a validator. JSON Schema 2020-12
-//! (validation, section 7.3) defines them.
+//! Formats that an author requires of a text by `#[arg(format = …)]` or by the attribute of a validation crate. JSON Schema
+//! 2020-12 (validation, section 7.3) defines these formats.
 //!
 //! The formats of types are in [`of_types`], because a type may accept more spellings.
 
@@ -9,7 +9,8 @@ pub(crate) use of_types::is_surely_not;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns whether a text has a format. A format that is not listed here is only shown, so every text has it.
+/// Returns whether a text has a format. A format that is not listed in this function is only shown, so every text has this
+/// format.
 pub(crate) fn is(format: &str, text: &str) -> bool {
     match format {
         "date" => is_date(text),
@@ -67,7 +68,7 @@ pub(crate) fn fault(format: &str, text: &str) -> Option<&'static str> {
     }
 }
 
-/// Parses exactly `width` digits. Returns `None` if the value is above `most`.
+/// Parses exactly `width` digits. Returns `None` for any other text, and for a value above `most`.
 fn number(text: &str, width: usize, most: u32) -> Option<u32> {
     let digits = text.len() == width && text.bytes().all(|b| b.is_ascii_digit());
     if digits { text.parse().ok().filter(|number| *number <= most) } else { None }
@@ -139,7 +140,7 @@ fn is_duration(text: &str) -> bool {
     !text.is_empty() && (weeks || units(date, "YMD") && units(time, "HMS"))
 }
 
-/// Returns whether a text is an address of RFC 5321, without quoted names and address literals.
+/// Returns whether a text is an email address of RFC 5321. Quoted names and address literals are refused.
 fn is_email(text: &str) -> bool {
     let Some((name, host)) = text.rsplit_once('@') else { return false };
     let sign = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~".contains(&b);
@@ -159,7 +160,8 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label)
 }
 
-/// Returns whether a text is a URI of RFC 3986: a scheme, a colon, a numeric port, and no characters that must be escaped.
+/// Returns whether a text is a URI of RFC 3986: a scheme and a colon, a numeric port if there is one, and no characters that must
+/// be escaped.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let Some(rest) = after_address(rest) else { return false };

@@ -42,7 +42,7 @@ pub enum IssueCode {
     Format,
     /// An item of a set is repeated.
     Unique,
-    /// The type itself refused the value.
+    /// The value is refused for another reason, for example by its type or by a check.
     Value,
 }
 
@@ -91,7 +91,7 @@ impl std::fmt::Display for IssueCode {
 #[non_exhaustive]
 pub struct Issue {
     /// JSON pointer ([RFC 6901](https://www.rfc-editor.org/rfc/rfc6901)) into the sent arguments; empty for the arguments as a
-    /// whole. Pointers far above 4,096 bytes are cut.
+    /// whole. A pointer of more than 4,096 bytes gets no further segments, and a longer segment is cut.
     pub path: String,
     /// The kind of fault.
     pub code: IssueCode,
@@ -103,7 +103,7 @@ pub struct Issue {
     pub received: Option<String>,
     /// The members of a closed set, or the parameters of the object that has an unknown key.
     pub allowed: Vec<Value>,
-    /// Values that were probably meant.
+    /// Values that were probably meant; for an unknown key, the names of similar parameters.
     pub suggestions: Vec<String>,
     /// Whether the corrected call can fix this issue, although `suggestions` does not show how.
     pub(crate) is_mendable: bool,
@@ -129,6 +129,7 @@ impl Issue {
     }
 
     /// Returns the path of the object or list that contains the path of the issue, and the last segment, still escaped.
+    /// Returns `None` for the arguments as a whole.
     pub(crate) fn parent_and_key(&self) -> Option<(&str, &str)> {
         let slash = self.path.bytes().rposition(|byte| byte == b'/')?;
         Some((self.path.get(..slash)?, self.path.get(slash + 1..)?))

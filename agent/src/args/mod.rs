@@ -173,14 +173,16 @@ impl Plan {
                 Ok(value) if self.pass_as_a_whole(text).is_ok() => {
                     return Ok(Parsed { value, coercions: Vec::new(), is_exact: !is_blank });
                 }
-                // The type or the whole schema refuses the value. Reading along the plan finds the reasons.
+                // The type refuses the value, or the keywords that the plan does not model do. Reading along the plan finds the
+                // reasons.
                 _ => {}
             }
         }
         self.parse_otherwise(text, fit, read)
     }
 
-    /// Reads arguments along the plan, because they do not fit exactly, or because their type refuses them.
+    /// Reads arguments along the plan. The caller has found that the arguments do not fit exactly, or that their type or the
+    /// whole schema refuses them.
     fn parse_otherwise<T>(
         &self,
         text: &str,
@@ -238,7 +240,6 @@ impl Plan {
 
     /// Repairs the structure of arguments and reads the result, or returns every issue. The caller has found that the arguments
     /// do not fit as they are.
-    /// failed.
     #[cold]
     fn parse_again(&self, text: &str, reader: TypeReader<'_>) -> Result<Vec<Coercion>, InvalidArguments> {
         let again: Reread<'_> = &|cx, text| reader(cx, text, false);
@@ -267,8 +268,8 @@ impl Plan {
         }
     }
 
-    /// Returns the complete refusal. Adds the issues of types, checks and the whole schema to those of the walk, and adds the
-    /// corrected call.
+    /// Returns the complete refusal. Adds the issues of types, checks and the whole schema to the issues of the walk, and
+    /// adds the corrected call.
     fn report(&self, mut refusal: RefusedArguments<'_>, again: Reread<'_>) -> InvalidArguments {
         let (graph, mut count) = (self.graph(), refusal.count);
         let mut issues = std::mem::take(&mut refusal.issues);
@@ -285,7 +286,7 @@ impl Plan {
         if let Some(meant) = &refusal.respelled {
             corrected = report::corrected_spelling(graph, self.name(), meant);
         }
-        // A corrected call that a type or a check of the tool would refuse is not offered.
+        // A corrected call that a type, a check of the tool or the whole schema would refuse is not offered.
         let is_accepted = |Offer { text, fit }: &Offer| {
             let judge = TextJudge::new(graph, text);
             let cx = match fit {
@@ -296,7 +297,7 @@ impl Plan {
         };
         let corrected = corrected.filter(is_accepted).map(|offer| offer.text);
         let mut unchecked = None;
-        // An offer contains all correct values as they were sent. If types and checks accept the offer, they have no further
+        // An offer contains all correct values as they were sent. Types and checks that accept the offer have no further
         // issues.
         if corrected.is_none() {
             let walked = issues.len();
@@ -366,8 +367,8 @@ struct RepairedArguments {
     coercions: Vec<Coercion>,
 }
 
-/// A function that reads a text as the type of the arguments. The flag says whether it keeps the value. The type is erased, so
-/// that its callers are compiled once, rather than for each type.
+/// A function that reads a text as the type of the arguments. The flag says whether the function keeps the value. The type is
+/// erased, so that the callers of the function are compiled once, rather than for each type.
 type TypeReader<'r> = &'r dyn Fn(&Context<'_>, &str, bool) -> Result<(), serde_json::Error>;
 
 /// Reads arguments. If numbers may have been rounded, reads the arguments a second time, by the digits of their numbers.

@@ -18,7 +18,7 @@ pub(super) struct ObjectRules<'g> {
 /// The role of a key in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRole {
-    /// The property with this index, by its name or an alias.
+    /// The property with this index. The key is the name or an alias of the property.
     Property(usize),
     /// An entry of a map, or an unknown key that the policy keeps.
     Entry(NodeId),
@@ -43,7 +43,8 @@ impl<'g> ObjectRules<'g> {
         ObjectRules { graph, object, is_root }
     }
 
-    /// Returns the role of a key. `hint` is the index of the expected property; if the key is a property, it becomes the next index.
+    /// Returns the role of a key. `hint` is the index of the expected property; if the key is a property, `hint` becomes the next
+    /// index.
     #[inline]
     pub(super) fn role(&self, key: &str, hint: &mut usize) -> KeyRole {
         match self.object.child(key, *hint) {
@@ -85,7 +86,7 @@ pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
     }
 }
 
-/// The keys of one object so far. Each key that is not a property has a `U`; it is empty in a pass that only decides.
+/// The keys of one object so far. `U` is the data about a key that is not a property; a pass that only decides needs none.
 pub(super) struct SeenKeys<'t, U = ()> {
     /// The first 64 properties, with one bit each.
     first: u64,
@@ -128,7 +129,7 @@ impl<'t, U> EntryKeys<'t, U> {
         }
     }
 
-    /// Adds a key. Returns `false` if the key was added before; which of its two usages is then kept depends on the variant.
+    /// Adds a key. Returns `false` if the key was added before; in this case, `Few` keeps the first usage, and `Many` the second.
     fn add(&mut self, key: Cow<'t, str>, usage: U) -> bool {
         if let EntryKeys::Few(few) = self
             && few.len() == FEW_KEYS
@@ -142,7 +143,7 @@ impl<'t, U> EntryKeys<'t, U> {
                 true
             }
             EntryKeys::Many(many) => {
-                // Quadruples the capacity, because all keys are hashed again each time it grows.
+                // Quadruples the capacity, because all keys are hashed anew each time the map grows.
                 if many.len() == many.capacity() {
                     many.reserve(3 * many.len());
                 }
@@ -160,12 +161,12 @@ impl<'t, U> EntryKeys<'t, U> {
 }
 
 impl<'t, U> SeenKeys<'t, U> {
-    /// Creates the keys of an object that has had only some of its first 64 properties, given with one bit each.
+    /// Creates the keys of an object from `first`, the properties among the first 64 that the object has so far, with one bit each.
     pub(super) fn of_first(first: u64) -> Self {
         SeenKeys { first, ..SeenKeys::default() }
     }
 
-    /// Adds a property. Returns `false` if the object has had it before.
+    /// Adds a property. Returns `false` if the property was added before.
     #[inline]
     pub(super) fn add(&mut self, index: usize) -> bool {
         if index >= 64 {
@@ -189,7 +190,7 @@ impl<'t, U> SeenKeys<'t, U> {
         new
     }
 
-    /// Adds a key that is not a property, by its canonical spelling. Returns `false` if the object has had it before.
+    /// Adds a key that is not a property, by its canonical spelling. Returns `false` if the key was added before.
     pub(super) fn add_other(&mut self, identity: Cow<'t, str>, usage: U) -> bool {
         self.others.add(identity, usage)
     }
@@ -199,7 +200,7 @@ impl<'t, U> SeenKeys<'t, U> {
         self.absent += 1;
     }
 
-    /// Returns whether the object has had a property.
+    /// Returns whether the object has a property so far.
     fn has(&self, index: usize) -> bool {
         let word = match index / 64 {
             0 => Some(&self.first),
@@ -213,7 +214,7 @@ impl<'t, U> SeenKeys<'t, U> {
         u64::from(self.first.count_ones()) + more + self.others.len() as u64 - self.absent
     }
 
-    /// Returns whether the object has all required properties and a size that it may have.
+    /// Returns whether the object has all required properties and an accepted size.
     #[inline]
     pub(super) fn are_complete(&self, object: &ObjectSpec) -> bool {
         object.is_complete_with(self.first) || self.are_all(object)
@@ -223,7 +224,7 @@ impl<'t, U> SeenKeys<'t, U> {
         self.missing(object).next().is_none() && object.takes_length(self.count())
     }
 
-    /// Returns the required properties that the object has not had.
+    /// Returns the required properties that the object does not have so far.
     pub(super) fn missing<'o>(&self, object: &'o ObjectSpec) -> impl Iterator<Item = &'o Prop> {
         let props = object.props.iter().enumerate();
         props.filter(|(index, prop)| prop.required && !self.has(*index)).map(|(_, prop)| prop)
@@ -238,17 +239,17 @@ pub(super) struct KeyUses<'t, G> {
     hint: usize,
 }
 
-/// The uses of a key.
+/// The first two uses of a key.
 pub(super) struct KeyUse<G> {
     pub(super) first: G,
     /// The second use, under any name or spelling of the key.
     pub(super) again: Option<G>,
 }
 
-/// The number of times that a key was used so far.
+/// Whether a use of a key is the first, the second or a later one.
 pub(super) enum KeyTurn<'k, G> {
     First,
-    /// The second time, with the first use.
+    /// The second use, with the description of the first.
     Second(&'k G),
     Later,
 }
@@ -259,7 +260,7 @@ impl<'t, G> KeyUses<'t, G> {
         KeyUses { seen: SeenKeys::default(), props, hint: 0 }
     }
 
-    /// Adds a use of a key. Returns the role of the key, and whether this is its first use.
+    /// Adds a use of a key. Returns the role of the key, and which use of the key this is.
     pub(super) fn add(
         &mut self,
         rules: &ObjectRules<'_>,

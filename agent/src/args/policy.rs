@@ -87,7 +87,7 @@ impl CoercionPolicy {
         Self(Rules(LENIENT))
     }
 
-    /// Returns the policy with everything that `lenient` coerces by `rule`. Two rules have no effect here:
+    /// Returns the policy with all coercions of `rule` allowed, as in `lenient`. Two rules have no effect in a policy:
     /// [`CoercionRule::UnknownDropped`] belongs to [`UnknownKeys::Strip`], and [`CoercionRule::NumberRounded`] is recorded
     /// under every policy.
     pub const fn allow(self, rule: CoercionRule) -> Self {
@@ -103,8 +103,8 @@ impl CoercionPolicy {
         self.0
     }
 
-    /// Returns the rules to allow (`+`) and forbid (`-`) in `base` to get this policy. Returns `None` if this policy allows a
-    /// rule only in part.
+    /// Returns the rules to allow (`+`) and forbid (`-`) in `base` to get this policy. Returns `None` if this policy allows
+    /// only some coercions of a rule, and `base` does not allow the same ones.
     fn changes(self, base: CoercionPolicy) -> Option<Vec<(char, CoercionRule)>> {
         let mut changes = Vec::new();
         for rule in CoercionRule::ALL {
@@ -367,9 +367,10 @@ impl Rules {
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
     /// The coercion of `1.0` to 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
-    /// Not a coercion: marks nodes that check arguments after coercion. They coerce nothing, and accept unknown keys.
+    /// A mark, not a coercion: the node checks arguments after coercion. Such a node has only the coercion of `exact`, and
+    /// accepts unknown keys.
     const CHECK: Rules = Rules(1 << 14);
-    /// Not a coercion: marks the node of an array's items.
+    /// A mark, not a coercion: the node is that of an array's items.
     const ITEM: Rules = Rules(1 << 15);
 
     /// Returns all coercions that a rule covers.
@@ -400,12 +401,12 @@ impl Rules {
         Rules(self.0 | rule.0)
     }
 
-    /// Returns the rules that `strict` allows, too.
+    /// Returns the rules of this set that `strict` allows, too. The marks are removed.
     pub(crate) const fn within_strict(self) -> Rules {
         Rules(self.0 & STRICT)
     }
 
-    /// Returns the rules of nodes that check arguments after coercion.
+    /// Returns the rules of nodes that check arguments after coercion: those of `exact`, with the mark of a check.
     pub(crate) const fn check() -> Rules {
         Rules(EXACT | Rules::CHECK.0)
     }
@@ -414,7 +415,7 @@ impl Rules {
         self.has(Rules::CHECK)
     }
 
-    /// Returns the rules of the `exact` policy that are allowed here, with the mark of a check.
+    /// Returns the rules of this set that `exact` allows, too. The mark of a check is kept.
     pub(crate) const fn without_coercion(self) -> Rules {
         Rules(self.0 & (EXACT | Rules::CHECK.0))
     }
@@ -427,8 +428,8 @@ impl Rules {
         Rules(self.0 & !Rules::ITEM.0)
     }
 
-    /// Returns whether a number may become text at this node: any finite number as an array item, elsewhere a whole number
-    /// under `lenient`.
+    /// Returns whether a number may become text at this node. `ITEM_TEXT` allows this for every array item, and
+    /// `INTEGER_TEXT` for whole numbers anywhere. `whole` means that the number is whole.
     pub(crate) const fn number_to_text(self, whole: bool) -> bool {
         self.has(Rules::ITEM) && self.has(Rules::ITEM_TEXT) || self.has(Rules::INTEGER_TEXT) && whole
     }

@@ -49,7 +49,7 @@ pub(crate) fn rounded_whole(whole: i128, single: bool) -> Option<f64> {
 }
 
 /// Returns whether reading the numbers in a text may lose digits. A number may lose digits if it has more than 15 digits. With
-/// `exponents`, this also holds for a number with an exponent of two digits. Digits in strings may count as numbers. Without
+/// `exponents`, a number with an exponent of two digits may lose digits, too. Digits in strings may count as numbers. Without
 /// `exponents`, only every sixteenth byte is examined.
 pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     let bytes = text.as_bytes();
@@ -79,8 +79,8 @@ pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     exponents && bytes.windows(4).any(is_exponent)
 }
 
-/// Returns whether a float is so small or large that it may have lost digits although its number has few: powers of ten are not exact
-/// there.
+/// Returns whether a float is very small (below 1e-7) or very large (1e22 or more). Powers of ten of this size are not exact, so
+/// even a number with few digits may have lost some of them.
 #[inline]
 pub(crate) fn is_extreme(float: f64) -> bool {
     let size = float.abs();
@@ -163,14 +163,15 @@ impl Decimal {
             Ordering::Less => self.in_binary() == Some(binary(float)),
             _ if self.digits.len() > MOST_DIGITS => false,
             _ => {
-                // Compares as many digits as were sent first, because most different numbers differ in them.
+                // Compares the number of digits that were sent first, because most different numbers already differ in these digits.
                 let shown = |digits: usize| format!("{float:.*e}", digits - 1);
                 self.is_written_as(&shown(self.digits.len())) && self.is_written_as(&shown(MOST_DIGITS))
             }
         }
     }
 
-    /// Returns the number as an odd number times a power of two, or `None` if it is not such a product with at most 64 bits.
+    /// Returns the number as an odd number times a power of two, or `None` if the number is not such a product, or if the odd number
+    /// exceeds 64 bits.
     fn in_binary(&self) -> Option<(u64, i64)> {
         let digits: u128 = self.digits.parse().ok()?;
         let twos = digits.trailing_zeros();

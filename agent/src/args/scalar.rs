@@ -1,4 +1,4 @@
-//! The rules for scalars. The readers and the judge call these functions, so they always agree.
+//! The rules for scalars. The readers and the judge call these functions, so that readers and judge always agree.
 
 use super::coercion::{CoercedValue, CoercionRule};
 use super::formats;
@@ -92,7 +92,7 @@ impl Digits {
     }
 }
 
-/// A scalar that was sent in another form, with the rule that accepts it.
+/// The value of a scalar that was sent in another form, and the rule that accepts this form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CoercedScalar<T> {
     pub(crate) value: T,
@@ -106,7 +106,7 @@ pub(crate) fn coerced_int(text: &str, rules: Rules) -> Option<CoercedScalar<Digi
     is_allowed.then(|| CoercedScalar { value: int_from_text(text), rule: CoercionRule::TextToInteger })
 }
 
-/// Converts a float to an integer. Returns `None` if it is not a whole number below 2^53, or if the rules do not allow floats.
+/// Converts a float to an integer. Returns `None` if the float is not a whole number below 2^53, or if the rules do not allow floats.
 pub(crate) fn coerced_float(float: f64, rules: Rules) -> Option<CoercedScalar<Int>> {
     let value = int_from_f64(float).filter(|_| rules.has(Rules::FLOAT_INTEGER))?;
     Some(CoercedScalar { value, rule: CoercionRule::FloatToInteger })
@@ -120,19 +120,20 @@ pub(crate) fn coerced_num(text: &str, rules: Rules) -> Option<CoercedScalar<Opti
     is_allowed.then(|| CoercedScalar { value: number(), rule: CoercionRule::TextToNumber })
 }
 
-/// Parses a text as a boolean. Returns `None` if it is not a boolean, or if the rules do not allow texts.
+/// Parses a text as a boolean. Returns `None` if the text is not a boolean, or if the rules do not allow texts.
 pub(crate) fn coerced_bool(text: &str, rules: Rules) -> Option<CoercedScalar<bool>> {
     let value = bool_from_text(text, rules)?;
     Some(CoercedScalar { value, rule: CoercionRule::TextToBoolean })
 }
 
-/// Returns a float as an integer: `1.0` and `-0.0`, but not `1.5`, nor any float from 2^53 on.
+/// Converts a float to an integer. Returns `None` for a float with a fraction, and for a float of 2^53 or more, positive or negative.
 #[expect(clippy::cast_possible_truncation, reason = "whole and within 2^53")]
 fn int_from_f64(f: f64) -> Option<Int> {
     (f.is_finite() && f.fract() == 0.0 && f.abs() < EXACT_FLOAT).then_some(Int::Signed(f as i64))
 }
 
-/// Parses a text of 1 to 18 digits. This is a fast path, because most integers in texts are short.
+/// Parses a text of 1 to 18 digits, and returns `None` for any other text. This is a fast path, because most integers in texts are
+/// short.
 #[inline]
 fn few_digits(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 18 {
@@ -201,10 +202,11 @@ impl Num {
         token.parse().ok().map(Num::Float)
     }
 
-    /// Parses `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?` after trimming. Returns `None` if the number is infinite as a float.
+    /// Parses `[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?` after trimming. Returns `None` for any other text, and for a number that is
+    /// infinite as a float.
     pub(crate) fn of_text(text: &str) -> Option<Num> {
         let float = num_from_text(text)?;
-        // An integer is kept for types that distinguish integers from floats, such as `Value`.
+        // An integer stays an integer, because types such as `Value` distinguish integers from floats.
         let whole = if text.contains('.') { None } else { Num::whole(text) };
         Some(whole.unwrap_or(Num::Float(float)))
     }
@@ -241,7 +243,7 @@ fn num_from_text(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|f| f.is_finite())
 }
 
-/// Parses a text as a boolean. Returns `None` if it is not a boolean, or if the rules do not allow texts.
+/// Parses a text as a boolean. Returns `None` if the text is not a boolean, or if the rules do not allow texts.
 fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
     if !rules.has(Rules::TEXT_BOOLEAN) {
         return None;
@@ -258,7 +260,7 @@ fn bool_from_text(text: &str, rules: Rules) -> Option<bool> {
 /// Returns the text of a number that was sent for a string. Returns `None` if the number may differ from the sent digits.
 pub(crate) fn number_text(number: &Value) -> Option<String> {
     let rounded = number.is_f64() && number.as_f64().is_some_and(|f| f.abs() >= EXACT_FLOAT);
-    // The text may have been `-0` or `-0.0`.
+    // The sent text may have been `-0` or `-0.0`, so its digits are unknown.
     let minus_zero = number.as_f64().is_some_and(|f| f == 0.0 && f.is_sign_negative());
     (!rounded && !minus_zero).then(|| number.to_string())
 }
@@ -280,8 +282,8 @@ impl IntSpec {
             .is_some_and(|v| self.min.is_none_or(|min| v >= min) && self.max.is_none_or(|max| v <= max))
     }
 
-    /// Returns whether a refused number is beyond the 64 bits of JSON numbers, and the only bound on that side comes from these 64
-    /// bits.
+    /// Returns whether a number is refused only because JSON numbers have 64 bits: the number exceeds 64 bits, and the schema
+    /// sets no narrower bound on that side. `negative` is the sign of the number.
     pub(crate) fn ends_before(&self, digits: Digits, negative: bool) -> bool {
         let (least, most) = (i64::MIN.into(), u64::MAX.into());
         let value = digits.int().and_then(Int::as_i128);
@@ -371,8 +373,8 @@ pub(super) fn decimal(f: f64) -> Option<(i128, i32)> {
     Some((format!("{whole}{fraction}").parse().ok()?, power))
 }
 
-/// Returns whether a decimal is a multiple of `unit`. The float `unit` is taken as a decimal, so that 0.3 is a multiple of 0.1. The
-/// result is exact for all powers of ten.
+/// Returns whether a decimal is a multiple of `unit`. The float `unit` stands for its shortest decimal, so that 0.3 is a multiple
+/// of 0.1. The result is exact for all powers of ten.
 fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     let (Some((a, a_power)), Some((b, b_power))) = (of_f, decimal(unit)) else { return false };
     let (a, b) = (a.unsigned_abs(), b.unsigned_abs());
@@ -394,7 +396,7 @@ fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
             }
             out == 0
         }
-        // Computes a mod b * 10^n. A divisor beyond 128 bits is larger than `a`, so `a` is not a multiple of it.
+        // Computes a mod b * 10^n. A divisor beyond 128 bits is larger than `a`, so `a` is not a multiple of this divisor.
         Err(_) => {
             let n = a_power.abs_diff(b_power);
             let wide = 10u128.checked_pow(n).and_then(|ten| b.checked_mul(ten));
@@ -448,7 +450,8 @@ impl StrSpec {
         }
     }
 
-    /// Returns whether the fault of `text` is a format that the type checks itself. The error of the type is then more precise.
+    /// Returns whether the fault of `text` is its format, and the type itself checks this format. The error of the type is more
+    /// precise.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)

@@ -16,11 +16,12 @@ pub(super) const MAX_LINE: usize = 300;
 /// `object`.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
-/// Length, in bytes, from which on nothing is added to a signature, because the line is cut anyway.
+/// Length of a signature, in bytes, above which nothing is added to it, because the line is cut later.
 const ENOUGH: usize = 4 * MAX_LINE;
 const MAX_DESCRIPTION: usize = 80;
 
-/// Returns the signature of a node, which describes the accepted values. It is computed once for each node.
+/// Returns the signature of a node: the accepted values in one line. The signature is computed once for each
+/// node.
 pub(crate) fn signature(graph: &Graph, id: NodeId) -> &str {
     graph.signature_cell(id).get_or_init(|| {
         let mut writer = Writer { graph, beyond: None, open: Vec::new(), out: String::new() };
@@ -36,7 +37,7 @@ pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
     cut(&writer.out, MAX_LINE)
 }
 
-/// Returns the accepted parameters, with one line each. They are computed once for each plan.
+/// Returns the accepted parameters, with one line each. The lines are computed once for each plan.
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {
@@ -59,7 +60,7 @@ pub(crate) fn parameters(graph: &Graph) -> &[String] {
     })
 }
 
-/// Returns the accepted parameters as one text of indented lines. It is computed once for each plan.
+/// Returns the accepted parameters as one text of indented lines. The text is computed once for each plan.
 pub(crate) fn parameter_lines(graph: &Graph) -> &str {
     graph.parameter_lines.get_or_init(|| {
         let lines = parameters(graph).iter();
@@ -149,7 +150,7 @@ impl Writer<'_> {
             return;
         }
         if self.open.contains(&id) {
-            // The node contains itself. It is written out only once.
+            // The node contains itself. Only the outermost occurrence is written out.
             let word = if matches!(self.graph.kind(id), NodeKind::Array(_)) { "array" } else { "object" };
             return self.out.push_str(word);
         }
@@ -232,8 +233,8 @@ impl Writer<'_> {
 
     fn integer(&mut self, spec: &IntSpec) {
         self.out.push_str("integer");
-        // Bounds of wide types are shown only if the sent value is beyond them, because they do not help
-        // otherwise.
+        // A bound of `i32::MAX` or more, positive or negative, usually comes from the type. Such
+        // a bound helps only if the sent value is beyond this bound.
         let told = |bound: &i128, side: Side| {
             self.beyond == Some(side) || bound.unsigned_abs() < u128::from(i32::MAX.unsigned_abs())
         };

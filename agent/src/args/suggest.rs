@@ -12,9 +12,8 @@ const MAX_SUGGESTIONS: usize = 3;
 /// Returns the candidates that `input` was probably meant to be: at most three, the most similar first, never `input` itself.
 ///
 /// Candidates that differ from `input` only in case and separators are preferred, so that camelCase, `snake_case` and
-/// kebab-case match. If there are none, candidates are compared by Jaro-Winkler similarity and edit distance. Nothing is
-/// suggested for names above 64 characters.
-/// suggestions.
+/// kebab-case match. If no candidate is preferred, candidates are compared by Jaro-Winkler similarity and edit distance.
+/// Nothing is suggested for names above 64 characters.
 ///
 /// ```
 /// use agent::args::did_you_mean;
@@ -79,7 +78,8 @@ fn near<'a, 's>(
         .collect()
 }
 
-/// Returns whether a name differs from `input` only in case and separators, or in at most a quarter of its characters.
+/// Returns whether a name differs from `input` only in case and separators, or in at most a quarter of the characters of
+/// `input`.
 pub(crate) fn has_close_name<'a>(
     input: &str,
     names: impl Iterator<Item = (&'a str, &'a Spelling)> + Clone,
@@ -95,7 +95,7 @@ pub(crate) struct Spelling {
     /// The letters and digits, in lower case.
     folded: String,
     lower: Vec<char>,
-    /// Number of characters of `lower`, by the remainder of their code point modulo 32.
+    /// Number of characters of `lower`, by the code point of the character modulo 32.
     letters: [u8; 32],
     is_short: bool,
 }

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 pub(crate) const MAX_VALUE: usize = 60;
 pub(crate) const MAX_RECORD: usize = 200;
-/// Length of a JSON Pointer, in bytes, from which on no segments are appended. It is also the length at which a segment is cut.
+/// Length of a JSON Pointer, in bytes, above which no segments are appended. A longer segment is cut to this number of
+/// characters.
 const MAX_POINTER: usize = 4_096;
 
 /// Returns the letters and digits of a text, in lower case.
@@ -19,7 +20,7 @@ pub(crate) fn fold(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Returns the first `max` characters of a text. The last one is `…` if the text is longer.
+/// Returns the first `max` characters of a text. If the text is longer, the last of these characters is `…`.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     let mut out = String::new();
     push_cut(&mut out, text, max);
@@ -39,7 +40,7 @@ pub(crate) fn push_cut(out: &mut String, text: &str, max: usize) {
     out.push('…');
 }
 
-/// Appends `text` as an escaped JSON string. Cuts it to `max` characters before escaping.
+/// Appends `text` as an escaped JSON string. Cuts the text to `max` characters before escaping.
 pub(crate) fn push_quoted(out: &mut String, text: &str, max: usize) {
     let short;
     let text = if text.len() > max {
@@ -164,7 +165,8 @@ pub(crate) fn push_index(pointer: &mut String, index: impl std::fmt::Display) {
     let _ = write!(pointer, "/{index}");
 }
 
-/// Returns whether the keys of an object are 0, 1, 2 and so on. A language without lists writes a list as such an object.
+/// Returns whether the keys of an object are 0, 1, 2 and so on, and there is at least one key. A language without lists writes a
+/// list as such an object.
 pub(crate) fn has_numbered_keys<'k>(keys: impl Iterator<Item = &'k str>) -> bool {
     let mut count = 0_usize;
     for key in keys {

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns whether a text certainly does not have a format. Returns `false` for a format that is not listed
-/// here.
+/// Returns whether a text certainly does not have a format. Returns `false` for a format that this
+/// function does not list.
 pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     match format {
         "date" => !is_date(text),
@@ -22,8 +22,8 @@ pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
     }
 }
 
-/// Returns whether a text is a date, `[+-]Y…-M-D` or the basic form `YYYYMMDD`. As some types accept a time
-/// after it, anything may follow.
+/// Returns whether a text is a date, `[+-]Y…-M-D` or the basic form `YYYYMMDD`. After `T` or a space,
+/// anything may follow, because some types accept a time at this position.
 fn is_date(text: &str) -> bool {
     let text = text.trim();
     let day = text.split(['T', 't', ' ']).next().unwrap_or_default();

@@ -46,8 +46,8 @@ pub(crate) fn report(
         return;
     }
     let mut walked = std::mem::take(issues);
-    // The walk checks some formats only roughly. The issue of a type or check at the same path is more precise. It replaces
-    // the issue of the walk, but keeps the code and the expected value of the latter.
+    // The walk checks some formats only roughly. The issue of a type or check at the same path is more precise, so it
+    // replaces the issue of the walk. The code and the expected value of the replaced issue are kept.
     let mut said: HashMap<String, &mut Issue> =
         found.iter_mut().map(|(_, own)| (own.path.clone(), own)).collect();
     walked.retain(|issue| {
@@ -150,8 +150,8 @@ impl<'a> LocatedNode<'a> {
         true
     }
 
-    /// Moves to the field, entry or item called `name`, also if only one alternative of a union has it. Returns `false` if
-    /// there is none. If `in_rust` is set, `name` may also be the name of a field in Rust.
+    /// Moves to the field, entry or item called `name`. In a union, one alternative with this name is enough. Returns
+    /// `false` if nothing has this name. If `in_rust` is set, `name` may also be the name of a field in Rust.
     fn named(&mut self, name: &str, in_rust: bool) -> bool {
         let graph = self.graph;
         match graph.kind(self.id) {
@@ -217,8 +217,8 @@ struct Orders<'a> {
 
 impl<'a> Orders<'a> {
     /// Returns a sort key, which yields the order of the walk: first unknown keys, then parameters as declared, then map
-    /// entries as sent. An issue of an object comes before those of its fields, and the finding of a check (`checked`) after
-    /// them.
+    /// entries as sent. An issue of an object comes before the issues of its fields. The finding of a check (`checked`)
+    /// comes after the issues of the fields.
     fn of(&mut self, pointer: &str, checked: bool) -> Vec<usize> {
         let graph = self.graph;
         let mut out = Vec::new();

@@ -1,8 +1,9 @@
 //! Checks that tool authors write for typed values: `#[arg(validate = …)]`.
 //!
 //! A check is part of the type's `Deserialize`, so every serde format runs it. A refusal is an error that ends the reading. The argument
-//! engine, however, reports all refusals. After the first refusal, it reads the text again within [`collect`], where a refused value counts
-//! as valid and its findings are set aside. The result of this second reading is dropped, so no refused value is accepted.
+//! engine, however, reports all refusals. After the first refusal, the engine reads the text a second time within [`collect`], where a
+//! refused value counts as valid and its findings are set aside. The result of this second reading is dropped, so no refused value is
+//! accepted.
 
 mod findings;
 mod locate;
@@ -18,7 +19,7 @@ use crate::args::plan::NodeId;
 use findings::CheckFinding;
 use std::cell::{Cell, RefCell};
 
-/// The name with which a checked type calls `deserialize_newtype_struct`; the argument engine recognizes it.
+/// The name with which a checked type calls `deserialize_newtype_struct`, and by which the argument engine recognizes the type.
 pub(crate) const CHECKED: &str = "agent::Checked";
 
 /// Maximum number of findings that are kept; further findings are dropped.
@@ -42,7 +43,8 @@ pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
 }
 
 /// Suspends setting findings aside until `resume` is called: findings become errors, except for values that the argument engine reads
-/// itself. Returns `false` if this was suspended before. If the code panics before `resume`, [`collect`] restores the state.
+/// itself. Returns `false` if setting aside was already suspended. If the code panics before `resume`, [`collect`] restores the
+/// state.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }
@@ -52,7 +54,7 @@ pub(crate) fn resume() {
     SUSPENDED.set(false);
 }
 
-/// The state from before [`collect`]. It is restored when this value is dropped, also after a panic.
+/// The state from before [`collect`]. Dropping this value restores the state, also after a panic.
 struct CollectScope {
     aside: SetAside,
     suspended: bool,

@@ -5,8 +5,8 @@ use std::fmt::Display;
 
 /// The findings of a check: one entry for each mistake, with the name of the field.
 ///
-/// Use it as the error of a check that reports several mistakes or names a field. The error of any other check can be any
-/// type with [`Display`].
+/// Use this list as the error of a check that reports several mistakes or names a field. The error of any other check can
+/// be any type with [`Display`].
 ///
 /// ```
 /// use agent::{ToolArgs, args::{Plan, PlanOptions, Violations}};
@@ -77,7 +77,7 @@ impl Violations {
         self.found.len()
     }
 
-    /// Returns each field with its mistake, in the order in which they were added.
+    /// Returns each field with its mistake, in the order in which the mistakes were added.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.found.iter().map(|(field, problem)| (field.as_str(), problem.as_str()))
     }

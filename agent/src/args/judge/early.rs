@@ -1,6 +1,6 @@
 //! Checks the entries of the arguments one by one, while further entries are still being received.
 //!
-//! The rules are those of the walk, except for those about the whole object (missing parameters, number of entries).
+//! The rules are those of the walk, except for the rules about the whole object (missing parameters, number of entries).
 
 use super::outcome::{SUGGESTION_BUDGET, WalkState};
 use super::repair::{may_repair, repair_entry};
@@ -46,13 +46,13 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// Returns whether the value of the latest key may contain a secret. Before the first key, this is about the arguments
-    /// as a whole. An unknown key may be a misspelled secret.
+    /// Returns whether the value of the latest key may contain a secret. Before the first key, the answer is about the
+    /// arguments as a whole. An unknown key may be a misspelled secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }
 
-    /// Processes a key of the arguments. Returns the number of issues before it.
+    /// Processes a key of the arguments. Returns the number of issues before this key.
     pub(crate) fn key(&mut self, key: &str) -> usize {
         let before = self.issues.len();
         self.awaited = Awaited::Nothing;
@@ -83,7 +83,7 @@ impl EarlyCheck {
     }
 
     /// Processes the value of the latest key. The caller has checked that `text` is JSON. Returns the number of issues
-    /// before it.
+    /// before this value.
     pub(crate) fn value(&mut self, key: &str, text: &str) -> usize {
         let before = self.issues.len();
         let graph = self.plan.graph();
@@ -104,7 +104,7 @@ impl EarlyCheck {
         let Some(sent) = Document::read(text) else { return before };
         let mended = if self.may_repair { repair_entry(graph, node, key, &sent.root) } else { None };
         let wrapped = mended.as_ref().map(|(_, wrapped)| wrapped);
-        // Decoded text may nest too deeply to be parsed. Then the value is walked without repairs.
+        // Decoded text may nest too deeply to be parsed. In this case, the value is walked without repairs.
         let mended = mended.as_ref().and_then(|(text, _)| Document::parse(text).ok());
         let document = mended.as_ref().unwrap_or(&sent);
         let shared = WalkState::new(graph, document.root.raw, None, false);

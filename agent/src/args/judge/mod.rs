@@ -1,5 +1,6 @@
-//! Walks over whole values. While arguments are read, they choose alternatives and run checks. After a
-//! refusal, they find every issue, and the structure is repaired where the policy allows it.
+//! The walks over whole values. While arguments are read, walks choose alternatives and run checks.
+//! After a refusal, a walk finds every issue. Before this walk, the structure is repaired as far as
+//! the policy allows.
 
 mod early;
 mod outcome;
@@ -39,7 +40,7 @@ pub(crate) struct RefusedArguments<'t> {
 
 impl RefusedArguments<'_> {
     /// Calls `look` with the arguments as they were sent, decoded as far as possible. Returns `None` if
-    /// they are not JSON.
+    /// the arguments are not JSON.
     pub(crate) fn with_sent<T>(&self, look: impl FnOnce(&Doc<'_>) -> T) -> Option<T> {
         match (&self.document, &self.sent) {
             (Some(document), _) => Some(look(&document.root)),
@@ -51,7 +52,7 @@ impl RefusedArguments<'_> {
 
 /// Arguments in which the plan finds no issue.
 pub(crate) struct Mended {
-    /// The text to read instead, if the structure had to be repaired.
+    /// The text to read instead of the sent text; `None` if the structure needed no repair.
     pub(crate) text: Option<String>,
     pub(crate) coercions: Vec<Coercion>,
 }
@@ -152,8 +153,8 @@ fn check<'t>(
         None => count += walk::collect(graph, root, &mut issues),
         Some(mended) => match Document::parse(mended) {
             Ok(document) => count += walk::collect(graph, &document.root, &mut issues),
-            // Decoded text may nest too deeply to be parsed. Then the arguments are walked without
-            // repairs.
+            // Decoded text may nest too deeply to be parsed. In this case, the arguments are
+            // walked without repairs.
             Err(_) => count += walk::collect(graph, root, &mut issues),
         },
     }

@@ -10,7 +10,8 @@ use serde::de::Deserialize;
 use serde_json::Value;
 use std::{cell::Cell, cell::RefCell, cmp::Ordering, collections::HashMap, collections::HashSet};
 
-/// The budget for suggestions in all walks over one text: candidates times compared characters. Later issues have no suggestions.
+/// The budget for suggestions in all walks over one text, in candidates times compared bytes. Once the budget is spent, issues have no
+/// suggestions.
 pub(super) const SUGGESTION_BUDGET: usize = 200_000;
 
 /// The budget for checks in all walks over one text. Each check costs 1, and 1 for every 64 bytes of its value. Real tools need far less.
@@ -25,10 +26,10 @@ pub(crate) struct WalkState<'w> {
     text: &'w str,
     /// The offset of the arguments as a whole, if they are in the text.
     root: Option<usize>,
-    /// Whether sets may have repeated items. Set while the items of a set are coerced to be compared: comparing the items of nested sets
-    /// as well would multiply the work.
+    /// Whether sets may have repeated items. This is `true` while the items of a set are coerced to be compared: comparing the items of
+    /// nested sets as well would multiply the work.
     pub(super) silent: bool,
-    /// The choices by union and value. Without them, nested unions would be tried again for every branch around them.
+    /// The choices by union and value. Without this map, a nested union would be tried again for every branch around it.
     choices: RefCell<HashMap<PlaceKey, Choice, NameHash>>,
     /// The remaining part of [`SUGGESTION_BUDGET`].
     pub(super) suggestions: Cell<usize>,
@@ -48,13 +49,13 @@ pub(super) enum Choice {
         non_schema_coercion: bool,
         beyond_strict: bool,
     },
-    /// No branch fits, and this one has the fewest issues. `root_type_mismatch` means that even the type of the value itself is wrong.
+    /// No branch fits, and this branch has the fewest issues. `root_type_mismatch` means that even the type of the value itself is wrong.
     Closest {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
     },
-    /// More than one branch fits, although only one may.
+    /// More than one branch fits, although only one branch may fit.
     Ambiguous,
     /// Exactly one branch fits, as required, but a key is given twice. Which branches fit depends on the value of the key that a reader
     /// keeps.
@@ -64,7 +65,7 @@ pub(super) enum Choice {
 }
 
 impl Choice {
-    /// Returns the branch that fits, or `None`.
+    /// Returns the branch that fits, or `None` if no branch was chosen.
     fn branch(&self) -> Option<NodeId> {
         match self {
             Choice::Fits { branch, .. } => Some(*branch),
@@ -109,7 +110,8 @@ impl<'w> WalkState<'w> {
         self.checks.set(other.checks.get());
     }
 
-    /// Takes the cost of one more check from the budget. Returns whether the budget allows the check; nested checks could multiply.
+    /// Takes the cost of one more check from the budget. Returns whether the budget allows the check. Without a budget, nested checks
+    /// could multiply.
     pub(super) fn may_check(&self, raw: &str) -> bool {
         let left = self.checks.get().checked_sub(1 + raw.len() / 64);
         self.checks.set(left.unwrap_or(0));
@@ -125,13 +127,14 @@ impl<'w> WalkState<'w> {
         self.choices.borrow().get(&(union, offset_in(self.text, raw)?))?.branch()
     }
 
-    /// Returns the branch of a union that fits a value, or `None` if the union refuses the value.
+    /// Returns the branch of a union that fits a value, or `None` if the union refuses the value or `node` is not a union.
     pub(crate) fn fitting(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
         let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         self.choose(self.graph.node(node), branches, *exclusive, doc).branch()
     }
 
-    /// Returns the branch of a union that fits a value, or else the branch with the fewest issues; `None` if the choice is ambiguous.
+    /// Returns the branch of a union that fits a value, or else the branch with the fewest issues. Returns `None` if the choice is
+    /// ambiguous, if a key is given twice, or if `node` is not a union with branches.
     pub(crate) fn closest(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
         let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         match self.choose(self.graph.node(node), branches, *exclusive, doc) {
@@ -140,7 +143,7 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Returns whether this is the text of the arguments as a whole.
+    /// Returns whether `raw` is the text of the arguments as a whole.
     pub(super) fn is_root(&self, raw: &str) -> bool {
         self.root.is_some() && self.root == offset_in(self.text, raw)
     }
@@ -156,8 +159,9 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Chooses the branch of a union for a value: the first branch that accepts it unchanged, else the first that coerces it, else the one
-    /// with the fewest issues. If the union is exclusive, a second branch that fits as well makes the choice ambiguous.
+    /// Chooses the branch of a union for a value: the first branch that accepts the value unchanged, else the first branch that coerces
+    /// the value, else the branch with the fewest issues. In an exclusive union, a second branch that fits equally well makes the choice
+    /// ambiguous.
     pub(super) fn choose(
         &self,
         node: &PlanNode,
@@ -177,7 +181,7 @@ impl<'w> WalkState<'w> {
     fn find(&self, branches: &[NodeId], exclusive: bool, doc: &Doc<'_>) -> Choice {
         let mut fitting: Option<(NodeId, WalkSummary)> = None;
         // In an exclusive union, an integer branch accepts 1.0 unchanged, as in JSON Schema. A branch that fits only under a wider policy
-        // must not compete with one that fits under a narrower policy.
+        // must not compete with a branch that fits under a narrower policy.
         let distance = |found: &WalkSummary| match (exclusive, found) {
             (false, found) => u8::from(found.coerced),
             (true, WalkSummary { non_schema_coercion: false, .. }) => 0,
@@ -199,7 +203,7 @@ impl<'w> WalkState<'w> {
             }
             let far = distance(&found);
             match fitting.as_ref().map(|(_, best)| far.cmp(&distance(best))) {
-                // The branch that was found before needs less change.
+                // The earlier branch needs less change, so it is kept.
                 Some(Ordering::Greater) => {}
                 Some(Ordering::Equal) => several = true,
                 _ => {
@@ -257,11 +261,11 @@ impl WalkState<'_> {
     }
 }
 
-/// The judge for a reader of one text. It walks each value once: the choices and checks of a walk also hold for all values inside.
+/// The judge for a reader of one text. The judge walks each value once: the choices and checks of a walk also hold for all values inside.
 pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,
-    /// An earlier walk over the text.
+    /// The state of an earlier walk over the text, if there was one.
     walked: Option<&'t WalkState<'t>>,
     known: RefCell<Option<Box<KnownValues>>>,
 }

@@ -1,5 +1,5 @@
-//! The structural repairs of the lenient policy: JSON sent as text, a single value where an array is expected. They edit the
-//! text, so every digit stays as it was sent.
+//! The structural repairs of the lenient policy: JSON sent as text, a single value where an array is expected. The repairs
+//! edit the text, so every digit stays as it was sent.
 
 use super::walk::{fits, inspect};
 use crate::args::coercion::{Coercion, CoercionRule, HIDDEN, recorded};
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// Maximum number of union branches that are tried in one repair, because trials of nested unions could multiply.
 const MAX_TRIALS: usize = 64;
 
-/// Returns the text of the repaired arguments, or `None` if there was nothing to repair.
+/// Returns the text of the repaired arguments, or `None` if nothing was repaired.
 pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> Option<String> {
     if !may_repair(graph) {
         return None;
@@ -27,8 +27,8 @@ pub(super) fn may_repair(graph: &Graph) -> bool {
     graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE))
 }
 
-/// Returns the repaired text of one entry of the arguments, and which values in it were wrapped in a list. Returns `None` if
-/// nothing was repaired. The repairs are not recorded.
+/// Returns the repaired text of one entry of the arguments, and the values in it that were wrapped in a list. Returns `None`
+/// if nothing was repaired. The repairs are not recorded.
 pub(super) fn repair_entry(
     graph: &Graph,
     node: NodeId,
@@ -123,7 +123,7 @@ impl Repair<'_> {
     }
 
     /// Returns the repaired value for the first branch that accepts the value after its repair. Returns `None` if there is
-    /// no such branch, or if the union accepts the value unchanged.
+    /// no such branch, if the union accepts the value unchanged, or if all trials are used up.
     fn union(&mut self, id: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> Option<String> {
         if inspect(self.graph, id, doc, self.path.is_empty()).count == 0 {
             return None;
@@ -162,7 +162,7 @@ impl Repair<'_> {
     }
 }
 
-/// Returns the text of `doc` with some parts replaced.
+/// Returns the text of `doc` with the parts in `edits` replaced, or `None` if there are no edits.
 fn spliced(doc: &Doc<'_>, edits: Vec<(&Doc<'_>, String)>) -> Option<String> {
     if edits.is_empty() {
         return None;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// Maximum length of a text, in bytes. For a longer text, the corrected call would be too long to be offered.
 const MAX_TEXT: usize = 2_000;
 const MAX_DEPTH: usize = 40;
-/// The quote of a chat template.
+/// The quote that some chat templates write around texts.
 const QUOTE: &str = "<|\"|>";
 
 /// The JSON of the object that a text means, and the advice how to write the text as JSON.
@@ -17,7 +17,8 @@ pub(super) struct Respelled {
     pub(super) hint: &'static str,
 }
 
-/// Reads a text that is not JSON. Returns `None` if its meaning is uncertain, or if it is longer than [`MAX_TEXT`].
+/// Reads a text that is not JSON. Returns `None` if the meaning of the text is uncertain, or if the text is longer than
+/// [`MAX_TEXT`].
 pub(super) fn respelled(text: &str) -> Option<Respelled> {
     if text.len() > MAX_TEXT {
         return None;
@@ -29,14 +30,14 @@ pub(super) fn respelled(text: &str) -> Option<Respelled> {
     read(text).or_else(|| read_within(text))
 }
 
-/// Reads the only object of a text that has words around it.
+/// Reads the only object in a text that has words before or after this object.
 fn read_within(text: &str) -> Option<Respelled> {
     let (start, end) = (text.find('{')?, text.rfind('}')? + 1);
     let outside = [text.get(..start)?, text.get(end..)?];
     let is_plain = |text: &&str| !text.is_empty() && !text.contains(['{', '}', '[', ']', '"']);
     let around = outside.iter().filter(|text| !text.trim().is_empty());
     let inner = around.clone().all(is_plain).then(|| text.get(start..end)).flatten()?;
-    // The report is about these words, so it needs no advice about the object.
+    // The issue is about the words outside of the object, so the object gets no advice.
     (around.count() > 0).then(|| read(inner)).flatten().map(|read| Respelled { hint: "", ..read })
 }
 
@@ -71,7 +72,7 @@ struct SpellingReader<'t> {
     at: usize,
     /// The advice for the first spelling that is not JSON.
     hint: Option<&'static str>,
-    /// The container of a value.
+    /// The container of the value that is being read.
     part_of: Container,
 }
 
@@ -95,7 +96,7 @@ impl<'t> SpellingReader<'t> {
         SpellingReader { text, at: 0, hint: None, part_of: Container::Object }
     }
 
-    /// Reads the content of a container.
+    /// Reads the content of a container with `read`. Restores the outer container afterwards.
     fn within<T>(&mut self, around: Container, read: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.part_of, around);
         let out = read(self);

@@ -70,7 +70,7 @@ fn second_call(words: &str, text: &str, at: usize) -> Option<&'static str> {
 fn spelling(text: &str, at: usize) -> Option<&'static str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let before = text.get(..at)?;
-    // The parser stops at the first character that does not fit, or after it.
+    // The parser stops at the first character that does not fit, or one character later.
     let start = before.trim_end_matches(is_word).len();
     let word: &str = text.get(start..)?.split(|c: char| !is_word(c)).next()?;
     let sign = text.get(at..)?.chars().next().into_iter().chain(before.chars().next_back());

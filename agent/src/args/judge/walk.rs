@@ -1,4 +1,4 @@
-//! Walks a value along the plan and finds everything that is wrong with it.
+//! Walks a value along the plan and finds all issues of the value.
 
 mod checked;
 mod choice;
@@ -27,7 +27,7 @@ use serde_json::Value;
 
 /// Maximum number of issues that are kept. Further issues are only counted.
 const MAX_KEPT: usize = 10_000;
-/// Maximum depth of a walk, in nodes: twice the depth of a hundred levels of alternatives in objects.
+/// Maximum depth of a walk, in nodes: twice the depth of a hundred nested objects with alternatives.
 const MAX_NESTED: usize = 600;
 /// Maximum number of issues with suggestions. Reports show fewer issues, and a call with more issues is not corrected.
 const MAX_SUGGESTED: usize = 50;
@@ -42,11 +42,12 @@ pub(crate) struct WalkSummary {
     pub(crate) unrepresentable: usize,
     /// The number of issues about formats, which the type of the argument explains better.
     pub(crate) for_the_type: usize,
-    /// Whether the type at the root itself is wrong.
+    /// Whether the value at the root has the wrong type.
     pub(crate) root_type_mismatch: bool,
     /// Whether a value is accepted only by a coercion.
     pub(crate) coerced: bool,
-    /// Whether a value is accepted only by a coercion that JSON Schema does not have. To JSON Schema, 1.0 is an integer.
+    /// Whether a value is accepted only by a coercion that JSON Schema does not have. The coercion of `1.0` to an integer does not
+    /// count, because JSON Schema has it, too.
     pub(crate) non_schema_coercion: bool,
     /// Whether a value is accepted only by a coercion that `strict` does not allow.
     pub(crate) beyond_strict: bool,
@@ -74,7 +75,7 @@ pub(super) fn collect(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) ->
     walk.found.count
 }
 
-/// Returns the findings about a value at a node. `root` means that the value is the arguments as a whole.
+/// Returns the summary of the issues and coercions of a value at a node. `root` means that the value is the arguments as a whole.
 pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) -> WalkSummary {
     Walk::count(&WalkState::new(graph, doc.raw, root.then_some(doc), false), node, doc)
 }
@@ -91,7 +92,8 @@ pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -
     (issues, of_types)
 }
 
-/// Returns the findings about a value at a node. `shared` is the state of all walks over the text of the value.
+/// Returns the summary of the issues and coercions of a value at a node. `shared` is the state of all walks over the text of the
+/// value.
 pub(crate) fn count(shared: &WalkState<'_>, node: NodeId, doc: &Doc<'_>) -> WalkSummary {
     Walk::count(shared, node, doc)
 }
@@ -130,13 +132,13 @@ impl<'w, 'o> Walk<'w, 'o> {
         walk.found
     }
 
-    /// Records that a value is accepted by a coercion.
+    /// Records that a value is accepted by a coercion that JSON Schema does not have.
     fn note_coercion(&mut self) {
         self.found.coerced = true;
         self.found.non_schema_coercion = true;
     }
 
-    /// Records a coercion. `beyond_strict` means that `strict` does not allow it.
+    /// Records a coercion that JSON Schema does not have. `beyond_strict` means that `strict` does not allow the coercion.
     fn note_coercion_beyond(&mut self, beyond_strict: bool) {
         self.note_coercion();
         self.found.beyond_strict |= beyond_strict;
@@ -283,7 +285,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.fault(IssueCode::Type, self.what_is_around(id, doc).unwrap_or(problem), id, doc);
     }
 
-    /// Reports a value outside of a closed set of words. `expected` is `None` where the list of words says more.
+    /// Reports a value outside of a closed set of words. `expected` is `None` if the list of words says more than a signature.
     fn not_a_word<'a>(
         &mut self,
         expected: Option<NodeId>,
@@ -409,7 +411,7 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the coerced value, and records the coercion. Returns `None` if the rules of the node do not allow it.
+    /// Returns the coerced value, and records the coercion. Returns `None` if the rules of the node do not allow the coercion.
     fn coerced<T>(
         &mut self,
         node: &PlanNode,
@@ -497,7 +499,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             .then_some("send the name alone, without an object around it")
     }
 
-    /// Replaces the problem of the last issue by advice, if there is any. A corrected call can then follow the advice.
+    /// Replaces the problem of the last issue by advice, which a corrected call can follow. Does nothing if `problem` is `None`.
     pub(super) fn advise(&mut self, problem: Option<&str>) {
         if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.last_mut())) {
             issue.problem = problem.to_owned();

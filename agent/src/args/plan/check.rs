@@ -1,7 +1,7 @@
 //! Assertions about a value as a whole: `not`, `if`, `contains`, … and schemas that cannot be merged with other schemas.
 //!
 //! The assertions are moved from a schema to a list of checks. The remaining schema is compiled as usual, and the value is read and coerced
-//! along it. The coerced value must pass the checks.
+//! along this schema. The coerced value must pass the checks.
 
 use super::compile::Compiler;
 use super::error::CompileResult;
@@ -32,7 +32,7 @@ const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
 impl Compiler<'_> {
-    /// Returns a schema whose assertions about the value as a whole are moved to its list of checks.
+    /// Returns the schema with its assertions about the value as a whole moved to its list of checks.
     pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
         let patterns = map.get("patternProperties").and_then(Value::as_object);
         let several = patterns.filter(|patterns| patterns.len() > 1 && !map.contains_key(CHECKS));
@@ -65,9 +65,9 @@ impl Compiler<'_> {
         Ok(Cow::Owned(out))
     }
 
-    /// Replaces `unevaluatedProperties` and `unevaluatedItems`, which depend on what subschemas evaluate (JSON Schema 2020-12, core,
-    /// section 11). If there are no such subschemas, or they are already merged, the two keywords mean the same as `additionalProperties`
-    /// and `items`.
+    /// Replaces `unevaluatedProperties` and `unevaluatedItems`, which depend on the properties and items that subschemas evaluate (JSON
+    /// Schema 2020-12, core, section 11). If there are no such subschemas, or they are already merged, the two keywords mean the same as
+    /// `additionalProperties` and `items`. In other schemas, they are not modelled.
     fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;

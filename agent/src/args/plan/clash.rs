@@ -1,11 +1,12 @@
-//! Refuses types in which two fields or two variants have one name: serde reads only one of the two, so no call would fit the type.
+//! Refuses types in which two fields or two variants have the same name: serde reads only one of the two, so no call would fit the
+//! type.
 
 use super::error::{CompileResult, SchemaError};
 use crate::args::text::push_segment;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashSet};
 
-/// Refuses a schema made by schemars in which two fields, or two variants, have one name.
+/// Refuses a schema made by schemars in which two fields, or two variants, have the same name.
 pub(super) fn refuse_clashes(root: &Value) -> CompileResult<()> {
     visit(root, root, &mut String::new())
 }
@@ -50,7 +51,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     if let Some(clash) = map.get("x-clash").and_then(Value::as_str) {
         return Err(SchemaError::new("properties", pointer, clash));
     }
-    // For two fields of one name, schemars writes one property, but lists the name twice in `required`.
+    // For two fields with the same name, schemars writes one property, but lists the name twice in `required`.
     let required: Vec<&str> = map
         .get("required")
         .and_then(Value::as_array)
@@ -69,7 +70,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     let mut names: Vec<&str> = Vec::new();
     for (name, property) in properties {
         let aliases = property.get("x-aliases").and_then(Value::as_array).into_iter().flatten();
-        // An alias may repeat the name that it is for.
+        // An alias may be the same as the name of its own field, so the names of a field are counted without repetitions.
         let own: BTreeSet<&str> = aliases.filter_map(Value::as_str).chain([name.as_str()]).collect();
         names.extend(own);
     }
@@ -80,8 +81,8 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
             format!("has {}, one of them as an alias: rename one", twice(name, "fields")),
         ));
     }
-    // For a variant that holds one struct, serde takes the tag out before it reads the struct, so the struct would miss a field of this
-    // name.
+    // For a variant that holds one struct, serde takes the tag out before it reads the struct, so the struct would miss a field with
+    // the name of the tag.
     let tag = properties.iter().next().filter(|(_, schema)| schema.get("const").is_some());
     let target = map.get("$ref").and_then(Value::as_str).and_then(|to| root.pointer(to.strip_prefix('#')?));
     if let (Some((tag, _)), Some(target)) = (tag, target)
@@ -94,7 +95,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     Ok(())
 }
 
-/// Refuses two variants of one name. schemars writes the variants of an enum as `oneOf`.
+/// Refuses two variants with the same name. schemars writes the variants of an enum as `oneOf`.
 fn of_variants(map: &Map<String, Value>, pointer: &str) -> CompileResult<()> {
     let variants = map.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     let mut names = Vec::new();
@@ -121,7 +122,7 @@ fn of_variants(map: &Map<String, Value>, pointer: &str) -> CompileResult<()> {
             Some(tag) => format!("{tag}: {alias}"),
             None => alias,
         });
-        // An alias may repeat the name that it is for.
+        // An alias may be the same as the name of its own variant, so the names of a variant are counted without repetitions.
         names.extend(own.into_iter().chain(aliases).collect::<BTreeSet<_>>());
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Compiles `allOf`, `anyOf` and `oneOf`: their parts are merged, and their alternatives multiplied out.
+//! Compiles `allOf`, `anyOf` and `oneOf`: merges the parts of `allOf`, and multiplies out the alternatives.
 
 use super::check::look_at_properties;
 use super::compile::{Compiler, MERGE_COST};
@@ -15,13 +15,13 @@ const MAX_NESTING: usize = 32;
 /// Maximum number of combined alternatives that are multiplied out.
 const MAX_PRODUCT: usize = 64;
 
-/// Keywords that are not part of the plain schema.
+/// Keywords that [`Parts::plain`] does not contain at first.
 const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", CLOSING, "$defs", "definitions"];
 const CLOSING: &str = "unevaluatedProperties";
 
-/// A schema without its combinations, and the groups of alternatives in them.
+/// A schema, split into its plain part and its groups of alternatives.
 struct Parts {
-    /// The part that always holds.
+    /// The part that applies to every value, whichever alternatives fit.
     plain: SchemaMap,
     /// Groups of alternatives. A value has to fit one alternative of each group.
     groups: Vec<Group>,
@@ -87,7 +87,7 @@ impl Compiler<'_> {
         others.all(|(k, v)| k == "type" && target.get(k) == Some(v)).then_some(part)
     }
 
-    /// Splits a schema into the part that always holds and groups of alternatives. Returns `None` if no value can fit.
+    /// Splits a schema into its plain part and its groups of alternatives. Returns `None` if no value can fit.
     fn parts(&self, map: &SchemaMap, depth: usize) -> CompileResult<Option<Parts>> {
         if depth > MAX_NESTING {
             return Err(self.error("allOf", "nests too deeply"));
@@ -118,7 +118,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        // `unevaluatedProperties` covers the properties that all parts evaluate, so it is added to the merged schema.
+        // `unevaluatedProperties` covers the properties that all parts evaluate, so the keyword is added to the merged schema.
         if let Some(closing) = map.get(CLOSING) {
             plain.insert(CLOSING.into(), closing.clone());
             if groups.is_empty() {
@@ -145,7 +145,8 @@ impl Compiler<'_> {
         }
         let exclusive = groups.iter().position(|g| g.exclusive);
         let mut out = match exclusive {
-            // Exactly one option of this group must fit. The other groups become a part of each option.
+            // Exactly one option of this group must fit. The other groups become a part of each option, or a check if there would be too
+            // many combinations.
             Some(at) => {
                 let chosen = groups.remove(at);
                 self.each(&plain, &chosen, &groups)?
@@ -215,13 +216,13 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    /// Resolves an option. If it has `unevaluatedProperties`, the whole option becomes a check, because after a merge the keyword would
-    /// apply to other properties.
+    /// Resolves an option. If the option has `unevaluatedProperties`, the whole option becomes a check, because after a merge the
+    /// keyword would apply to other properties.
     fn opened(&self, option: &Value) -> CompileResult<Option<SchemaMap>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
-    /// [`opened`](Self::opened) for a schema that is already resolved.
+    /// Moves an option with `unevaluatedProperties` to a check, as [`opened`](Self::opened) does. The caller has resolved the option.
     pub(super) fn open(&self, mut option: SchemaMap) -> SchemaMap {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();
@@ -231,7 +232,8 @@ impl Compiler<'_> {
         option
     }
 
-    /// Returns the options of a group, including the options of nested groups. A nested `oneOf` group is kept as one option.
+    /// Returns the options of a group, including the options of nested groups. An option with an exclusive group inside is kept as one
+    /// option.
     fn options(&self, group: &Group, depth: usize) -> CompileResult<Vec<SchemaMap>> {
         let mut out = Vec::with_capacity(group.options.len());
         for option in &group.options {

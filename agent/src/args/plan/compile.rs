@@ -47,7 +47,8 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
     graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
     // The nodes accept more than the schema. A `oneOf` would therefore count too many fitting branches, and a check such as
-    // `not` would refuse too much. The validator checks the whole value anyway.
+    // `not` would refuse too much. So no union is exclusive, and if a check has such a keyword, all checks are dropped. The
+    // validator checks the whole value.
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
@@ -134,7 +135,7 @@ fn compile(schema: &Value, options: PlanOptions, foreign: bool) -> CompileResult
     Ok((graph, dropped.into_inner()))
 }
 
-/// Returns whether all keywords beside a `$ref` are ignored, as in the drafts before 2019-09 (draft-07, core, 8.3).
+/// Returns whether all keywords next to a `$ref` are ignored, as in the drafts before 2019-09 (draft-07, core, 8.3).
 fn has_lone_references(schema: &Value) -> bool {
     let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
     ["draft-03", "draft-04", "draft-05", "draft-06", "draft-07"].iter().any(|d| dialect.contains(d))
@@ -164,9 +165,9 @@ pub(super) struct Compiler<'s> {
     pub(super) buffered: usize,
     work: Cell<usize>,
     pub(super) patterns: Patterns,
-    /// Whether keywords beside a `$ref` are ignored.
+    /// Whether keywords next to a `$ref` are ignored.
     pub(super) lone_references: bool,
-    /// Keywords that the plan does not model. The validator of the whole schema checks them.
+    /// Keywords that the plan does not model. The validator of the whole schema checks these keywords.
     dropped: RefCell<Vec<Dropped>>,
 }
 
@@ -178,7 +179,8 @@ struct Dropped {
 }
 
 impl Compiler<'_> {
-    /// Compiles the arguments as a whole, which are an object whether the schema says so or not.
+    /// Compiles the schema of the arguments as a whole. The arguments are always an object, even if the schema does not say
+    /// so.
     fn root(&mut self) -> CompileResult<NodeId> {
         let schema = self.root;
         let says_so = schema.get("type").is_some_and(|t| t == "object");
@@ -203,7 +205,7 @@ impl Compiler<'_> {
     }
 
     pub(super) fn push(&mut self, kind: NodeKind) -> NodeId {
-        // `schema` limits the number of nodes to far below `u32::MAX`.
+        // The method `schema` limits the number of nodes to far below `u32::MAX`.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.nodes.push(PlanNode { id, kind, rules: self.rules, holds_secret: false, takes_null: false });
         self.notes.push(Notes::new());
@@ -343,8 +345,8 @@ impl Compiler<'_> {
         merge(&a, &b, self.foreign).map_err(|conflict| self.error(&conflict.keyword, conflict.reason))
     }
 
-    /// Merges `part` into its outer schema. The outer `unevaluatedProperties` depends on the properties of the part, so it
-    /// is added after the merge. Returns `None` if no value can fit both schemas.
+    /// Merges `part` into its outer schema. The outer `unevaluatedProperties` depends on the properties of the part, so
+    /// this keyword is added after the merge. Returns `None` if no value can fit both schemas.
     pub(super) fn within(&self, outer: &SchemaMap, part: &SchemaMap) -> CompileResult<Option<SchemaMap>> {
         const CLOSING: &str = "unevaluatedProperties";
         let Some(closing) = outer.get(CLOSING) else { return self.merged(outer, part) };
@@ -355,7 +357,8 @@ impl Compiler<'_> {
         Ok(Some(out))
     }
 
-    /// Refuses a keyword that is not modelled, or leaves it to the validator of the whole schema if there is one.
+    /// Refuses a keyword that is not modelled, or leaves the keyword to the validator of the whole schema. Only a foreign
+    /// schema has this validator, and only with the feature `full-schema`.
     pub(super) fn unmodelled(&self, keyword: &'static str, reason: &str) -> CompileResult<()> {
         if !cfg!(feature = "full-schema") || !self.foreign {
             return Err(self.error(keyword, format!("{reason} (feature `full-schema` checks it)")));
@@ -364,7 +367,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Adds to the cost of compiling, which schemas can multiply. Fails above `MAX_WORK`.
+    /// Adds `cost` to the cost of compiling, which nested combinations can multiply. Fails if the total exceeds `MAX_WORK`.
     pub(super) fn charge(&self, cost: usize) -> CompileResult<()> {
         self.work.set(self.work.get().saturating_add(cost));
         if self.work.get() > MAX_WORK {

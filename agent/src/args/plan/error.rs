@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-/// The result of compiling a schema, or a part of one.
+/// The result of compiling a schema or a part of a schema.
 pub(super) type CompileResult<T> = Result<T, SchemaError>;
 
-/// The error for an invalid or unsupported schema: it occurs when a tool is defined, never when it is called.
+/// The error for an invalid or unsupported schema. It occurs when a tool is defined, never when a tool is called.
 ///
 /// The error names the keyword and its path in the schema. Examples are a keyword that is not supported, a pattern that is not a regular
 /// expression, and a reference to a missing schema.

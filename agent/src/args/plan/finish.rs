@@ -129,7 +129,7 @@ pub(super) fn carries_wide(nodes: &[PlanNode], flattened: impl Iterator<Item = N
     false
 }
 
-/// Copies to each property which values of its node are frequent.
+/// Copies the frequent values of each node to the properties with this node.
 pub(super) fn mark_frequent(nodes: &mut [PlanNode]) {
     let frequent: Vec<FrequentValues> = nodes.iter().map(|node| FrequentValues::of(&node.kind)).collect();
     for node in nodes {

@@ -8,15 +8,15 @@ use super::token::{WORD, before_bare_quote, word_at};
 /// The table does not change after the plan is compiled, so sent keys cannot make lookups slower.
 #[derive(Debug)]
 pub(super) struct KeyIndex {
-    /// The entries of the table; their number is a power of two, and at least half of them are empty.
+    /// The entries of the table. The number of entries is a power of two, and at least half of the entries are empty.
     places: Box<[KeyPlace]>,
 }
 
-/// A name in the form in which it is compared with the bytes of a text.
+/// An entry of the table: a name, in the form that is compared with the bytes of a text.
 #[derive(Clone, Debug)]
 struct KeyPlace {
     ends: [u64; 2],
-    /// The length of the name; `UNWRITTEN` if it is an alias, or is written with escapes.
+    /// The length of the name, in bytes; `UNWRITTEN` if the name is an alias, or is written with escapes.
     length: usize,
     /// The index of the property, or `EMPTY`.
     index: usize,
@@ -47,7 +47,7 @@ impl KeyIndex {
     }
 
     /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not mean that
-    /// the key is unknown: it may be long, an alias, or written in an unusual way.
+    /// the key is unknown: the key may be long, an alias, or written in an unusual way.
     #[inline]
     pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if text.get(at) != Some(&b'"') {
@@ -55,8 +55,8 @@ impl KeyIndex {
         }
         let start = at + 1;
         let head = word_at(text, start);
-        // The first quote may be an escaped one, which does not end the key. The text before it ends with a backslash then, and matches no
-        // name.
+        // The first quote may be escaped, and then it does not end the key. In this case, the text before the quote ends with a backslash
+        // and matches no name.
         let (head, tail, length) = match before_bare_quote(head) {
             WORD => {
                 let more = before_bare_quote(word_at(text, start + WORD));
@@ -105,7 +105,7 @@ fn hash(key: &[u8]) -> usize {
     index(words.fold(short as u64, mixed))
 }
 
-/// Returns the first eight bytes of a name and, if it is longer, its last eight.
+/// Returns the first eight bytes of a name and, if the name is longer, its last eight bytes.
 #[inline]
 fn ends(key: &[u8]) -> [u64; 2] {
     [word_at(key, 0), if key.len() > WORD { word_at(key, key.len() - WORD) } else { 0 }]

@@ -4,12 +4,12 @@ use super::error::SchemaError;
 use super::node::Notes;
 use serde_json::{Map, Value, json};
 
-/// The keywords of a schema.
+/// A schema as a map of its keywords.
 pub(super) type SchemaMap = Map<String, Value>;
 
 /// The key of the list of checks in a schema. Keywords of foreign schemas do not start with a null character.
 pub(super) const CHECKS: &str = "\0checks";
-/// The keyword of a check whose value is a schema that must fit as well.
+/// The keyword of a check that is a schema. A value must also fit this schema.
 pub(super) const ALSO: &str = "\0also";
 /// The key of a list of properties that only checks refer to. These properties are not unknown keys.
 pub(super) const KNOWN: &str = "\0known";
@@ -17,7 +17,8 @@ pub(super) const KNOWN: &str = "\0known";
 /// Keywords of older drafts that no current draft has. They are refused, because an author who uses them expects them to be checked.
 const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
 
-/// Keywords that are modelled only in foreign schemas. In the schemas of types they are refused, except for `not` with a closed set.
+/// Keywords that are modelled only in foreign schemas. In the schemas of types they are refused, except for values that restrict
+/// nothing, and for `not` with a closed set.
 const OF_FOREIGN: [&str; 10] = [
     "not",
     "if",

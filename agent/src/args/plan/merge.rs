@@ -1,4 +1,4 @@
-//! Merges two schemas into one that accepts what both accept.
+//! Merges two schemas into one that accepts the values that both accept.
 
 use super::keywords::{CHECKS, KNOWN, SchemaMap, push_check};
 use crate::args::scalar::same_json;
@@ -16,8 +16,8 @@ fn conflict<T>(keyword: &str, reason: &str) -> Result<T, Conflict> {
     Err(Conflict { keyword: keyword.into(), reason: reason.into() })
 }
 
-/// Merges `a` and `b`; `None` if no value can fit both. For schemas of types, only the merged schema is closed: a flattened struct does not
-/// refuse the fields of the outer struct. For foreign schemas `additionalProperties` means what JSON Schema says.
+/// Merges `a` and `b`. Returns `None` if no value can fit both. For schemas of types, only the merged schema is closed: a flattened struct
+/// does not refuse the fields of the outer struct. For foreign schemas, `additionalProperties` has the meaning of JSON Schema.
 pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Option<SchemaMap>, Conflict> {
     let (mut a, mut b) = (Cow::Borrowed(a), Cow::Borrowed(b));
     let mut apart = Vec::new();
@@ -61,7 +61,8 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
                     old.extend(missing);
                 }
             }
-            // Two patterns or two factors cannot be merged, so the second is checked separately.
+            // Two patterns or two factors cannot be merged. In a foreign schema, the second becomes a check; in the schema of a type, they
+            // are a conflict.
             "pattern" | "multipleOf" => {
                 if !foreign {
                     return conflict(keyword, "cannot be merged with another of the same place");
@@ -107,11 +108,11 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
             "prefixItems" | "additionalItems" => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }
-            // In a foreign schema, a format is only an annotation.
+            // In a foreign schema, a format is only an annotation, so two formats do not conflict.
             "format" if !foreign => {
                 return conflict(keyword, "cannot be merged with another of the same place");
             }
-            // The annotations of `a`, the outer schema, are kept, because they are nearer to the reader.
+            // The annotations of `a`, the outer schema, are kept, because the outer schema describes the value more specifically.
             _ => {}
         }
     }
@@ -126,7 +127,7 @@ const CLOSING: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
 const ITEMS: [&str; 3] = ["prefixItems", "items", "additionalItems"];
 
 /// Takes `keywords` out of a schema and returns them as a separate schema. That schema repeats the properties under `names` without
-/// restrictions, because the keywords depend on them.
+/// restrictions, because the keywords depend on these names.
 fn taken_out(schema: &mut Cow<'_, SchemaMap>, names: &[&str], keywords: &[&str]) -> SchemaMap {
     let mut out = SchemaMap::new();
     for keyword in names {
@@ -190,7 +191,7 @@ fn closes_over(closed: &SchemaMap, other: &SchemaMap) -> bool {
 }
 
 /// Returns whether a merge would change the meaning of `items`. The keyword applies to the items after the `prefixItems` of its own schema;
-/// after a merge, it would also skip the `prefixItems` of the other schema.
+/// after a merge, the keyword would also skip the `prefixItems` of the other schema.
 fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     let silent = |schema: &SchemaMap| !ITEMS.iter().any(|k| schema.contains_key(*k));
     let list = |schema: &SchemaMap| {
@@ -200,7 +201,7 @@ fn mixes_items(a: &SchemaMap, b: &SchemaMap) -> bool {
     !(silent(a) || silent(b) || same || list(a) && list(b))
 }
 
-/// Returns the types that both allow: a single one as a string, several as a list; `None` if there is none.
+/// Returns the types that both lists allow: a single type as a string, several types as a list; `None` if no type is allowed by both.
 fn common_types(a: &Value, b: &Value) -> Option<Value> {
     let list = |v: &Value| -> Vec<String> {
         match v {
@@ -211,7 +212,7 @@ fn common_types(a: &Value, b: &Value) -> Option<Value> {
     let (a, b) = (list(a), list(b));
     let has = |list: &[String], name: &str| list.iter().any(|n| n == name);
     let mut common: Vec<String> = a.iter().filter(|n| has(&b, n)).cloned().collect();
-    // Every integer is a number.
+    // Every integer is a number, so `integer` is the common type of these two.
     let integer = has(&a, "integer") && has(&b, "number") || has(&a, "number") && has(&b, "integer");
     if integer && !has(&common, "integer") && !has(&common, "number") {
         common.push("integer".into());

@@ -71,7 +71,7 @@ pub struct Plan {
     graph: Arc<Graph>,
 }
 
-/// The nodes of a plan, with its options and schemas, and texts that are made from the nodes.
+/// The content of a plan: its nodes, options and schemas, and the texts that are made from the nodes.
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<PlanNode>,
     pub(crate) notes: Vec<Notes>,
@@ -123,8 +123,8 @@ impl Graph {
         }
     }
 
-    /// Returns the spelling of a key by which it is compared with the other keys of its object. Two spellings of one integer are one key,
-    /// except in foreign schemas.
+    /// Returns the canonical spelling of a key, by which the keys of an object are compared. In a map with integer keys, two spellings of
+    /// one integer are the same key. A key of a foreign schema is returned unchanged.
     pub(crate) fn identity<'k>(&self, object: &ObjectSpec, key: &'k str) -> Cow<'k, str> {
         if self.foreign { Cow::Borrowed(key) } else { object.one_spelling(key) }
     }
@@ -141,7 +141,7 @@ impl Graph {
         self.kind(id).children()
     }
 
-    /// Returns the definition of the arguments as a whole, if the root is an object, with or without checks.
+    /// Returns the definition of the arguments as a whole, or `None` if the root is not an object. Checks around the object are skipped.
     pub(crate) fn root_object(&self) -> Option<&ObjectSpec> {
         match self.kind(self.unchecked(self.root)) {
             NodeKind::Object(object) => Some(object),
@@ -158,7 +158,7 @@ impl Graph {
         id
     }
 
-    /// Returns the node along which a value other than null is read. Checks are left out.
+    /// Returns the node for values other than null: the node inside of nullable nodes and nodes with checks.
     pub(crate) fn non_null(&self, mut id: NodeId) -> NodeId {
         while let NodeKind::Nullable(node) | NodeKind::Checked(CheckedSpec { base: node, .. }) = self.kind(id)
         {
@@ -184,7 +184,7 @@ impl Graph {
     }
 }
 
-/// Returns the schema of a type as schemars gives it.
+/// Returns the schema that `schemars` generates for a type.
 pub(crate) fn schema_of<T: JsonSchema + ?Sized>() -> Value {
     generator().into_root_schema_for::<T>().to_value()
 }
@@ -193,7 +193,7 @@ fn generator() -> SchemaGenerator {
     SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).into_generator()
 }
 
-/// Returns whether the description contains the text, apart from white space.
+/// Returns whether `description` contains `text`. Different white space between words does not matter.
 #[cfg(feature = "macros")]
 fn has_words_of(text: &str, description: &str) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -204,14 +204,14 @@ impl Plan {
     /// Creates the plan of a type that serde can deserialize and schemars can describe.
     ///
     /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and `x-secret` (`true`) on a
-    /// property are settings of that parameter; the model does not see them. On a variant of an enum, `x-aliases` lists other words for it,
-    /// and `x-other` (`true`) makes it the variant for all words that name no other variant. The model does not see these extensions
+    /// property are settings of that parameter; the model does not see them. On a variant of an enum, `x-aliases` lists other words for the
+    /// variant. `x-other` (`true`) marks the variant for all words that name no other variant. The model does not see these extensions
     /// either. The derive of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal
     /// use.
     ///
     /// # Errors
-    /// Returns [`SchemaError`] if the type is not an object, its schema has an assertion that cannot be checked, or two of its fields or
-    /// variants have one name.
+    /// Returns [`SchemaError`] if the type is not an object, its schema has an assertion that cannot be checked, or two of its
+    /// fields or variants have the same name.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         Plan::of_type(name, schema_of::<T>(), options)
     }
@@ -255,8 +255,8 @@ impl Plan {
     /// unchanged; arguments are parsed to a [`Value`].
     ///
     /// JSON Schema 2020-12 and draft-07 are supported, and their forms may be mixed. With
-    /// [`Exact`](super::CoercionPolicy::exact()) and [`Keep`](super::UnknownKeys::Keep) the plan accepts what JSON Schema
-    /// accepts:
+    /// [`Exact`](super::CoercionPolicy::exact()) and [`Keep`](super::UnknownKeys::Keep) the plan accepts the values that JSON
+    /// Schema accepts, apart from the exceptions below the table:
     ///
     /// | applies to | keywords |
     /// |---|---|
@@ -265,19 +265,20 @@ impl Plan {
     /// | strings | `minLength`, `maxLength` (code points), `pattern` (ECMA-262, in linear time) |
     /// | arrays | `items` (also a list), `prefixItems`, `additionalItems`, `minItems`, `maxItems`, `uniqueItems`, `contains`, `minContains`, `maxContains`, `unevaluatedItems`¹ |
     /// | objects | `properties`, `required`, `additionalProperties`, `patternProperties`, `propertyNames`, `minProperties`, `maxProperties`, `dependentRequired`, `dependentSchemas`, `dependencies`, `unevaluatedProperties`¹ |
-    /// | references | `$ref` (other keywords beside it apply, except before 2019), `$id`, `$anchor`, `$defs`, `definitions`, `$dynamicRef`¹ with a single possible target |
-    /// | shown but not checked | `format`, `contentEncoding`, `contentMediaType`, `default`, `title`, `nullable`, `x-…`, any unknown keyword; a `required` that names no property is still required |
+    /// | references | `$ref` (other keywords next to it apply, except in drafts before 2019-09), `$id`, `$anchor`, `$defs`, `definitions`, `$dynamicRef`¹ with a single possible target |
+    /// | shown but not checked | `format`, `contentEncoding`, `contentMediaType`, `default`, `title`, `nullable`, `x-…`, any unknown keyword; a name in `required` that is not a property is still required |
     ///
-    /// ¹ In other positions only with the feature `full-schema`: beside alternatives or conditions that evaluate different
-    /// properties or items, and for references that depend on the path to them. Then the `jsonschema` crate checks the value as a
-    /// whole after coercion, and its errors join the report. Without the feature such a schema is refused.
+    /// ¹ The feature `full-schema` is needed if these keywords are next to alternatives or conditions that evaluate different
+    /// properties or items, or if the target of a reference depends on the path to the reference. With the feature, the
+    /// `jsonschema` crate checks the whole value after coercion, and its errors join the report. Without the feature, such a
+    /// schema is refused.
     ///
     /// A few rules are those of the argument engine. The arguments are one JSON object, whatever the schema says about its root. An integer
     /// fits in 64 bits. A float of 2⁵³ or more is not an integer, because it may have been rounded. A metaschema in `$schema` is not read.
     /// Nothing is ever fetched: a `$ref` refers to the document, or to the metaschema of draft-07 or 2020-12 (a tool may take a schema).
     ///
-    /// In JSON Schema an object without `additionalProperties` is open. Here it accepts the keys that it lists and those that its
-    /// conditions refer to, and no others, unless it lists none or the options are
+    /// In JSON Schema, an object without `additionalProperties` accepts any key. Here, such an object accepts only the keys that
+    /// it lists and the keys that its conditions refer to. It accepts any key if it lists none, or if the options are
     /// [`UnknownKeys::Keep`](super::UnknownKeys::Keep).
     ///
     /// ```
@@ -297,11 +298,15 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// Returns [`SchemaError`] with the keyword and its path for: an assertion that cannot be checked (see above; `disallow`, `extends`,
-    /// `divisibleBy` of old drafts), an invalid value of a keyword (an unknown `type` such as `"any"`, the `exclusiveMinimum: true` of
-    /// draft-04, the `required: true` of draft-03), a pattern that cannot be checked in linear time, a reference to another document
-    /// (nothing is ever fetched), a root that no object fits, circular references, and schemas that are too deep, too large or too much
-    /// work.
+    /// Returns [`SchemaError`], with the keyword and its path, for:
+    ///
+    /// * an assertion that cannot be checked, as described above, and `disallow`, `extends` and `divisibleBy` of old drafts
+    /// * an invalid value of a keyword, such as an unknown `type` (`"any"`), the `exclusiveMinimum: true` of draft-04, or the
+    ///   `required: true` of draft-03
+    /// * a pattern that cannot be checked in linear time
+    /// * a reference to another document (nothing is ever fetched), and circular references
+    /// * a root that no object fits
+    /// * a schema that is too deep or too large, or whose combinations are too many
     pub fn compile(name: &str, schema: &Value, options: PlanOptions) -> Result<Plan, SchemaError> {
         let graph = compile::foreign(schema, options).map_err(|e| e.of(name))?;
         Ok(Plan { name: name.into(), graph: Arc::new(Graph { schema: schema.clone(), ..graph }) })
@@ -328,7 +333,7 @@ impl Plan {
         self.with_options(self.options().or(defaults))
     }
 
-    /// Returns the plan with these options.
+    /// Returns the plan with these options. Compiles a new plan if the options differ from the present options.
     pub(crate) fn with_options(&self, options: PlanOptions) -> Result<Plan, SchemaError> {
         match &self.graph.source {
             _ if options == *self.options() => Ok(self.clone()),

@@ -18,7 +18,7 @@ impl NodeId {
         self.0
     }
 
-    /// Returns the index in a list of nodes.
+    /// Returns the index of the node in a list of all nodes.
     pub(crate) fn at(self) -> usize {
         self.0 as usize
     }
@@ -52,7 +52,7 @@ pub(crate) enum NodeKind {
     Str(StrSpec),
     /// A closed set of strings.
     Enum(Words),
-    /// A closed set that does not only contain strings.
+    /// A closed set with at least one member that is not a string.
     Const(Vec<Value>),
     Array(ArraySpec),
     Object(ObjectSpec),
@@ -80,19 +80,20 @@ pub(crate) struct CheckedSpec {
     pub(crate) checks: Vec<NodeCheck>,
 }
 
-/// One assertion about a value after coercion. The nodes of an assertion coerce nothing and accept unknown keys.
+/// One assertion about a value after coercion. The nodes of an assertion have only the coercion of `exact`, and accept unknown
+/// keys.
 #[derive(Debug)]
 pub(crate) enum NodeCheck {
     /// The value must also fit this node.
     Also(NodeId),
-    /// The value must not fit `node`. `given` are the names in a schema that only requires properties, and is empty for any other
-    /// schema.
+    /// The value must not fit `node`. If the schema of `node` only requires properties, `given` has their names. For any other
+    /// schema, `given` is empty.
     Not { node: NodeId, given: Vec<String> },
     If {
         condition: NodeId,
         then: Option<NodeId>,
         otherwise: Option<NodeId>,
-        /// The condition in words, if it is short.
+        /// The condition in words, if the condition is short.
         when: Option<String>,
     },
     /// At least `min` and at most `max` items must fit `node`.
@@ -132,7 +133,8 @@ pub(crate) struct IntSpec {
     pub(crate) multiple: Option<i128>,
     /// Whether the type has 128 bits. Such numbers are parsed from their text, because `serde_json`'s numbers end at 64 bits.
     pub(crate) wide: bool,
-    /// Every `i64` in this range is accepted. The range is empty if there is a `multipleOf`, or if the bounds exclude every `i64`.
+    /// A range in which every `i64` is accepted. The range is empty if there is a `multipleOf`, or if the bounds exclude every
+    /// `i64`.
     pub(super) range: IntegerRange,
 }
 
@@ -161,11 +163,12 @@ pub(crate) struct NumSpec {
     pub(crate) above: Option<NumberBound>,
     pub(crate) below: Option<NumberBound>,
     pub(crate) multiple: Option<f64>,
-    /// Whether the type is `f32`, for which a value beyond its range is refused instead of becoming infinite.
+    /// Whether the type is `f32`. A value beyond the range of `f32` is refused, because it would become infinite.
     pub(crate) single: bool,
     /// Whether every finite number is accepted.
     pub(crate) is_open: bool,
-    /// The size up to which the type holds every whole number; `u64::MAX` for JSON values, which hold all integers of 64 bits.
+    /// Absolute value up to which the type represents every whole number exactly; `u64::MAX` for JSON values, which represent all
+    /// integers of 64 bits.
     pub(crate) exact: u64,
 }
 
@@ -173,7 +176,7 @@ pub(crate) struct NumSpec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NumberBound {
     pub(crate) float: f64,
-    /// The exact bound, if it is an integer of 2^53 or more, which a float may round.
+    /// The exact bound, if the bound is an integer of 2^53 or more. A float may round such an integer.
     pub(crate) whole: Option<i128>,
 }
 
@@ -208,16 +211,16 @@ pub(crate) struct StrSpec {
 /// How strictly a format applies to the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormatRule {
-    /// Not at all: there is no format, or it is the format of a foreign schema, which only describes.
+    /// The format is not checked: the string has none, or the format only describes, as in foreign schemas.
     Shown,
-    /// A text that no type with this format reads is refused.
+    /// A text is refused if no type with this format can read it.
     OfType,
-    /// The text must have the format as JSON Schema defines it, because the author demands it.
+    /// The text must have the format as JSON Schema defines it, because the author demands the format.
     Demanded,
 }
 
 impl StrSpec {
-    /// Returns the definition of any text.
+    /// Returns the definition that accepts any text.
     pub(super) fn any() -> StrSpec {
         StrSpec::new((None, None), None, None, FormatRule::Shown)
     }
@@ -271,7 +274,7 @@ impl Pattern {
 pub(crate) struct ArraySpec {
     /// The items of a tuple.
     pub(crate) prefix: Vec<NodeId>,
-    /// The node of the items after `prefix`; `None` if there may be none.
+    /// The node of the items after `prefix`; `None` if no further items are accepted.
     pub(crate) items: Option<NodeId>,
     pub(crate) min: u64,
     pub(crate) max: u64,
@@ -306,7 +309,7 @@ impl ArraySpec {
 #[derive(Debug)]
 pub(crate) struct ObjectSpec {
     pub(crate) props: Vec<Prop>,
-    /// The names of the properties in the form in which they are compared with unknown keys.
+    /// The names of the properties, in the form that suggestions for unknown keys compare.
     pub(super) spellings: Spellings,
     /// An index of all names and aliases, if there are more than `SCAN` properties.
     pub(super) index: Option<KeyIndex>,
@@ -316,8 +319,8 @@ pub(crate) struct ObjectSpec {
     pub(super) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// Whether every object with the properties of `required` is complete: there are at most 64 properties and no limits on their
-    /// number.
+    /// Whether every object with the properties of `required` is complete: the definition has at most 64 properties, and no
+    /// limits on the number of entries.
     pub(super) is_complete_with_required: bool,
 }
 
@@ -337,7 +340,7 @@ pub(crate) struct Prop {
     /// The name as a key of JSON text, as most models write it.
     pub(crate) token: NameToken,
     pub(crate) node: NodeId,
-    /// Values of the node that need no look at it.
+    /// Frequent values that are accepted without visiting the node.
     pub(crate) frequent: FrequentValues,
     pub(crate) required: bool,
     pub(crate) aliases: Vec<String>,
@@ -346,7 +349,7 @@ pub(crate) struct Prop {
     /// Whether null means that the property is absent: it is optional, and null is not one of its values. Serde never sees the key
     /// of such a null.
     pub(crate) null_absent: bool,
-    /// The field's name in Rust, which a check may use.
+    /// The name of the field in Rust, by which a check may refer to the property.
     pub(crate) field: Option<String>,
 }
 
@@ -430,7 +433,7 @@ impl ObjectSpec {
     /// Maximum number of properties that are scanned for a key. More properties have a `KeyIndex`.
     pub(super) const SCAN: usize = 8;
 
-    /// Returns the names of the properties whose index is wanted, with the spellings that suggestions compare.
+    /// Returns the names of the properties whose index passes `is_wanted`, with the spellings that suggestions compare.
     pub(crate) fn names<'o, F: Fn(usize) -> bool + Clone + 'o>(
         &'o self,
         is_wanted: F,
@@ -454,7 +457,7 @@ impl ObjectSpec {
     }
 
     /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not
-    /// mean that the key is unknown: it may be an alias, or written in an unusual way.
+    /// mean that the key is unknown: the key may be an alias, or written in an unusual way.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {
@@ -501,9 +504,8 @@ impl ObjectSpec {
         Cow::Borrowed(key)
     }
 
-    /// Returns the node of a key that is not a property, by the patterns and `additionalProperties`; `None` if there is no such
-    /// node.
-    /// Returns the node of all values of a map: an object without properties that accepts any key.
+    /// Returns the node of all values of a map: an object without properties that accepts any key. Returns `None` for any other
+    /// object.
     #[inline]
     pub(crate) fn map_values(&self) -> Option<NodeId> {
         match self.rest {
@@ -514,6 +516,8 @@ impl ObjectSpec {
         }
     }
 
+    /// Returns the node of a key that is not a property, by the patterns and `additionalProperties`; `None` if there is no such
+    /// node.
     pub(crate) fn entry(&self, key: &str) -> Option<NodeId> {
         if let Some((_, id)) = self.patterns.iter().find(|(p, _)| p.is_match(key)) {
             return Some(*id);

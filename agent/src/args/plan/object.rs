@@ -32,7 +32,8 @@ impl Compiler<'_> {
             Some(Value::Bool(false)) => AdditionalProperties::Denied,
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
-            // A foreign schema without properties accepts any object. schemars writes such a schema for a struct without fields.
+            // A foreign schema without properties accepts any object. In the schema of a type, such an object is a struct
+            // without fields, and the option for unknown keys applies.
             None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
                 AdditionalProperties::Schema(self.push(NodeKind::Any))
@@ -98,7 +99,7 @@ impl Compiler<'_> {
         patterns: &[(Pattern, NodeId)],
         map: &SchemaMap,
     ) -> CompileResult<Prop> {
-        // The settings that the macros write. In a foreign schema they are ordinary annotations.
+        // The macros write settings. In a foreign schema, the same keywords are ordinary annotations.
         let setting = |keyword: &str| if self.foreign { None } else { schema.get(keyword) };
         let aliases = match setting("x-aliases") {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),
@@ -153,7 +154,8 @@ impl Compiler<'_> {
         if !self.foreign && !takes_null && notes.get("default").is_some_and(Value::is_null) {
             notes.remove("default");
         }
-        // The description of a parameter precedes the descriptions of the variants of its type and does not replace them.
+        // The description of a parameter does not replace the descriptions of its type's variants, because a model needs
+        // both.
         if let (Some(Value::String(own)), Some(variants)) =
             (notes.get_mut("description"), self.variant_docs.get(&node))
             && !own.ends_with(variants.as_str())

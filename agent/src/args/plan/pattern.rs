@@ -17,7 +17,7 @@ const LAZY: usize = 1 << 20;
 /// Maximum number of large patterns in one schema.
 const MAX_LARGE: usize = 4;
 
-/// The compiled patterns of a schema, and what they have cost.
+/// The compiled patterns of a schema, with their total length and the number of large ones.
 #[derive(Default)]
 pub(super) struct Patterns {
     compiled: HashMap<String, Regex>,
@@ -26,7 +26,7 @@ pub(super) struct Patterns {
 }
 
 impl Patterns {
-    /// Compiles a pattern. Errors name its keyword, and the path of the keyword in the schema.
+    /// Compiles a pattern. Errors name `keyword`, and the path of the keyword in the schema.
     pub(super) fn compile(&mut self, source: &str, keyword: &str, pointer: &str) -> CompileResult<Pattern> {
         let error = |reason: String| SchemaError::new(keyword, pointer, reason);
         let source = source.to_owned();
@@ -58,7 +58,8 @@ const WORD: &str = "0-9A-Za-z_";
 const SPACE: &str = r"\t-\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
 const NO_LINE_END: &str = r"[^\n\r\x{2028}\x{2029}]";
 
-/// Translates a regular expression of ECMA-262 to the syntax of the `regex` crate, or returns the reason why it has no equivalent.
+/// Translates a regular expression of ECMA-262 to the syntax of the `regex` crate, or returns the reason why the expression has no
+/// equivalent.
 fn translated(source: &str) -> Result<String, String> {
     let mut out = String::with_capacity(source.len() + 16);
     let mut chars = source.chars().peekable();
@@ -195,8 +196,8 @@ fn code(number: Option<u32>) -> Result<char, String> {
     number.and_then(char::from_u32).ok_or_else(|| "names a character that there is not".to_owned())
 }
 
-/// Parses a class, after its opening bracket. Everything in it is literal except ranges and escapes; nested brackets and set operations of
-/// the `regex` crate are escaped.
+/// Parses a class, after its opening bracket. Every character in a class is literal, except in ranges and escapes; nested brackets and set
+/// operations of the `regex` crate are escaped.
 fn class(chars: &mut Peekable<Chars<'_>>, out: &mut String) -> Result<(), String> {
     let negated = chars.next_if_eq(&'^').is_some();
     if chars.next_if_eq(&']').is_some() {

@@ -29,7 +29,7 @@ impl<'s> Compiler<'s> {
     }
 
     /// Compiles a reference in a schema with other restrictions, for example an internally tagged newtype variant, by merging the target
-    /// with them.
+    /// with these restrictions.
     fn refined(&mut self, target: &Value, map: &SchemaMap) -> CompileResult<NodeId> {
         let mut own = map.clone();
         own.remove("$ref");
@@ -50,8 +50,8 @@ impl<'s> Compiler<'s> {
         }
     }
 
-    /// Returns the node of a definition, compiled once for each policy. A definition is identified by its address in memory, because a JSON
-    /// Pointer to it has several spellings.
+    /// Returns the node of a definition, compiled once for each policy. A definition is identified by its address in memory, because
+    /// several spellings of a JSON Pointer lead to the same definition.
     fn shared(&mut self, reference: &str, target: &'s Value) -> CompileResult<NodeId> {
         let key = (std::ptr::from_ref(target).addr(), self.rules);
         if let Some(id) = self.references.get(&key) {
@@ -72,7 +72,7 @@ impl<'s> Compiler<'s> {
         Ok(id)
     }
 
-    /// Returns the schema to which a local reference leads, directly or through other references.
+    /// Returns the schema to which a local reference leads, directly or through references without other keywords.
     pub(super) fn resolve(&self, reference: &str) -> CompileResult<&'s Value> {
         let mut reference = reference.to_owned();
         for _ in 0..MAX_HOPS {
@@ -152,7 +152,7 @@ fn definition_name(reference: &str) -> String {
     reference.strip_prefix("#/$defs/").unwrap_or(reference).replace("~1", "/").replace("~0", "~")
 }
 
-/// Decodes percent-encoding. `$ref` is a URI reference, so a pointer in it may be encoded.
+/// Decodes percent-encoding. `$ref` is a URI reference, so its pointer may be encoded.
 pub(super) fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -55,7 +55,7 @@ impl Compiler<'_> {
         Ok(self.push(kind))
     }
 
-    /// Returns the `contentEncoding` of a schema, which is shown as its format; `None` for a foreign schema.
+    /// Returns the `contentEncoding` of a schema, which models see as a format. Returns `None` for a foreign schema.
     fn encoding<'m>(&self, map: &'m SchemaMap) -> Option<&'m str> {
         if self.foreign { None } else { map.get("contentEncoding").and_then(Value::as_str) }
     }
@@ -70,7 +70,7 @@ impl Compiler<'_> {
             Some("uint64" | "uint") => (0, Some(u64::MAX.into()), false),
             Some("int128") => (i128::MIN, Some(i128::MAX), true),
             Some("uint128") => (0, None, true),
-            // The range of integers in a `Value`.
+            // The format names no type with other bounds, so the bounds are those of integers in a `Value`.
             _ => (i64::MIN.into(), Some(u64::MAX.into()), false),
         };
         if wide && self.buffered > 0 {
@@ -146,7 +146,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    /// Adds the aliases of a variant to its name. The variant for all other words opens the set.
+    /// Adds the aliases of a variant to the word of the variant. The variant for all other words opens the set.
     fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
         if let NodeKind::Enum(words) = self.kind_mut(id) {
@@ -158,7 +158,7 @@ impl Compiler<'_> {
     }
 
     fn set(&mut self, mut members: Vec<Value>) -> NodeId {
-        // Repeated members are removed, except from long sets, because the comparison is quadratic.
+        // Repeated members of a foreign schema are removed, except from long sets, because the comparison is quadratic.
         if self.foreign && members.len() <= MAX_COMPARED {
             let mut told: Vec<Value> = Vec::with_capacity(members.len());
             for member in members {
@@ -212,14 +212,15 @@ impl Compiler<'_> {
         Ok(self.set(kept))
     }
 
-    /// Returns the kind of node for a schema, which is only used to test members at compile time.
+    /// Returns the kind of node for a schema of the type `name`. The kind is only used to test members at compile time, so no node of the
+    /// plan has it.
     fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))
     }
 }
 
-/// Maximum number of members of a set in which repetitions are looked for.
+/// Maximum number of members of a set in which repeated members are searched and removed.
 const MAX_COMPARED: usize = 100;
 
 /// Returns whether a keyword restricts the values of a closed set further.
@@ -253,8 +254,8 @@ fn fits_type(member: &Value, types: Option<&Value>) -> bool {
     }
 }
 
-/// Returns the smallest integer that is a multiple of `unit`: for 1.5 it is 3. All integers among the multiples of `unit` are multiples of
-/// it.
+/// Returns the smallest integer that is a multiple of `unit`, for example 3 for 1.5. All integers among the multiples of `unit` are
+/// multiples of this integer.
 fn whole_multiple(unit: f64) -> i128 {
     let Some((digits, power)) = decimal(unit) else { return i128::MAX };
     // `unit` is digits / 10^-power. In lowest terms, its numerator is the result.

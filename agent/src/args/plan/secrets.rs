@@ -13,7 +13,7 @@ const WITHHELD: &str = "[secret]";
 
 impl Plan {
     /// Returns arguments without secrets, for a log or a screen. Values marked secret become `"[secret]"`, and so do the values of unknown
-    /// keys, because such a key may be the misspelled name of a secret. `None` if the tool has no secrets.
+    /// keys, because such a key may be the misspelled name of a secret. Returns `None` if the tool has no secrets.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
@@ -59,7 +59,8 @@ pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
     names
 }
 
-/// Returns the texts of a value that are secret, or that are under a name that no parameter has. The plan has secrets.
+/// Returns the texts in a value that are secret, and the texts below keys that no parameter has. The caller has checked that the plan has
+/// secrets.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     fn leaves(value: &Value, stance: Stance, names: &SecretNames<'_>, out: &mut Vec<String>) {
         match (value, stance) {
@@ -170,9 +171,9 @@ impl<'g> SecretNames<'g> {
     }
 }
 
-/// Hides values that are marked secret, values of unknown keys, and values that were sent instead of an object with secrets, such as its
-/// JSON text. An unknown key may be the misspelled name of a secret. Returns the arguments and whether anything was hidden, or `None` if
-/// the tool has no secrets.
+/// Hides values that are marked secret, values of unknown keys, and values that were sent instead of an object with secrets, such as the
+/// JSON text of the object. An unknown key may be the misspelled name of a secret. Returns the arguments and whether anything was
+/// hidden, or `None` if the tool has no secrets.
 pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let graph = plan.graph();
     if !graph.has_secrets() {
@@ -181,7 +182,7 @@ pub(crate) fn withheld(plan: &Plan, args: &Value) -> Option<(Value, bool)> {
     let names = SecretNames::of(graph);
     let mut shown = args.clone();
     if !shown.is_object() {
-        // Text that is not JSON may contain a secret anywhere.
+        // Arguments that are not an object may contain a secret anywhere, for example in text that is not JSON.
         return Some((hidden(), true));
     }
     let left_out = walk(&mut shown, Stance::Enter, &names, 0);

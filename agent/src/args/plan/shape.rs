@@ -13,7 +13,7 @@ impl Graph {
     }
 
     /// Returns the key that is probably the tag under another name: its value is the name of a variant, and no variant accepts the
-    /// key. `None` unless there is exactly one such key.
+    /// key. Returns `None` unless exactly one key has these properties.
     pub(crate) fn other_tag<'k>(
         &self,
         variants: &[(String, NodeId)],
@@ -27,9 +27,10 @@ impl Graph {
         first.filter(|_| found.next().is_none())
     }
 
-    /// Returns the probable position of a key that an object does not accept: the property that contains it (`None` for the object
-    /// itself), and the name that it has there. `args.path` and `args/path` belong to the property `args` or, without such a
-    /// property, to the object. Any other key belongs to the only property with a field of its name.
+    /// Returns the probable home of a key that an object does not accept. The home is the property that should contain the key
+    /// (`None` for the object itself), with the name of the key inside. The keys `args.path` and `args/path` belong inside the
+    /// property `args`. Without such a property, they mean the property `path` of the object itself. Any other key belongs inside
+    /// the only property with a field of this name.
     pub(crate) fn home<'g>(
         &'g self,
         object: &'g ObjectSpec,
@@ -57,7 +58,7 @@ impl Graph {
         }
     }
 
-    /// Returns whether an object with this key as its only one may be a wrapper around a value of the node. A key that the node
+    /// Returns whether an object with `key` as its only key may be a wrapper around a value of the node. A key that the node
     /// itself accepts is not the key of a wrapper.
     pub(crate) fn takes_alone(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.non_null(id)) {
@@ -74,7 +75,8 @@ impl Graph {
         }
     }
 
-    /// Returns whether the node certainly accepts no list.
+    /// Returns whether the node accepts no list, so that a list of one item may be a wrapper around a value. Returns `false` for
+    /// `Never`, `Null` and `Const`, too.
     pub(crate) fn takes_no_list(&self, id: NodeId) -> bool {
         match self.kind(id) {
             NodeKind::Any | NodeKind::Never | NodeKind::Null | NodeKind::Const(_) | NodeKind::Array(_) => {

@@ -26,13 +26,13 @@ impl Compiler<'_> {
     ) -> CompileResult<NodeId> {
         let (mut nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
         if exclusive && !nulls.is_empty() && (nulls.len() > 1 || self.any_takes_null(&others)?) {
-            // Null may fit several alternatives although only one may fit, so it is not handled separately.
+            // Null may fit several alternatives although only one may fit, so null is not handled separately.
             others.append(&mut nulls);
         }
         let id = match others.len() {
             0 if nulls.is_empty() => self.push(NodeKind::Never),
             0 => return Ok(self.push(NodeKind::Null)),
-            // serde also reads an enum with one variant as an enum.
+            // To serde, an enum with one variant is still an enum, so the enum is not replaced by its variant.
             1 if nulls.is_empty() && keyword != "allOf" && is_enum_of_one(&others[0]) => {
                 self.choice(&others, exclusive, keyword, described)?
             }
@@ -131,8 +131,8 @@ impl Compiler<'_> {
         Ok(nodes)
     }
 
-    /// Compiles alternatives that are all closed sets of strings, or returns `None`. schemars writes a unit enum
-    /// whose variants have docs as alternatives of one constant each.
+    /// Compiles alternatives that are all closed sets of strings. Returns `None` for other alternatives.
+    /// schemars writes a unit enum whose variants have docs as alternatives of one constant each.
     fn unit_enum(
         &mut self,
         alternatives: &[SchemaMap],
@@ -223,8 +223,8 @@ impl Compiler<'_> {
     }
 }
 
-/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct is not: it
-/// counts as a struct.
+/// Returns whether an alternative is an enum with one variant. An enum that is flattened into a struct counts as
+/// a struct.
 fn is_enum_of_one(alternative: &Value) -> bool {
     let variant = object(alternative);
     words(variant).is_some()
@@ -240,7 +240,7 @@ fn object(value: &Value) -> &SchemaMap {
 }
 
 /// Returns the closed set of these words, with the aliases of alternatives with a single word. A variant for all
-/// other words opens the set, and its own word is left out.
+/// other words opens the set, and the set does not contain the word of this variant.
 fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =

@@ -64,8 +64,8 @@ impl NodeKind {
         out
     }
 
-    /// Returns the nodes along which a value of this kind may be read instead: its alternatives, or the node to which it adds null,
-    /// checks or unit variants. Returns none if the kind describes the value itself.
+    /// Returns the nodes along which a value of this kind may be read instead: its alternatives, or the node to which this kind
+    /// adds null, checks or unit variants. Returns none if the kind describes the value itself.
     #[inline]
     pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
         let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {

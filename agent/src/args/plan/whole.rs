@@ -4,7 +4,7 @@ use super::error::{CompileResult, SchemaError};
 use crate::args::issue::{Issue, IssueCode};
 use serde_json::Value;
 
-/// The validator of a whole schema.
+/// The validator of a whole schema without the feature `full-schema`: a type without values.
 #[cfg(not(feature = "full-schema"))]
 pub(crate) enum NoValidator {}
 
@@ -13,7 +13,7 @@ pub(crate) use NoValidator as Whole;
 
 #[cfg(not(feature = "full-schema"))]
 impl NoValidator {
-    /// Refuses the first keyword that the plan does not model. No validator is ever created.
+    /// Fails with an error about the first keyword that the plan does not model. No validator is ever created.
     pub(super) fn new(_: &Value, _: &Value, keywords: &[&'static str]) -> CompileResult<NoValidator> {
         Err(SchemaError::new(keywords.first().copied().unwrap_or("$schema"), "", "is not modelled"))
     }
@@ -35,7 +35,7 @@ impl Whole {
         }
         let own = issues.len();
         for issue in self.issues(sent, IssueLimit::Unmodelled) {
-            // An issue is not new if the plan found one at the same path, or a wrong type above it.
+            // An issue is not new if the plan found an issue at the same path, or a wrong type above this path.
             let known = |told: &Issue| {
                 issue.path.strip_prefix(&told.path).is_some_and(|rest| {
                     rest.is_empty() || rest.starts_with('/') && told.code == IssueCode::Type
@@ -150,7 +150,8 @@ mod full {
             &self.keywords
         }
 
-        /// Returns the issues of a value, as far as they are asked for. Paths start at the value.
+        /// Returns the issues of a value that `asked` selects, at most `MAX_ISSUES`. If the check would take too long, returns a single
+        /// issue about that. Paths start at the value.
         pub(crate) fn issues(&self, value: &Value, asked: IssueLimit) -> Vec<Issue> {
             if !self.is_cheap(value) {
                 let words = "takes too long to check: send something simpler";

@@ -4,7 +4,7 @@ use super::{Plan, SchemaError};
 use crate::args::policy::{PlanOptions, UnknownKeys};
 use serde_json::{Map, Value};
 
-/// Root keywords that this module handles; if any other one refers to a parameter, the parameter cannot be removed.
+/// Root keywords that this module handles. If any other keyword mentions a parameter, the parameter cannot be removed.
 const UNDERSTOOD: [&str; 10] = [
     "$defs",
     "definitions",
@@ -22,8 +22,8 @@ impl Plan {
     /// Returns the plan without these top-level parameters: they are neither shown nor accepted.
     ///
     /// # Errors
-    /// Fails if there is no such parameter, if another keyword of the schema refers to it, if the parameters contain
-    /// themselves, or if the plan cannot be compiled.
+    /// Fails if there is no such parameter, or if another keyword of the schema mentions the parameter.
+    /// Also fails if the schema refers to its own root, or if the plan cannot be compiled.
     pub(crate) fn without<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<Plan, NotTakenOut> {
         let source = self.graph.source.as_ref();
         let mut schema = source.unwrap_or(&self.graph.schema).clone();
@@ -98,8 +98,8 @@ fn take_out_of(object: &mut Map<String, Value>, name: &str) -> Result<bool, Stri
     Ok(was_there)
 }
 
-/// Closes a foreign object without properties, unless the schema or the options decide about other keys. Before the removal, it
-/// was closed because it listed a property.
+/// Closes a foreign object without properties, unless the schema or the options decide about other keys. Before the removal,
+/// the object was closed because it listed a property.
 fn close_empty(schema: &mut Value, options: PlanOptions) {
     let Value::Object(root) = schema else { return };
     let lists_none = root.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty);

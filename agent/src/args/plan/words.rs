@@ -142,7 +142,8 @@ pub(crate) struct VariantNames {
 #[derive(Debug)]
 pub(crate) struct FirstTag {
     pub(crate) key: NameToken,
-    /// The name, the object and the index of the tag, for each variant that is an object and whose tag accepts the name.
+    /// The name, the node and the index of the tag of each variant that is an object. A variant whose tag does not accept the name is left
+    /// out.
     pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 
@@ -180,7 +181,7 @@ impl VariantNames {
         })
     }
 
-    /// Returns the variant that `text` names, as far as the rules allow.
+    /// Returns the variant that `text` names, as far as the rules allow, or else the variant for every other name.
     pub(crate) fn pick<'a>(
         &'a self,
         variants: &[(String, NodeId)],

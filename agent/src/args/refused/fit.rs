@@ -72,7 +72,7 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether a node accepts every value whose entries or items it accepts, so that the value as a whole
+    /// Returns whether a node has no rules about a value as a whole. A value with accepted entries or items then
     /// needs no test.
     fn is_its_parts(&self, node: NodeId) -> bool {
         match self.graph.kind(node) {

@@ -1,4 +1,4 @@
-//! Refusals by types, for example by a `Deserialize` or `TryFrom` written by hand, in this or another crate.
+//! Refusals by types, for example by a `Deserialize` or `TryFrom` written by hand, in the application or another crate.
 //!
 //! To serde, a refusal is an error that ends the reading. To find all refusals, the text is read repeatedly. Each time, the
 //! refused value is replaced by a value that the type accepts, until the reading succeeds. The values that result from these
@@ -27,7 +27,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Returns arguments with all secrets of a plan, as JSON texts, with another alternative in each.
+/// Returns sample arguments with the secrets of a plan, as JSON texts. If alternatives have secrets, each text selects another
+/// alternative.
 #[cfg(feature = "macros")]
 pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
     sample::with_secrets(plan.graph())
@@ -36,9 +37,9 @@ pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
 /// A function that reads arguments only for their findings and refusals.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
-/// Number of times that the sent text may be read for one report.
+/// The budget of one report, in readings of the whole sent text. The budget is counted in bytes, and `MORE_BYTES` is added.
 const READS: usize = 40;
-/// Number of bytes that may be read in addition to `READS` times the sent text.
+/// Number of bytes that may be read in addition to `READS` times the length of the sent text.
 const MORE_BYTES: usize = 200_000;
 /// Maximum number of values in a refused container that are tested one by one.
 const MAX_LEAVES: usize = 64;
@@ -86,8 +87,8 @@ pub(super) fn add_refusals(
 /// Maximum number of values in a call whose formats are checked. In a larger call, none is checked.
 const MAX_FORMATS: usize = 1_000;
 
-/// Adds an issue for each text of a refused call that probably does not have the format in a foreign schema. Such a format
-/// alone refuses nothing.
+/// Adds an issue for each text of a refused call that probably does not have the format that a foreign schema names. Skips
+/// values that have an issue. A format in a foreign schema is not by itself a reason to refuse a call.
 #[cold]
 pub(super) fn add_probable(graph: &Graph, root: &Doc<'_>, issues: &mut Vec<Issue>) {
     let shared = WalkState::new(graph, root.raw, Some(root), false);
@@ -168,7 +169,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Replaces the values that the plan refuses in `text`. Returns `false` if this is not possible.
+    /// Makes `text` fit the plan by replacing the values that the plan refuses. Returns `false` if this is not possible.
     fn fit(&mut self) -> bool {
         let shared = WalkState::new(self.graph, self.sent.raw, Some(self.sent), false);
         let mut fit = fit::TextFitter {
@@ -188,8 +189,8 @@ impl Search<'_, '_> {
         true
     }
 
-    /// Reads a text, and sets the findings of its checks aside. Returns `None` if the budget is spent, or if a check or type
-    /// panics at replaced values.
+    /// Reads a text. Returns the findings of its checks, and the refusal that ended the reading, if any. Returns `None` if
+    /// the budget is spent, or if a check or type panics at replaced values.
     fn read(&mut self, text: &str) -> Option<Reading> {
         let Some(left) = self.bytes.checked_sub(text.len().max(64)) else {
             self.unchecked.get_or_insert_default();
@@ -211,7 +212,7 @@ impl Search<'_, '_> {
         let end = if text == self.sent.raw {
             read()
         } else {
-            // A check or type may panic at a value that was not sent. The search ends with such a panic.
+            // A check or type may panic at a value that was not sent. Such a panic ends the search.
             let Ok(end) = catch_unwind(AssertUnwindSafe(read)) else {
                 self.unchecked.get_or_insert_default();
                 return None;
@@ -223,7 +224,8 @@ impl Search<'_, '_> {
         Some(Reading { placed, refusal })
     }
 
-    /// Returns whether reading a text succeeds, or is refused at another path. A key and its value count as different paths.
+    /// Returns whether the type accepts the key or the value at `at` in this text: the reading succeeds, or is refused
+    /// elsewhere. A key and its value count as different paths.
     fn passes(&mut self, text: &str, at: &str, is_key: bool) -> bool {
         match self.read(text) {
             None => false,
@@ -232,8 +234,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Notes a refusal, and replaces the refused value, so that the next reading passes it. Returns `false` if this is not
-    /// possible.
+    /// Records the issue of a refusal, and replaces the refused value, so that the next reading passes it. Returns `false`
+    /// if this is not possible.
     fn pass(&mut self, refusal: &TypeRefusal, issues: &[Issue]) -> bool {
         let text = self.text.clone();
         let Ok(document) = Document::parse(&text) else { return false };
@@ -282,8 +284,8 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns the text with another value at `at` that the type accepts. If no value is accepted, returns the text without the
-    /// entry, provided that the entry is optional.
+    /// Returns the text with another value at `at` that the type accepts, and the sample that provided the value. If no value
+    /// is accepted, returns the text without the entry, provided that the entry is optional.
     fn replacement(
         &mut self,
         root: &Doc<'_>,
@@ -396,7 +398,6 @@ impl Search<'_, '_> {
                     Some(refusal) if refusal.at == at => break,
                     // A refusal below `at` shows that the value there is not buffered. So its sent text was accepted before,
                     // and is kept.
-                    // not replaced.
                     Some(refusal) if is_within(&refusal.at, at) => {
                         base.remove(refusal.at.as_str())?;
                     }

@@ -15,7 +15,7 @@ use std::ops::ControlFlow::{self, Break, Continue};
 const MAX_DEPTH: usize = 24;
 /// Maximum number of samples for one value.
 const MAX_SAMPLES: usize = 48;
-/// Maximum number of samples with secrets, each with another alternative.
+/// Maximum number of samples that `with_secrets` returns.
 #[cfg(feature = "macros")]
 const MAX_ALTERNATIVES: usize = 12;
 /// Maximum number of items or entries that a sample has because they are required.
@@ -97,7 +97,8 @@ fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> Cont
     Continue(())
 }
 
-/// A function that adds a JSON text as a sample, and whether it shows a form. It breaks if no more samples are needed.
+/// A function that adds a JSON text as a sample. The flag says whether the text shows a form. The function breaks if no
+/// more samples are needed.
 type Add<'a> = &'a mut dyn FnMut(String, bool) -> ControlFlow<()>;
 
 fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_>) -> ControlFlow<()> {
@@ -154,7 +155,7 @@ fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
     for text in near {
         offer(text, false)?;
     }
-    // A format or pattern already shows the form.
+    // A format or pattern already shows the form, so well-known forms are tried only without them.
     if spec.format.is_none() && spec.pattern.is_none() {
         for text in FORMS {
             offer(text, true)?;
@@ -217,7 +218,8 @@ struct Maker<'g> {
     secret: Option<usize>,
 }
 
-/// Returns arguments with all secrets of a plan, as JSON texts, with another alternative in each.
+/// Returns sample arguments with all optional parameters, as JSON texts. If alternatives have secrets, each text selects
+/// another alternative with a secret.
 #[cfg(feature = "macros")]
 pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
     let made = (0..MAX_ALTERNATIVES).filter_map(|at| {

@@ -19,8 +19,8 @@ pub(super) fn plain(error: &serde_json::Error) -> String {
     cut(words, MAX_WORDS)
 }
 
-/// Returns how a text fails to have the format of its node, and how to write it. Returns `None` for
-/// a mistake that is not a frequent one.
+/// Returns a description of the mistake in a text that does not have the format of its node, with
+/// the correct spelling. Returns `None` for a mistake that is not frequent.
 pub(super) fn of_format(graph: &Graph, node: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
     let Shape::Text(text) = &doc.shape else { return None };
     match graph.kind(graph.non_null(node)) {

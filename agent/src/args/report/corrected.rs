@@ -36,7 +36,7 @@ impl Offer {
     }
 }
 
-/// Returns the corrected call, if there is exactly one and it is valid.
+/// Returns the corrected call, if exactly one correction is possible and the corrected call is valid.
 pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Issue]) -> Option<Offer> {
     corrected_inside(graph, tool, sent, issues, MAX_WRAPPERS)
 }
@@ -73,7 +73,8 @@ fn corrected_inside(
     if !has_wrapper && !is_mendable {
         return None;
     }
-    // Nothing is offered if a key is repeated, which is not reported below unknown keys, or if a number loses digits.
+    // No call is offered if a key is repeated or if a number would lose digits. Repeated keys have no issue if they are below
+    // unknown keys.
     if sent.repeated_key().is_some() || sent.loses_digits() {
         return None;
     }
@@ -112,8 +113,8 @@ fn is_wrapper(graph: &Graph, issue: &Issue) -> bool {
     }
 }
 
-/// Returns whether an issue may have exactly one correction. Most reports contain an issue that has none, so no correction is
-/// tried.
+/// Returns whether an issue may have exactly one correction. Most reports contain an issue without a correction, and for
+/// these reports no correction is tried.
 fn is_mendable(issue: &Issue, all: &[Issue]) -> bool {
     if issue.is_mendable {
         return true;
@@ -147,7 +148,7 @@ fn names_variant(unknown: &Issue, tag: &Issue) -> bool {
         && tag.allowed.iter().any(|variant| variant == name)
 }
 
-/// An entry of an object.
+/// An entry of an object, as it was sent.
 type SentEntry<'t> = (Cow<'t, str>, Doc<'t>);
 
 struct Correction<'g> {
@@ -162,14 +163,14 @@ impl Correction<'_> {
         self.change(id, doc, root).map_or_else(|| canonical(doc), Cow::Owned)
     }
 
-    /// Corrects a value that was changed before. Returns its JSON text.
+    /// Corrects a value that an earlier correction has changed, and returns the JSON text of the value.
     fn of_text(&self, id: NodeId, text: String) -> String {
         let document = Document::parse(&text).ok();
         document.and_then(|document| self.change(id, &document.root, false)).unwrap_or(text)
     }
 
-    /// Rewrites a value into the form of the schema. Returns `None` if the value is accepted unchanged, or if it has no certain
-    /// correction.
+    /// Rewrites a value into the form of the schema. Returns `None` if the value is accepted unchanged, or if no correction is
+    /// certain.
     fn change(&self, id: NodeId, doc: &Doc<'_>, root: bool) -> Option<String> {
         // If there are issues, the arguments as a whole are certainly not accepted.
         if (!root || self.issues.is_empty()) && self.is_taken(id, doc, root) {
@@ -223,7 +224,7 @@ impl Correction<'_> {
         }
     }
 
-    /// Corrects JSON that was sent as text. Of any other value, it is uncertain which alternative was meant.
+    /// Corrects JSON that was sent as text. For any other value, the intended alternative is uncertain.
     fn union(&self, branches: &[NodeId], text: &str) -> Option<String> {
         let objects = |id: &&NodeId| {
             matches!(
@@ -241,7 +242,8 @@ impl Correction<'_> {
         })
     }
 
-    /// Returns the only value inside an object or a list if it fits alone, such as 3 for `{"value": 3}`.
+    /// Returns the only value inside an object or a list, if this value fits without its container. For example, returns 3
+    /// for `{"value": 3}`.
     fn alone(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (is_taken, inner) = match &doc.shape {
             Shape::Array(items) => {
@@ -280,7 +282,7 @@ impl Correction<'_> {
         Some(object_text(&[NewEntry::new(&only.name, Some(only), canonical(doc))]))
     }
 
-    /// Returns whether a value is a filler for an absent value. Null is not.
+    /// Returns whether a value is a filler for an absent value. Null does not count as a filler.
     fn is_nothing(&self, id: NodeId, doc: &Doc<'_>) -> bool {
         !doc.is_null() && says_nothing(self.graph, id, doc)
     }
@@ -362,8 +364,8 @@ impl Correction<'_> {
         object_text(&new)
     }
 
-    /// Returns the parameters for which an unknown key may stand: the suggestions of its issue, if exactly one issue fits the
-    /// key, or else parameters with a similar name.
+    /// Returns the parameters for which an unknown key may stand: the suggestions of the issue about this key, if exactly one
+    /// issue is about the key, or else parameters with a similar name.
     fn near<'o>(&self, object: &'o ObjectSpec, key: &str, free: &'o [bool]) -> Vec<&'o str> {
         let is_own = |issue: &&Issue| {
             issue.code == IssueCode::Unknown
@@ -388,6 +390,7 @@ impl Correction<'_> {
     }
 
     /// Returns the only unknown key and the only required parameter that is missing, if the value of the key fits the parameter.
+    /// Returns `None` if the parameter accepts any value, or if the key resembles the name of another parameter.
     fn meant<'o>(
         &self,
         object: &'o ObjectSpec,
@@ -429,8 +432,8 @@ impl Correction<'_> {
             Shape::Null => return None,
             // It is uncertain whether a text such as `a, b` is a list or one item.
             Shape::Text(text) if text.contains([',', '[', '\n']) => return None,
-            // In a list of lists, it is uncertain how deep the value belongs, so only a list of other items is made of one
-            // value.
+            // In a list of lists, the level to which a single value belongs is uncertain. So a single value becomes a list
+            // only if the items are not lists.
             _ => {
                 let is_item_list = |item| {
                     self.is_array(item)
@@ -454,7 +457,8 @@ impl Correction<'_> {
         Some(format!("[{}]", items.collect::<Vec<_>>().join(",")))
     }
 
-    /// Returns whether an object with numbered keys is probably a list of a language without lists.
+    /// Returns whether an object is probably meant as a list: its keys are numbered, and the object as a whole is not accepted
+    /// as an item.
     fn is_numbered(&self, array: &ArraySpec, entries: &[SentEntry<'_>], doc: &Doc<'_>) -> bool {
         array.is_list()
             && has_numbered_keys(entries.iter().map(|(key, _)| key.as_ref()))
@@ -510,7 +514,7 @@ impl Correction<'_> {
     }
 }
 
-/// Returns the property or entry to which each key belongs, and for each property whether it was not given.
+/// Returns the property or entry of each key (`None` for an unknown key), and for each property whether no key belongs to it.
 fn children(object: &ObjectSpec, old: &[SentEntry<'_>]) -> (Vec<Option<Child>>, Vec<bool>) {
     let (mut free, mut hint) = (vec![true; object.props.len()], 0);
     let children = old.iter().map(|(key, _)| {

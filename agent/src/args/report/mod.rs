@@ -22,8 +22,8 @@ const MAX_TEXT: usize = 6_000;
 
 /// The report about refused arguments: it lists every mistake at once, so that a model can fix them all.
 ///
-/// `Display` is [`to_text`](Self::to_text). Cloning only increments a reference count. The sent arguments are not kept, so `Debug`, the
-/// text and the JSON show no more of them than the issues do.
+/// `Display` is [`to_text`](Self::to_text). Cloning only increments a reference count. The sent arguments are not kept. `Debug`, the
+/// text and the JSON show only the excerpts in the issues, and the corrected call.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};
@@ -53,7 +53,7 @@ struct Inner {
     issues: Vec<Issue>,
     count: usize,
     corrected: Option<String>,
-    /// The path after which nothing was checked.
+    /// The path after which nothing was checked; empty if the path is not known, and `None` if everything was checked.
     unchecked: Option<String>,
     attempt: Option<(u32, u32)>,
     subject: Subject,
@@ -67,7 +67,7 @@ pub(crate) enum Subject {
     /// The model answered in text, as requested.
     #[cfg(feature = "runtime")]
     Answer,
-    /// The model answered in text, although it has a tool for answers, which has the plan's name.
+    /// The model answered in text, although the run has a tool for answers. The plan has the name of this tool.
     #[cfg(feature = "runtime")]
     AnswerWithoutTool,
 }
@@ -99,7 +99,7 @@ impl InvalidArguments {
         InvalidArguments { inner: Arc::new(inner) }
     }
 
-    /// Records that values after this path were not checked.
+    /// Records that values after this path were not checked. Does nothing for `None`.
     pub(crate) fn unchecked_after(mut self, place: Option<String>) -> InvalidArguments {
         if place.is_some() {
             Arc::make_mut(&mut self.inner).unchecked = place;
@@ -119,7 +119,7 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the report with the name and the parameters of another plan, which the model knows.
+    /// Returns the report with the name and the parameters of another plan: the plan of the tool as the model sees it.
     pub(crate) fn under(mut self, plan: &Plan) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         inner.plan = plan.clone();
@@ -153,8 +153,8 @@ impl InvalidArguments {
         self.inner.plan.name()
     }
 
-    /// Returns the mistakes, at most the first 10,000: for each object its unknown keys in the order sent, then its parameters as declared,
-    /// each with the mistakes within it, then map entries in the order sent.
+    /// Returns the mistakes, at most the first 10,000. The order within an object is: unknown keys as they were sent, parameters as
+    /// declared, and map entries as they were sent. Mistakes inside of a value are listed at the position of the value.
     pub fn issues(&self) -> &[Issue] {
         &self.inner.issues
     }
@@ -181,7 +181,8 @@ impl InvalidArguments {
         self.inner.corrected.as_deref()
     }
 
-    /// Adds to the report that this was attempt `number` of at most `of`. The model is asked for another call only if an attempt is left.
+    /// Adds to the report that this was attempt `number` of at most `of`. The report asks for another call only if `number` is less than
+    /// `of`.
     ///
     /// ```
     /// # use agent::args::{Plan, PlanOptions};
@@ -277,7 +278,8 @@ impl InvalidArguments {
 
     /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?,
     /// "expected"?, "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`.
-    /// `message` is the line of the text without its number; `unchecked_after` is the path after which nothing was checked.
+    /// `message` is the line of the text without its number; `unchecked_after` is the path after which nothing was checked. At
+    /// most 20 issues are listed.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -330,7 +332,7 @@ impl fmt::Display for Issue {
     }
 }
 
-/// Writes a number, which is usually small.
+/// Writes a number. Most numbers have a single digit, which is written without the formatting machinery.
 fn push_count(out: &mut String, count: usize) {
     match u8::try_from(count) {
         Ok(digit @ 0..=9) => out.push(char::from(b'0' + digit)),
@@ -339,7 +341,7 @@ fn push_count(out: &mut String, count: usize) {
     }
 }
 
-/// Writes `PATH: PROBLEM[; got RECEIVED][; expected SIGNATURE][; did you mean "A" or "B"?]`.
+/// Writes `PATH: PROBLEM[; got RECEIVED][; expected SIGNATURE or ALLOWED VALUES][; did you mean "A" or "B"?]`.
 fn push_line(out: &mut String, issue: &Issue, subject: Subject) {
     let start = out.len();
     if issue.path.is_empty() {

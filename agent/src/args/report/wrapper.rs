@@ -28,7 +28,7 @@ pub(super) struct Unwrapped {
     keys: Vec<String>,
 }
 
-/// Returns whether [`unwrapped`] or [`several`] may find a wrapper. Most calls have no key that could be one.
+/// Returns whether [`unwrapped`] or [`several`] may find a wrapper. Most calls have no key that could hold wrapped arguments.
 pub(super) fn may_be_wrapped(graph: &Graph, sent: &Doc<'_>) -> bool {
     let Shape::Object(entries) = &sent.shape else { return true };
     entries.iter().any(|(key, doc)| match &doc.shape {
@@ -38,7 +38,7 @@ pub(super) fn may_be_wrapped(graph: &Graph, sent: &Doc<'_>) -> bool {
     })
 }
 
-/// Returns the arguments without their outermost wrapper, or `None` if they have none.
+/// Returns the arguments without their outermost wrapper, or `None` if the arguments have no wrapper.
 pub(super) fn unwrapped(graph: &Graph, tool: &str, sent: &Value) -> Option<Unwrapped> {
     let alone = |call: Value, at: &str| {
         let keys = call.as_object()?.keys().cloned().collect();
@@ -87,13 +87,13 @@ fn around_entries(graph: &Graph, tool: &str, entries: &Map<String, Value>) -> Op
     Some(Unwrapped { call: call.into(), at: at + below, is_text, keys })
 }
 
-/// Returns the object that a value holds, and the pointer to it. The value is the object, its JSON text, a list with a wrapper as its only
-/// item, or a list of names and values.
+/// Returns the object that a value holds, and the pointer from the value to this object. The value is the object, its JSON text, a list
+/// with a wrapper as its only item, or a list of names and values.
 fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static str)> {
     match value {
         Value::Object(_) => Some((value.clone(), "")),
         Value::String(_) => decoded(value).map(|object| (object, "")),
-        // A list of one object is a wrapped call if that object is a wrapper. Otherwise it may be a list of names and values.
+        // A list of one object is a wrapped call if that object is a wrapper. Any other list may be a list of names and values.
         Value::Array(items) => match items.as_slice() {
             [Value::Object(only)] if around_entries(graph, tool, only).is_some() => {
                 Some((Value::Object(only.clone()), "/0"))
@@ -104,7 +104,7 @@ fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static 
     }
 }
 
-/// Returns the arguments in a list of names and values: `[{"name": "city", "value": "Rome"}]`.
+/// Returns the arguments in a list of names and values: `[{"name": "city", "value": "Rome"}]`. Returns `None` for any other list.
 fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     let mut call = Map::new();
     for item in items {
@@ -125,7 +125,7 @@ fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     (!call.is_empty()).then_some(call)
 }
 
-/// Returns whether a value next to the arguments has no data, so that it may only describe the call.
+/// Returns whether a value next to the arguments may only describe the call: null, a text, or an empty list or object.
 fn is_without_data(value: &Value) -> bool {
     match value {
         Value::Null | Value::String(_) => true,
@@ -135,7 +135,7 @@ fn is_without_data(value: &Value) -> bool {
     }
 }
 
-/// Returns an object, or the object in a text that was encoded as JSON up to [`MAX_DECODED`] times.
+/// Returns an object, or the object in a text that was encoded as JSON up to [`MAX_DECODED`] times; `None` for any other value.
 fn decoded(value: &Value) -> Option<Value> {
     let mut value = value.clone();
     for _ in 0..MAX_DECODED {
@@ -156,7 +156,7 @@ fn is_parameter(graph: &Graph, key: &str) -> bool {
     }
 }
 
-/// Returns the names of the parameters that were not sent.
+/// Returns the names of the parameters that were not sent. For a tagged enum, returns only the tag.
 fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str> {
     match graph.kind(graph.unchecked(graph.root)) {
         NodeKind::Object(object) => {
@@ -196,7 +196,7 @@ pub(crate) fn issues_inside(
     let (mut at, mut keys, mut call, mut is_text) = (String::new(), Vec::new(), sent, false);
     for _ in 0..MAX_WRAPPERS {
         let Some(next) = unwrapped(graph, tool, &call) else { break };
-        // A pointer cannot lead into a JSON text, so it ends at the text.
+        // A pointer cannot lead into a JSON text, so `at` ends at the text.
         at += if is_text { "" } else { &next.at };
         is_text |= next.is_text;
         (keys, call) = (next.keys, next.call);
@@ -242,7 +242,7 @@ pub(crate) fn issues_inside(
     Some((told, count))
 }
 
-/// Returns the pointer to a list of several calls, and the number of calls.
+/// Returns the pointer to a list of several calls, and the number of calls. Returns `None` if there is no such list, or more than one.
 fn several(graph: &Graph, tool: &str, sent: &Value) -> Option<(String, usize)> {
     let is_call = |item: &Value| match item {
         Value::Object(entries) => {

@@ -38,15 +38,16 @@ pub enum ArgumentEvent<'a> {
         /// The added text, unescaped; never empty.
         fragment: &'a str,
     },
-    /// A value is complete. Every value has this event; that of a container follows those of its content.
+    /// A value is complete. Every value has this event, except a number that is the whole text. The event of a container follows the
+    /// events of its content.
     Finished {
         /// The path of the value.
         path: ArgumentPath<'a>,
-        /// The JSON text of the value as it was sent. It is not parsed, because this would take time linear in its size.
+        /// The JSON text of the value as it was sent. The text is not parsed, because parsing takes time linear in the size of the value.
         json: &'a str,
     },
     /// The plan refuses a top-level parameter. The event follows [`Finished`](Self::Finished) of the value. For an unknown or repeated
-    /// key, it follows the key.
+    /// key, the event follows the key.
     Refused {
         /// The path of the top-level parameter.
         path: ArgumentPath<'a>,
@@ -182,9 +183,9 @@ impl<'a> ArgumentPath<'a> {
         }
     }
 
-    /// Returns whether the value may be a secret, which should not be shown. This holds for every value in a parameter that is or contains
-    /// a secret. If the plan has any secrets, it also holds for an unknown key, which may be a misspelled secret. Without a plan, it never
-    /// holds.
+    /// Returns whether the value may be a secret, which should not be shown. Returns `true` for every value in a parameter that is or
+    /// contains a secret. If the plan has any secrets, an unknown key may be a misspelled secret, so returns `true` for its value, too.
+    /// Without a plan, always returns `false`.
     ///
     /// ```
     /// use agent::args::{ArgumentEvent, ArgumentStream, Plan, PlanOptions};

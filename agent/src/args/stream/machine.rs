@@ -50,7 +50,7 @@ pub(super) struct Machine {
     token: usize,
     /// The position after the value that was completed last, or after the bracket of the container that was opened last.
     closed: usize,
-    /// Whether the arguments as a whole may contain a secret. `key_secret` is the same for the value of the latest top-level key.
+    /// Whether the arguments as a whole may contain a secret. `key_secret` says this for the value of the latest top-level key.
     secret: bool,
     key_secret: bool,
 }

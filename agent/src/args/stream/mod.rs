@@ -18,7 +18,8 @@ use serde_json::Value;
 use std::fmt;
 use value::Plain;
 
-/// Parses JSON text without coercion. The last of repeated keys counts, and each key is taken literally.
+/// Parses JSON text without coercion. Of a repeated key, the last value is kept. Each key is read literally, even the private key of
+/// `RawValue`.
 pub(crate) fn read_literally(json: &str) -> Value {
     Plain::read(json)
 }
@@ -31,7 +32,7 @@ pub(crate) fn read_literally(json: &str) -> Value {
 /// the model or show the mistake.
 ///
 /// A parameter that the stream refuses is also refused by [`Plan::parse`]. Only [`Plan::parse`] checks the arguments as a whole: it finds
-/// missing parameters, and arguments that are not an object. If the root of the plan is an enum, only [`Plan::parse`] checks any of them.
+/// missing parameters, and arguments that are not an object. If the root of the plan is an enum, the stream checks no parameter.
 ///
 /// The events are for display. The call itself is made from the complete text, by [`Plan::parse`]. Text that was cut short never becomes a
 /// call.
@@ -113,9 +114,10 @@ impl ArgumentStream {
         Ok(self.read(on, Machine::run)?)
     }
 
-    /// Handles the end of the text, and returns the whole text. After an error, [`text`](Self::text) returns it.
+    /// Handles the end of the text, and returns the whole text. After an error, [`text`](Self::text) returns the text so far.
     ///
-    /// If the whole text is a number, the number is complete only at the end. It has no [`Finished`](ArgumentEvent::Finished) event.
+    /// If the whole text is a number, the number is complete only at the end. Such a number has no [`Finished`](ArgumentEvent::Finished)
+    /// event.
     ///
     /// # Errors
     /// Returns an error if the text is cut short, or if it [cannot become valid JSON](Self::is_broken).
@@ -142,7 +144,7 @@ impl ArgumentStream {
         })
     }
 
-    /// Returns whether the text so far can no longer become JSON. If it still can, it is complete or cut short.
+    /// Returns whether the text so far can no longer become JSON. Text that is not broken is complete or cut short.
     pub fn is_broken(&self) -> bool {
         self.failed.is_some()
     }

@@ -4,8 +4,8 @@ use super::error::Fault;
 use super::event::ArgumentEvent;
 use super::machine::{Machine, StreamListeners};
 
-/// Length of an unescaped fragment, in bytes, above which it is emitted before the end of the
-/// delta.
+/// Length of an unescaped fragment, in bytes, above which the fragment is emitted before the
+/// end of the delta.
 const ENOUGH: usize = 4_096;
 
 /// An open string.
@@ -35,15 +35,15 @@ enum StringState {
 
 impl OpenString {
     /// Returns the position up to which the open string has only complete characters. `at` is the
-    /// position up to which it was read.
+    /// position up to which the string was read.
     pub(super) fn whole_until(&self, at: usize) -> usize {
         if matches!(self.place, StringState::Plain) { at } else { self.escape }
     }
 }
 
 impl Machine {
-    /// Emits the whole delta if it is plain text of an open string, and returns whether it is. This
-    /// is a fast path for long strings.
+    /// Emits the delta if all of it is plain text of an open string. Returns whether the delta was
+    /// emitted. This is a fast path for long strings.
     #[inline]
     pub(super) fn emit_plain(&mut self, text: &str, to: &mut StreamListeners<'_>) -> bool {
         let delta = text.get(self.at()..).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Machine {
         plain
     }
 
-    /// Continues to read a string or a key. Returns `true` if it ended.
+    /// Continues to read a string or a key. Returns whether the string or key ended.
     pub(super) fn in_string(
         &mut self,
         text: &str,
@@ -113,8 +113,8 @@ impl Machine {
         outcome
     }
 
-    /// Appends plain text to the key or the fragment. Emits the fragment if it is longer than
-    /// `ENOUGH`.
+    /// Appends plain text to the key or the fragment. Emits the fragment if the fragment is
+    /// longer than `ENOUGH`.
     fn keep(&mut self, plain: &str, key: bool, to: &mut StreamListeners<'_>) {
         if key {
             return self.keys.push_str(plain);

@@ -4,8 +4,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A `Value` whose keys are all taken literally. `Value` itself treats an object with the private key of `RawValue` in a special way, and
-/// refuses some of these objects.
+/// A `Value` whose keys are all taken literally. `Value` itself gives the private key of `RawValue` a special meaning, and refuses some
+/// objects with this key.
 pub(super) struct Plain(Value);
 
 impl Plain {

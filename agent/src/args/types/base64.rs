@@ -82,7 +82,7 @@ impl fmt::Display for Base64 {
     }
 }
 
-/// Writes only the number of bytes, which may be large.
+/// Writes only the number of bytes, because there may be many bytes.
 impl fmt::Debug for Base64 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Base64({} bytes)", self.0.len())

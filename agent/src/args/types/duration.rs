@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// A duration as text, as a model sends and reads it: `"90s"`, `"1h 30m"`, `"2d"`, `"250ms"`, `"1.5 hours"`, or in ISO 8601: `"PT1H30M"`.
 ///
-/// (serde represents a [`Duration`] itself as `{"secs", "nanos"}`.) The units are `w`, `d`, `h`, `m` (or `min`), `s`, `ms`, `us` and
-/// `ns`, or their names. Larger units come before smaller ones, each unit occurs at most once, and only the last number may have a
-/// fraction. A day has 24 hours. Years and months are refused because their length varies. A number without a unit is refused because its
-/// meaning is unclear.
+/// Without this type, serde represents a [`Duration`] as `{"secs", "nanos"}`. The units are `w`, `d`, `h`, `m` (or `min`), `s`, `ms`,
+/// `us` and `ns`, or their names. Larger units come before smaller ones, each unit occurs at most once, and only the last number may have
+/// a fraction. A day has 24 hours. Years and months are refused because their length varies. A number without a unit is refused because
+/// its meaning is unclear.
 ///
 /// ```
 /// use agent::{ToolArgs, args::{HumanDuration, Plan, PlanOptions}};
@@ -191,7 +191,8 @@ fn unknown_unit(name: &str) -> ParseError {
     ParseError::new(words)
 }
 
-/// Splits a text into the number at its beginning, which may have a fraction, and the other characters.
+/// Splits a text after the number at its beginning, which may have a fraction. If the text does not begin with a digit, the number is
+/// empty.
 fn number_in_front(text: &str) -> (&str, &str) {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);

@@ -30,7 +30,7 @@ impl<'w> Walk<'w, '_> {
         self.found = before.and(own);
         let graph = self.graph;
         let verdict = if own.count > 0 && own.non_schema_coercion {
-            // A value that has issues cannot be coerced, and a check may fail because of that. Coercion does not change which
+            // A value that has issues cannot be coerced, and a check may fail for this reason. Coercion does not change which
             // keys are given, so checks of the given keys are reliable, unless a null may become absent.
             if doc.has_null_entry() {
                 return;

@@ -44,7 +44,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Reports the key that is probably the tag under another name. Without the tag, nothing is known about the other keys.
+    /// Reports the key that is probably the tag under another name. Without the tag, the variant is not known, so the other keys
+    /// are not checked.
     fn misspelled_tag(&mut self, tag: &'w str, variants: &[(String, NodeId)], doc: &'w Doc<'_>) {
         let Shape::Object(entries) = &doc.shape else { return };
         let unknown = self.graph.options.unknown_keys();

@@ -125,7 +125,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Advises to send the inner value alone, if the only key of an object is unknown and its value would fit instead of the object.
+    /// Advises to send the inner value alone, if the only key of an object is unknown, and the value of this key would fit in place of
+    /// the object.
     fn around(&mut self, object: &'w ObjectSpec, entries: &'w [(Cow<'_, str>, Doc<'_>)], unknown: &[&str]) {
         let ([(_, inner)], [_], false) = (entries, unknown, self.path.is_empty() || self.out.is_none())
         else {
@@ -206,7 +207,7 @@ impl<'w> Walk<'w, '_> {
 
     /// Checks a parameter that was given once.
     pub(in crate::args::judge) fn parameter(&mut self, prop: &'w Prop, key: &'w str, doc: &'w Doc<'_>) {
-        // Most parameters of a refused call fit exactly, which a scan finds out faster.
+        // Most parameters of a refused call fit exactly. A scan finds this faster than a walk.
         if self.out.is_some() && doc.fits_exactly(self.graph, prop.node) {
             return;
         }

@@ -55,7 +55,7 @@ pub(super) fn object_text(entries: &[NewEntry<'_>]) -> String {
 pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
     match &doc.shape {
         Shape::Null | Shape::Bool(_) | Shape::Text(Cow::Borrowed(_)) => doc.raw.into(),
-        // With fewer digits than the largest integer of 64 bits, the number is written unchanged.
+        // An integer with fewer digits than the largest integer of 64 bits is written as it was sent.
         Shape::Number if doc.raw.len() < 19 && doc.is_integer_token() => doc.raw.into(),
         Shape::Number if is_shortest(doc.raw) => doc.raw.into(),
         Shape::Number => doc.to_value().to_string().into(),
