@@ -97,8 +97,8 @@ impl Words {
         self.tokens.iter().find_map(|token| token.end_after(head, text, at))
     }
 
-    /// Returns the word that `text` names, as far as the rules allow: the word that equals the text, the word with this alias, or (lenient)
-    /// the only word that is equal except for case and separators.
+    /// Returns the word that `text` names, as far as the rules allow. This word equals the text, has the text as an alias, or, with
+    /// `FOLD_ENUM`, is the only word that is equal except for case and separators. An open set returns any other text unchanged.
     #[inline]
     pub(crate) fn pick<'a>(&'a self, text: &'a str, rules: Rules) -> Option<PickedWord<'a>> {
         let exact = |word| Some(PickedWord { word, is_coerced: false });
