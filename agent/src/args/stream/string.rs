@@ -180,9 +180,23 @@ impl StringState {
 }
 
 /// Returns whether the byte stands for itself in a string.
+#[inline]
 fn is_plain(byte: u8) -> bool {
-    byte != b'"' && byte != b'\\' && byte > 0x1f
+    PLAIN[usize::from(byte)]
 }
+
+/// Whether each byte stands for itself in a string: all but control characters, the quote and the backslash.
+static PLAIN: [bool; 256] = {
+    let mut plain = [true; 256];
+    let mut control = 0;
+    while control < b' ' as usize {
+        plain[control] = false;
+        control += 1;
+    }
+    plain[b'"' as usize] = false;
+    plain[b'\\' as usize] = false;
+    plain
+};
 
 /// Returns the character of a code point. Half of a surrogate pair is an error.
 fn whole(code: u32) -> Result<(StringState, Option<char>), Fault> {
