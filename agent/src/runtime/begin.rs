@@ -127,14 +127,12 @@ impl Assistant {
             ) {
                 return Err(RunError::Resume(ResumeError::ConversationMovedOn));
             }
+            state.steering.push_messages(messages)?;
+            // The model reads these messages with its next request, after the calls that were decided on have run.
+            state.steering.defer_current();
             if let Some(session) = &mut state.session {
                 session.prepare_resume(core.run_id());
             }
-            for message in messages {
-                state.steering.push_message(message);
-            }
-            // The model reads these messages with its next request, after the calls that were decided on have run.
-            state.steering.defer_current();
             let seen = core.conversation().len();
             core.set_state(given);
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
