@@ -61,7 +61,7 @@ pub(super) async fn call(
     let call = ToolCall::new(id_text(info.id()), name, arguments);
     let session = admitted.session.as_ref();
     let running = session.map(|session| shared.running.enter(&admitted.caller, session, info.id()));
-    let Some(permit) = acquire_permit(shared, admitted, &call).await? else {
+    let Some(permit) = acquire_permit(shared, admitted, &call).await else {
         return Ok(failure("The server is busy. Try again in a moment.").into());
     };
     let progress = info.meta().get_progress_token().zip(info.progress_target());
@@ -135,17 +135,14 @@ async fn acquire_permit(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
     call: &ToolCall,
-) -> Result<Option<QuotaPermit>, ErrorData> {
+) -> Option<QuotaPermit> {
     if let Some(permit) = shared.calls.try_enter(admitted.caller.quota_key()) {
-        return Ok(Some(permit));
+        return Some(permit);
     }
-    if let Err(CallError::InvalidArguments(_)) = admitted.tools.validate(call) {
-        // A call with invalid arguments only reports its issues: its body does not run.
-        return Ok(
-            Some(shared.refusals.enter(admitted.caller.quota_key(), shared.limits.wait).await).flatten()
-        );
-    }
-    Ok(shared.calls.enter(admitted.caller.quota_key(), shared.limits.wait).await)
+    // A call with invalid arguments only reports its issues: its body does not run.
+    let is_refused = matches!(admitted.tools.validate(call), Err(CallError::InvalidArguments(_)));
+    let quota = if is_refused { &shared.refusals } else { &shared.calls };
+    quota.enter(admitted.caller.quota_key(), shared.limits.wait).await
 }
 
 fn tool_context(
