@@ -106,10 +106,8 @@ pub(crate) fn make(
     if kind == Kind::Output || (unit_enum && kind == Kind::Args) {
         derives.push(quote!(#private::serde::Serialize));
     }
-    if kind != Kind::Direct {
-        let original = original.to_string();
-        input.attrs.push(parse_quote!(#[serde(remote = #original)]));
-    }
+    let remote = original.to_string();
+    input.attrs.push(parse_quote!(#[serde(remote = #remote)]));
     if kind == Kind::Args && serde.bare_default() {
         let (impl_generics, type_generics, predicates) = generics.split_for_impl();
         let turbofish = type_generics.as_turbofish();

@@ -82,12 +82,11 @@ fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
         )
     };
     let failed = !errors.is_empty();
-    let impls = match kind {
-        Kind::Output => impls::output(input, &name, &private, failed),
-        Kind::Args | Kind::Direct => {
-            let how = impls::How { own_serde, failed, has_secrets: mirror.has_secrets };
-            impls::args(input, &name, &private, &checks, how)
-        }
+    let impls = if kind == Kind::Output {
+        impls::output(input, &name, &private, failed)
+    } else {
+        let how = impls::How { own_serde, failed, has_secrets: mirror.has_secrets };
+        impls::args(input, &name, &private, &checks, how)
     };
     let Mirror { helpers, item, .. } = if failed { Mirror::default() } else { mirror };
     let (errors, quiet) = (errors.finish(), quiet());

@@ -18,12 +18,20 @@ pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     None
 }
 
-/// Writes a text that two values share only if they are equal.
+/// 2^127. The absolute value of any integer of 128 bits is at most this.
+const MAX_WHOLE: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
+
+/// Writes a text that two values share if, and only if, they are equal.
+#[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^127")]
 fn write_key(value: &Value, out: &mut String) {
     // Writing to a String cannot fail.
     let _ = match value {
-        Value::Number(n) => match n.as_f64() {
-            Some(f) if f.abs() < EXACT_FLOAT => write!(out, "{}", f + 0.0),
+        // A float that is a whole number gets the text of the equal integer.
+        Value::Number(n) => match (n.as_i128(), n.as_f64()) {
+            (Some(whole), _) => write!(out, "{whole}"),
+            (None, Some(f)) if f.abs() < EXACT_FLOAT => write!(out, "{}", f + 0.0),
+            // From here on, a float has no fraction.
+            (None, Some(f)) if f.abs() < MAX_WHOLE => write!(out, "{}", f as i128),
             _ => write!(out, "{n}"),
         },
         Value::Array(items) => {
@@ -72,6 +80,19 @@ mod tests {
         assert_eq!(check(&json!(["a,b", "a", "b"])), None);
         assert_eq!(check(&json!([u64::MAX, u64::MAX - 1])), None);
         assert_eq!(check(&json!([])), None);
+        for (whole, float) in [
+            ("9007199254740992", "9007199254740992.0"),
+            ("-9007199254740992", "-9.007199254740992e15"),
+            ("18446744073709549568", "18446744073709549568.0"),
+            ("9223372036854775808", "9223372036854775808.0"),
+        ] {
+            let items = |text: String| check(&serde_json::from_str(&text).unwrap());
+            assert_eq!(items(format!("[{whole}, {float}]")), Some((0, 1)), "{whole}");
+            assert_eq!(items(format!("[{float}, 1, {whole}]")), Some((0, 2)), "{whole}");
+        }
+        assert_eq!(check(&json!([9_007_199_254_740_993_u64, 9_007_199_254_740_992.0])), None);
+        assert_eq!(check(&json!([1e300, 1e300])), Some((0, 1)));
+        assert_eq!(check(&json!([1e300, 1e301, 2e300, 1e40, -1e40])), None);
     }
 
     #[test]

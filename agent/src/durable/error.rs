@@ -106,7 +106,7 @@ pub enum DurableClientError {
         message: String,
     },
     /// The request cannot be written as JSON, or the response cannot be read or is longer than 64 MiB.
-    #[error("the response of the engine cannot be read")]
+    #[error("the request cannot be written, or the response of the engine cannot be read")]
     #[non_exhaustive]
     Unreadable {
         /// The cause.

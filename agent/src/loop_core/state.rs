@@ -123,8 +123,11 @@ impl RunState {
             return Err(StateError::Duplicate { name: name.to_owned() });
         }
         let text = serde_json::to_string(value);
-        self.insert(name.into(), text.map_err(|_| StateError::Unwritable { name: name.to_owned() })?);
-        self.check_size()
+        let mut state = self.clone();
+        state.insert(name.into(), text.map_err(|_| StateError::Unwritable { name: name.to_owned() })?);
+        state.check_size()?;
+        *self = state;
+        Ok(())
     }
 
     /// Sets the JSON text of a name. An earlier text of the name is replaced.
@@ -233,6 +236,17 @@ mod tests {
         fn try_from(text: String) -> Result<Self, String> {
             if text == "panic" { panic!("{text}") } else { Err(text) }
         }
+    }
+
+    #[test]
+    fn a_value_that_is_too_large_is_not_added() {
+        let mut state = RunState::default();
+        state.add("plan", "Free").unwrap();
+        let before = state.clone();
+        let error = state.add("long", &"x".repeat(MAX_BYTES)).unwrap_err();
+        assert_eq!(error, StateError::TooLarge { allowed: MAX_BYTES });
+        assert_eq!(state.iter().collect::<Vec<_>>(), before.iter().collect::<Vec<_>>());
+        state.add("long", "short").unwrap();
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn shorten(value: &Value) -> String {
             Value::Array(list) => list.iter().map(readable).collect(),
             // A string without spaces that is longer than `MAX_WORD` is probably an image or encoded state, so only its length is shown.
             Value::String(text) if text.len() > MAX_WORD && !text.contains(char::is_whitespace) => {
-                format!("({} characters)", text.len()).into()
+                format!("({} characters)", text.chars().count()).into()
             }
             other => other.clone(),
         }
@@ -221,4 +221,16 @@ pub enum CacheMark {
     /// One hour after the last use.
     #[serde(rename = "1h")]
     Hour,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_an_unreadable_string_is_counted_in_characters() {
+        let mut tool = ProviderTool::new("draw");
+        tool.output = Some("é".repeat(300).into());
+        assert_eq!(tool.description(), "[`draw` was run at the provider; it answered: (300 characters)]");
+    }
 }

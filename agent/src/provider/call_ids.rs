@@ -15,8 +15,8 @@ pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// Maximum number of proposals for one id. If all of them are in use, the id is not changed.
-const MAX_CANDIDATES: u32 = 1000;
+/// Maximum number of proposals for one id that may repeat another proposal. If all proposals are in use, the id is not changed.
+const MAX_REPEATED: usize = 1000;
 
 impl CallIds {
     /// Creates a map that changes no id.
@@ -52,7 +52,9 @@ impl CallIds {
             if !known.insert(id.to_owned()) {
                 return;
             }
-            let mut candidates = (0..MAX_CANDIDATES).map(|number| fit(id, maker, number));
+            // Of more different proposals than there are ids in use, one is free.
+            let count = u32::try_from(taken.len().saturating_add(MAX_REPEATED)).unwrap_or(u32::MAX);
+            let mut candidates = (0..count).map(|number| fit(id, maker, number));
             let free = candidates.find(|fitting| taken.insert(fitting.clone()));
             if let Some(fitting) = free.filter(|fitting| fitting != id) {
                 changed.insert(id.to_owned(), fitting);
@@ -119,5 +121,18 @@ mod tests {
         let few =
             CallIds::new(&[Message::assistant(many)].into_iter().collect(), |id, _, n| digest(id, n, 1));
         assert_eq!(few.changed.values().collect::<HashSet<_>>().len(), 36);
+    }
+
+    #[test]
+    fn an_id_whose_first_proposals_are_in_use_gets_a_later_one() {
+        let fit = |id: &str, _: Option<&AssistantMessage>, number: u32| match number {
+            0 => id.replace(':', "_"),
+            number => format!("{}_{number}", id.replace(':', "_")),
+        };
+        let taken = (1..=1_200).map(|number| format!("a__{number}"));
+        let ids = ["a_".to_owned()].into_iter().chain(taken).chain(["a:".to_owned()]);
+        let calls: Vec<_> = ids.map(|id| Part::tool_call(id, "f", "{}")).collect();
+        let sent = CallIds::new(&[Message::assistant(calls)].into_iter().collect(), fit);
+        assert_eq!((sent.get("a_"), sent.get("a__1200"), sent.get("a:")), ("a_", "a__1200", "a__1201"));
     }
 }

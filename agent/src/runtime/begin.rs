@@ -25,8 +25,13 @@ pub(super) enum RunStart {
         turn: RecordedTurn,
         messages: Vec<Message>,
     },
-    /// The conversation as it is, without new messages.
-    Continue,
+    /// The conversation as it is, or the unfinished run of the session.
+    Continue {
+        /// The unfinished run that the session had when the prompt was made.
+        unfinished: Option<Arc<str>>,
+        /// Messages for the next request.
+        messages: Vec<Message>,
+    },
     Resume {
         run: Box<(SuspendedRun, Decisions)>,
         /// Messages for the next request of the run.
@@ -40,6 +45,11 @@ pub(super) enum RunStart {
 }
 
 impl RunStart {
+    /// Continues the conversation of an assistant, or its unfinished run.
+    pub(super) fn continuing(assistant: &Assistant) -> Self {
+        Self::Continue { unfinished: assistant.unfinished_run(), messages: Vec::new() }
+    }
+
     /// Takes the recorded calls out of `Recorded`, whose messages remain as prompts. Returns `None` for any other input.
     pub(super) fn take_recorded(&mut self) -> Option<RecordedTurn> {
         let Self::Recorded { turn, messages } = self else { return None };
@@ -127,14 +137,12 @@ impl Assistant {
             ) {
                 return Err(RunError::Resume(ResumeError::ConversationMovedOn));
             }
+            state.steering.push_messages(messages)?;
+            // The model reads these messages with its next request, after the calls that were decided on have run.
+            state.steering.defer_current();
             if let Some(session) = &mut state.session {
                 session.prepare_resume(core.run_id());
             }
-            for message in messages {
-                state.steering.push_message(message);
-            }
-            // The model reads these messages with its next request, after the calls that were decided on have run.
-            state.steering.defer_current();
             let seen = core.conversation().len();
             core.set_state(given);
             return Ok(state.resume_run(core, cancel, is_muted, config, resumption, seen, None));
@@ -146,10 +154,21 @@ impl Assistant {
             let seen = run.conversation().len();
             return Ok(state.resume_run(*run, cancel, is_muted, config, *resumption, seen, None));
         }
-        if matches!(start, RunStart::Continue)
-            && let Some(RestoredRun { mut core, interrupted }) =
-                state.session.as_deref_mut().and_then(SessionState::restore)
-        {
+        if let RunStart::Continue { unfinished: Some(unfinished), messages } = &mut start {
+            let state = &mut *state;
+            let is_gone = || RunError::Request {
+                message: format!(
+                    "the unfinished run `{unfinished}` was continued or abandoned by another prompt; call `continue_run` again"
+                ),
+            };
+            let session = state.session.as_deref_mut().filter(|session| session.is_interrupted());
+            let session = session.ok_or_else(is_gone)?;
+            if !messages.is_empty() {
+                state.steering.push_messages(std::mem::take(messages))?;
+                // The open calls of the interrupted turn run before the model reads these messages.
+                state.steering.defer_current();
+            }
+            let RestoredRun { mut core, interrupted } = session.restore().ok_or_else(is_gone)?;
             core.set_state(given);
             let seen = state.session.as_deref().map_or(core.conversation().len(), SessionState::stored);
             let resumption = Resumption::default();
@@ -166,6 +185,9 @@ impl Assistant {
         let (mut taken, mut polls, recorded) = (Vec::new(), true, start.take_recorded());
         let prompts = match start {
             RunStart::Prompts(prompts) => prompts.into_iter().map(Arc::new).collect(),
+            RunStart::Continue { messages, .. } if !messages.is_empty() => {
+                messages.into_iter().map(Arc::new).collect()
+            }
             _ => match state.conversation.last() {
                 None => return Err(RunError::NothingToContinue),
                 Some(Message::Assistant(_)) => {

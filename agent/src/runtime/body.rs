@@ -30,6 +30,8 @@ pub(super) struct CallBody {
     /// The reply that contains the call. Set only if there are hooks.
     pub(super) reply: Option<Arc<Message>>,
     pub(super) checked: Option<Arc<CheckedArguments>>,
+    /// Whether the call's sub-agent continues from the snapshot of the run.
+    pub(super) continues_child: bool,
     pub(super) begun: Instant,
 }
 
@@ -54,7 +56,8 @@ impl CallBody {
         let (config, max_attempts) = (config.clone(), max_attempts(config, &call.name));
         let context = context.with_idempotency_key(key.to_text()).with_attempt(1, max_attempts);
         let reply = reply.filter(|_| !config.hooks.is_empty());
-        Self { config, key, call, context, max_attempts, reply, checked, begun: Instant::now() }
+        let (continues_child, begun) = (false, Instant::now());
+        Self { config, key, call, context, max_attempts, reply, checked, continues_child, begun }
     }
 
     /// Checks the arguments, unless they were checked when the call was prepared. Without hooks and without `is_read`, nothing but the body

@@ -288,7 +288,7 @@ impl ChildBody {
         }
         let start = match (call.take_continued(), stored) {
             (Some((run, resumption)), _) => RunStart::Child { run, resumption: Box::new(resumption) },
-            (None, StoredRun::Unfinished) => RunStart::Continue,
+            (None, StoredRun::Unfinished) => RunStart::continuing(&assistant),
             (None, StoredRun::Ended(ended)) => return self.stored_outcome(&assistant, &ended, call),
             (None, StoredRun::Lost) => return gone_child(),
             (None, StoredRun::New) => {

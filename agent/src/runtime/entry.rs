@@ -24,9 +24,10 @@ impl Assistant {
     ///
     /// The prompt fails before any event with [`RunError::NothingToContinue`] if the conversation is empty, and with
     /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. If a run of the assistant's
-    /// session was interrupted, that run is continued instead: see [the store](crate::store#after-a-crash).
+    /// session was interrupted, that run is continued instead: see [the store](crate::store#after-a-crash). The prompt then fails with
+    /// [`RunError::Request`] if another prompt has continued or abandoned that run in the meantime.
     pub fn continue_run(&self) -> Prompt {
-        Prompt::new(self.clone(), RunStart::Continue)
+        Prompt::new(self.clone(), RunStart::continuing(self))
     }
 
     /// Resumes a suspended run: applies the decisions on its calls and delivers results from outside.

@@ -95,8 +95,8 @@ impl RunHandle {
         if *run.lock().run_id() != self.run_id {
             return None;
         }
-        // If the assistant has a store, sub-agents continue from their own sessions, so the snapshot does not contain them.
-        let copy_tree = copy_tree.filter(|_| self.assistant.config().keeper.is_none());
+        // With a session, sub-agents continue from their own sessions, so the snapshot does not contain them.
+        let copy_tree = copy_tree.filter(|_| self.assistant.session().is_none());
         let mut run = copy_tree.map_or_else(|| run.lock().snapshot(), |copy| copy());
         self.assistant.config().sign(&mut run);
         Some(SuspendedRun::new(run))

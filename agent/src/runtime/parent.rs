@@ -157,6 +157,11 @@ impl ChildCall {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns whether a suspended run is about to continue.
+    pub(super) fn is_continued(&self) -> bool {
+        self.inner().continued.is_some()
+    }
+
     /// Takes the suspended run that is about to continue, with its decisions and results.
     pub(super) fn take_continued(&self) -> Option<(Box<AgentLoop>, Resumption)> {
         self.inner().continued.take()

@@ -73,8 +73,10 @@ impl Prompt {
         let run_id = match &start {
             RunStart::Resume { run, .. } => run.0.as_loop().run_id().clone(),
             RunStart::Child { run, .. } => run.run_id().clone(),
-            RunStart::Continue => assistant.unfinished_run().unwrap_or_else(|| super::new_id("run").into()),
-            RunStart::Prompts(_) | RunStart::Recorded { .. } => super::new_id("run").into(),
+            RunStart::Continue { unfinished: Some(run), .. } => run.clone(),
+            RunStart::Continue { .. } | RunStart::Prompts(_) | RunStart::Recorded { .. } => {
+                super::new_id("run").into()
+            }
         };
         let mut context = ToolContext::new();
         if let Some(session) = assistant.session() {
@@ -119,7 +121,8 @@ impl Prompt {
 
 impl<T> Prompt<T> {
     /// Adds a message of the user or of the application to the messages with which the run begins. A resumed run reads the message with its
-    /// next request.
+    /// next request, and so does an interrupted run that is [continued](Assistant::continue_run). Such a prompt fails with
+    /// [`RunError::Request`] if the steering queue has no room for its messages.
     ///
     /// ```
     /// use agent::message::CustomMessage;
@@ -139,10 +142,10 @@ impl<T> Prompt<T> {
             RunStart::Child { .. } => {}
             RunStart::Prompts(messages)
             | RunStart::Recorded { messages, .. }
+            | RunStart::Continue { messages, .. }
             | RunStart::Resume { messages, .. } => {
                 messages.push(message.into());
             }
-            RunStart::Continue => self.start = RunStart::Prompts(vec![message.into()]),
         }
         self
     }

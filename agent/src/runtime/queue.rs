@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::error::RunError;
 use crate::message::{Message, UserMessage};
 
 /// The capacity of a queue. Further messages of users are refused, and their receipts report this.
@@ -178,15 +179,30 @@ impl MessageQueue {
         receipt
     }
 
-    /// Queues a message of any kind, without a receipt.
-    pub(super) fn push_message(&mut self, message: Message) {
-        match message {
-            Message::User(message) => drop(self.push(message)),
-            message => self.waiting.push_back(QueuedMessage::with_id(super::new_id("msg").into(), message)),
+    /// Queues messages of any kind, without receipts.
+    ///
+    /// # Errors
+    /// Fails if the queue has no room for all of the messages. None is queued then.
+    pub(super) fn push_messages(&mut self, messages: Vec<Message>) -> Result<(), RunError> {
+        if self.waiting.len().saturating_add(messages.len()) > MAX_QUEUED && !messages.is_empty() {
+            return Err(RunError::Request {
+                message: "the steering queue has no room for the messages of the prompt; clear it first"
+                    .to_owned(),
+            });
         }
+        for message in messages {
+            match message {
+                Message::User(message) => drop(self.push(message)),
+                message => {
+                    self.waiting.push_back(QueuedMessage::with_id(super::new_id("msg").into(), message));
+                }
+            }
+        }
+        Ok(())
     }
 
-    /// Puts a message of the run itself before all other messages.
+    /// Puts a message of the run itself before all other messages. The run takes it with the next turn, so at most one such message waits
+    /// beyond the capacity.
     pub(super) fn push_front(&mut self, message: UserMessage) {
         self.waiting.push_front(QueuedMessage::new(message));
         self.deferred += 1;
@@ -233,5 +249,42 @@ impl MessageQueue {
 
     pub(super) fn messages(&self) -> Vec<Arc<Message>> {
         self.waiting.iter().map(|queued| queued.message.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::loop_core::Queue;
+    use crate::message::CustomMessage;
+    use crate::model::scripted::{ScriptedModel, reply};
+    use crate::runtime::{Assistant, Decision, RunError};
+    use crate::tool::approval::Approval;
+    use crate::tool::value::Tool;
+    use crate::tools;
+
+    #[tokio::test]
+    async fn messages_of_a_resumed_run_need_room_in_the_queue() {
+        let pay = Tool::new("pay", "Pays.", json!({"type": "object"}), |_args, _cx| async { "paid" });
+        let pay = pay.unwrap().configure(|options| options.approval(Approval::ALWAYS)).unwrap();
+        let model = ScriptedModel::new([reply().tool_call("pay", "{}"), reply().text("Done.")]);
+        let assistant = Assistant::builder(model).tools(tools![{ pay }]).build().unwrap();
+        let suspended = assistant.prompt("go").await.unwrap().snapshot.unwrap();
+        for number in 1..MAX_QUEUED {
+            assert_eq!(assistant.steer(format!("{number}")).status(), None);
+        }
+        let decisions = || suspended.decide(|_| Decision::Allow);
+        for message in [CustomMessage::new("note", json!(1)).into(), Message::user("more")] {
+            let last = assistant.steer("last");
+            let resumed = assistant.resume(&suspended, decisions()).with_message(message).await;
+            assert!(matches!(resumed, Err(RunError::Request { .. })), "{resumed:?}");
+            assert!(assistant.remove_queued(last.id()));
+        }
+        // Nothing has changed, and the run can still be resumed.
+        assistant.clear_queue(Queue::Steering);
+        let output = assistant.resume(&suspended, decisions()).with_message(Message::user("more")).await;
+        assert!(output.unwrap().messages.iter().any(|message| message.text() == "more"));
     }
 }

@@ -234,7 +234,8 @@ impl InProcessSteps {
         let keeper = (caches || config.spill.is_some()).then(|| (self.assistant.clone(), caches));
         let text = || reply.as_deref().filter(|_| key.ord == 0).map(Message::text).unwrap_or_default();
         let records = self.records.clone().map(|records| (records, text()));
-        let body = CallBody::new(config, key.clone(), call, context, reply, checked);
+        let mut body = CallBody::new(config, key.clone(), call, context, reply, checked);
+        body.continues_child = child.as_ref().is_some_and(|child| child.is_continued());
         let ord = key.ord;
         SegmentCall { ord, body: Box::pin(run(body, keeper, records)), child, is_begun: false, end: None }
     }

@@ -54,7 +54,7 @@ pub enum DefinitionError {
         reason: String,
     },
     /// The function that gives the parameters or the examples for a source panicked.
-    #[error("the function that gives the parameters panicked: {panic}")]
+    #[error("the function that gives the parameters or the examples panicked: {panic}")]
     Panicked {
         /// The message of the panic.
         panic: String,
@@ -76,5 +76,22 @@ fn did_you_mean_text(suggestions: &[String]) -> String {
     match suggestions {
         [] => String::new(),
         all => format!("; did you mean `{}`?", all.join("` or `")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::source::Source;
+    use crate::tool::value::Tool;
+
+    #[test]
+    fn a_panic_names_the_functions_that_may_have_panicked() {
+        let schema = serde_json::json!({"type": "object"});
+        let tool = Tool::new("t", "Does it.", schema, |_args, _cx| async { "done" }).unwrap();
+        let tool = tool.configure(|options| options.examples_for(|_| panic!("no example"))).unwrap();
+        let error = tool.definition_for(&Source::new(1_u8)).unwrap_err();
+        assert!(matches!(&error, DefinitionError::Panicked { panic } if panic == "no example"));
+        assert!(error.to_string().contains("examples"), "{error}");
     }
 }

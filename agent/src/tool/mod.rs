@@ -78,6 +78,7 @@ pub(crate) mod outcome;
 pub(crate) mod output;
 pub(crate) mod parameters;
 pub(crate) mod policy;
+mod prepared;
 #[cfg(feature = "macros")]
 pub(crate) mod probe;
 pub(crate) mod problem;

@@ -116,11 +116,10 @@ impl Question {
 
     /// Returns the plan that checks inputs. Its reports leave out the values of secret fields.
     pub(crate) fn plan(&self) -> Result<Plan, AskError> {
-        let plan = Plan::compile("input", &self.schema, PlanOptions::default());
-        let plan = plan.map_err(|error| AskError::Invalid { message: error.to_string() })?;
         let mut names = Vec::new();
         marked_names(&self.schema, &mut names);
-        Ok(if names.is_empty() { plan } else { plan.with_secrets(&names) })
+        let plan = Plan::compile_with_secrets("input", &self.schema, PlanOptions::default(), &names);
+        plan.map_err(|error| AskError::Invalid { message: error.to_string() })
     }
 
     /// Returns the schema as a form: a flat object of scalars, choices and lists of choices, as in MCP's elicitation. Rules that a form

@@ -12,6 +12,7 @@ use super::options::ToolOptions;
 use super::outcome::{IntoOutcome, ToolOutcome};
 use super::output::ToolOutput;
 use super::policy::ToolPolicy;
+use super::prepared::changed_text;
 use super::source::Source;
 use super::state::StateKey;
 use super::untrusted;
@@ -293,7 +294,7 @@ impl Tool {
         if let Some(hidden) = &self.hidden {
             hidden.remove_added(&mut prepared, &sent);
         }
-        Ok((prepared != sent).then(|| Value::Object(prepared).to_string()))
+        Ok((prepared != sent).then(|| changed_text(&prepared, &sent, text)))
     }
 
     /// Starts the body with the accepted arguments.

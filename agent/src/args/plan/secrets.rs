@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::finish::mark_secrets;
-use super::{Graph, NodeKind, Plan};
+use super::{Graph, NodeKind, Plan, SchemaError};
+use crate::args::policy::PlanOptions;
 
 /// The text that replaces a secret.
 const WITHHELD: &str = "[secret]";
@@ -38,17 +39,24 @@ impl Plan {
 }
 
 impl Plan {
-    /// Returns the plan with the parameters of these names as secrets, at any depth. Marks for secrets in a foreign schema are not read. A
-    /// plan that has been cloned stays unchanged.
-    pub(crate) fn with_secrets(mut self, names: &[&str]) -> Plan {
-        if let Some(graph) = Arc::get_mut(&mut self.graph) {
+    /// Compiles a foreign schema like [`compile`](Self::compile), with the parameters of these names as secrets, at any depth. Marks for
+    /// secrets in a foreign schema are not read.
+    pub(crate) fn compile_with_secrets(
+        name: &str,
+        schema: &Value,
+        options: PlanOptions,
+        names: &[&str],
+    ) -> Result<Plan, SchemaError> {
+        let mut plan = Self::compile(name, schema, options)?;
+        // The graph of a new plan is not shared.
+        if let Some(graph) = Arc::get_mut(&mut plan.graph) {
             for node in &mut graph.nodes {
                 let NodeKind::Object(object) = &mut node.kind else { continue };
                 object.props.iter_mut().for_each(|prop| prop.secret |= names.contains(&&*prop.name));
             }
             mark_secrets(&mut graph.nodes);
         }
-        self
+        Ok(plan)
     }
 }
 

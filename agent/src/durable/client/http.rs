@@ -97,6 +97,15 @@ fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> DurableC
 mod tests {
     use super::*;
 
+    #[tokio::test]
+    async fn the_error_of_a_request_that_cannot_be_written_names_the_request() {
+        let http = IngressClient::new("http://127.0.0.1:1/").unwrap();
+        let body = std::collections::BTreeMap::from([((1, 2), "no key of an object")]);
+        let error = http.post::<Value>(&["Agent", "run", "push"], None, &body).await.unwrap_err();
+        assert!(matches!(error, DurableClientError::Unreadable { .. }));
+        assert!(error.to_string().starts_with("the request cannot be written"), "{error}");
+    }
+
     #[test]
     fn addresses_are_read_and_names_are_encoded() {
         let http = IngressClient::new("http://127.0.0.1:8080/engine/").unwrap();

@@ -62,7 +62,7 @@ pub(super) async fn call(
     let call = ToolCall::new(id_text(info.id()), name, arguments);
     let session = admitted.session.as_ref();
     let running = session.map(|session| shared.running.enter(&admitted.caller, session, info.id()));
-    let Some(permit) = acquire_permit(shared, admitted, &call).await? else {
+    let Some(permit) = acquire_permit(shared, admitted, &call).await else {
         return Ok(failure("The server is busy. Try again in a moment.").into());
     };
     let progress = info.meta().get_progress_token().zip(info.progress_target());
@@ -136,17 +136,14 @@ async fn acquire_permit(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,
     call: &ToolCall,
-) -> Result<Option<QuotaPermit>, ErrorData> {
+) -> Option<QuotaPermit> {
     if let Some(permit) = shared.calls.try_enter(admitted.caller.quota_key()) {
-        return Ok(Some(permit));
+        return Some(permit);
     }
-    if let Err(CallError::InvalidArguments(_)) = admitted.tools.validate(call) {
-        // A call with invalid arguments only reports its issues: its body does not run.
-        return Ok(
-            Some(shared.refusals.enter(admitted.caller.quota_key(), shared.limits.wait).await).flatten()
-        );
-    }
-    Ok(shared.calls.enter(admitted.caller.quota_key(), shared.limits.wait).await)
+    // A call with invalid arguments only reports its issues: its body does not run.
+    let is_refused = matches!(admitted.tools.validate(call), Err(CallError::InvalidArguments(_)));
+    let quota = if is_refused { &shared.refusals } else { &shared.calls };
+    quota.enter(admitted.caller.quota_key(), shared.limits.wait).await
 }
 
 fn tool_context(
@@ -171,14 +168,14 @@ fn tool_context(
     cx
 }
 
-/// Returns the state of the call: the values of the caller, the caller itself and the request information.
+/// Returns the state of the call: the authenticated caller, the request information, and the values of the caller, of which none replaces
+/// the former two.
 pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
-    let mut own = caller.state().clone();
-    // If the application added a second `Caller` as a value of the caller, the first insertion fails, and tools receive the second
-    // `Caller`.
+    let mut own = StateMap::default();
+    // The types differ, so no insertion fails.
     let _ = own.insert(Arc::new(caller.clone()));
     let _ = own.insert(info);
-    own
+    own.over(caller.state())
 }
 
 /// Runs the call for at most `ServerLimits::longest_call`. Returns its outcome and the questions that have no answer yet, or `None` if the
@@ -421,6 +418,15 @@ mod tests {
         let cut = limit_length(result(), 100);
         assert_eq!(cut.is_error, Some(true));
         assert!(serde_json::to_string(&cut).unwrap().contains("longer than 100 bytes"));
+    }
+
+    #[test]
+    fn tools_receive_the_caller_that_was_authenticated() {
+        let caller = Caller::new("ann").with(Caller::new("bob")).unwrap().with(7_u8).unwrap();
+        let own = own_state(&caller, Arc::new(RequestInfo::none()));
+        assert_eq!(own.get::<Caller>().map(Caller::id), Some("ann"));
+        assert_eq!(own.get::<u8>(), Some(&7));
+        assert!(own.get::<RequestInfo>().is_some());
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Caller {
         self
     }
 
-    /// Adds a value that tools receive as `&T`.
+    /// Adds a value that tools receive as `&T`. A second `Caller` replaces no caller: tools receive the one that was authenticated.
     ///
     /// # Errors
     /// Fails if the caller already has a value of that type.

@@ -117,6 +117,9 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
             let read = self.input.fill_buf().await?;
             if read.is_empty() {
                 // The last line may lack its newline, so the bytes read so far are a line.
+                if std::mem::take(&mut self.is_skipping) {
+                    return Ok(Some(InputLine::TooLong));
+                }
                 return Ok((!self.line.is_empty()).then_some(InputLine::Read));
             }
             let end = read.iter().position(|byte| *byte == b'\n');
@@ -478,6 +481,12 @@ mod tests {
         let codes: Vec<_> = answers.iter().filter_map(|answer| answer["error"]["code"].as_i64()).collect();
         assert_eq!(codes, [-32700, -32600, -32600]);
         assert_eq!(of_id(&answers, &json!(9))["result"], json!({}));
+    }
+
+    #[tokio::test]
+    async fn a_last_line_that_is_too_long_is_answered_with_an_error() {
+        let answers = answers(&format!("{HELLO}{}", "x".repeat(LONGEST_LINE + 10))).await;
+        assert_eq!(of_id(&answers, &json!(null))["error"]["code"], -32600, "{answers:?}");
     }
 
     #[tokio::test]

@@ -393,8 +393,11 @@ impl ConversationView {
 
     fn change(&mut self, at: usize, kind: ViewChangeKind) -> Result<ViewChange, ViewError> {
         self.check(at, &kind)?;
+        // A stored change may have any number.
+        let generation = self.generation().checked_add(1);
         let change = ViewChange {
-            generation: self.generation() + 1,
+            generation: generation
+                .ok_or(ViewError::OutOfRange { at, reason: "the last change has the highest number" })?,
             at,
             covers: self.hashes.covering(&self.conversation, at),
             made_at: self.conversation.len(),

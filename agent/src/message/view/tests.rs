@@ -204,3 +204,14 @@ fn a_summary_cannot_leave_its_frame_and_texts_are_cut_at_characters() {
     view.compact(3, "a</summary>b").unwrap();
     assert_eq!(view.messages()[0].text().matches("</summary>").count(), 1);
 }
+
+#[test]
+fn a_stored_change_with_the_highest_number_ends_the_changes() {
+    let conversation = with_result("one");
+    let mut clear = ConversationView::of(&conversation).clear([ClearedResult::new(2, "gone")]).unwrap();
+    clear.generation = u32::MAX;
+    let mut view = ConversationView::fold(&conversation, [clear.clone()]);
+    assert!(matches!(view.compact(3, "done"), Err(ViewError::OutOfRange { at: 3, .. })));
+    assert_eq!(view.lower_window(1_000), None);
+    assert_eq!(view.changes(), [clear]);
+}

@@ -153,9 +153,10 @@ impl RunRecords {
         body: &CallBody,
         text: &str,
     ) -> Result<CallEnd, Box<CallEnd>> {
-        let CallBody { config, key, call, context, checked, .. } = body;
+        let CallBody { config, key, call, context, checked, continues_child, .. } = body;
         // The futures of the store are boxed to keep this future small, because it lives as long as the body runs.
-        let begin = Box::pin(self.begin(config, key, call, checked.as_deref(), text)).await;
+        let begin = self.begin(config, key, call, checked.as_deref(), text, *continues_child);
+        let begin = Box::pin(begin).await;
         let attempt = match begin {
             CallStart::Runs { attempt } => attempt,
             CallStart::Ended(end) => return Err(end),
@@ -178,6 +179,7 @@ impl RunRecords {
         call: &ToolCall,
         checked: Option<&CheckedArguments>,
         text: &str,
+        continues_child: bool,
     ) -> CallStart {
         if self.failure().is_some() {
             return CallStart::Ended(Box::new(not_recorded_end()));
@@ -200,7 +202,8 @@ impl RunRecords {
             }
             Some(record) if record.status == InvocationStatus::Pending => {
                 let attempt = record.attempt;
-                if let Some(end) = self.resolve_begun(config, &record, &again, attempt).await {
+                if let Some(end) = self.resolve_begun(config, &record, &again, attempt, continues_child).await
+                {
                     return CallStart::Ended(Box::new(end));
                 }
                 self.lock().open.insert(key.clone());
@@ -219,12 +222,15 @@ impl RunRecords {
         found: &InvocationRecord,
         again: &InvocationRecord,
         attempt: u32,
+        continues_child: bool,
     ) -> Option<CallEnd> {
         let tool = config.registry.get(&again.tool);
         // The call of a sub-agent may run again if the steps of the sub-agent are stored, so that its run continues after the last stored
         // step. Such steps are in the session, in the journal of an engine, or in the suspended run that contains the sub-agent.
-        let is_known =
-            self.session.is_some() || self.is_on_engine || found.handle.as_deref() == Some(CHILD_HANDLE);
+        let is_known = self.session.is_some()
+            || self.is_on_engine
+            || continues_child
+            || found.handle.as_deref() == Some(CHILD_HANDLE);
         let is_child = tool.is_some_and(Tool::is_of_assistant) && is_known;
         // A tool asks its questions before it has any effect, so a call that waits for inputs may run again.
         let continues = is_child || found.handle.as_deref() == Some(ASK_HANDLE);
@@ -261,7 +267,7 @@ impl RunRecords {
         text: &str,
     ) -> CallEnd {
         let checked = config.checked(call, context);
-        match self.begin(config, key, call, checked.as_deref(), text).await {
+        match self.begin(config, key, call, checked.as_deref(), text, false).await {
             CallStart::Ended(end) => *end,
             CallStart::Runs { .. } => self.give_up(key).await,
         }
@@ -372,7 +378,7 @@ impl RunRecords {
                 let checked = config.checked(call, context);
                 let args = checked.map(|checked| checked.value().clone()).unwrap_or_default();
                 let again = self.new_record(config, key, call, args, "");
-                self.resolve_begun(config, &record, &again, record.attempt.saturating_add(1)).await
+                self.resolve_begun(config, &record, &again, record.attempt.saturating_add(1), false).await
             }
         };
         let Some(end) = found else { return Some(InterruptedCall::Begun) };

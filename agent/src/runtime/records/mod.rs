@@ -7,6 +7,8 @@ mod open;
 mod owed;
 mod session;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 pub(super) use begin::{InterruptedCall, RunRecords};
 pub use invoke::InvokeError;

@@ -126,6 +126,11 @@ impl SessionState {
         self.is_begin_stored = false;
     }
 
+    /// Returns whether there is an interrupted run to continue.
+    pub(in crate::runtime) fn is_interrupted(&self) -> bool {
+        self.interrupted.is_some()
+    }
+
     /// Removes and returns the interrupted run, so that it can continue.
     pub(in crate::runtime) fn restore(&mut self) -> Option<RestoredRun> {
         let InterruptedRun { core, withheld, .. } = self.interrupted.take()?;
