@@ -67,14 +67,15 @@ pub struct ToolPolicy {
     /// The time limit of a body. When it is reached, the token of the call is cancelled, the body is dropped, and the call fails with the
     /// code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's [default](crate::ToolContext::with_default_timeout).
     pub timeout: Option<Duration>,
-    /// Whether the text of the body's errors is hidden from the model.
+    /// Whether the text of an error is hidden from the model if the body returns it without a code of its own.
     pub redact_errors: bool,
     /// Maximum number of times that the body may be started for one call. The body is started again after a panic, after a timeout, and
     /// after a crash of the process or the engine. It is not started again after an error that it returns. A body with the effect
-    /// [`Once`](Effect::Once) is never started again. `None`: the driver decides.
+    /// [`Once`](Effect::Once) is not started again for any of these reasons. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// Maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a [better
-    /// call](crate::ToolError::retry). `None`: the driver decides.
+    /// call](crate::ToolError::retry). A call that makes progress, because some of the issues are gone or all are new, does not count, but
+    /// three times this number is the limit for all bad calls. `None`: the driver decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.
     pub approval: Approval,

@@ -232,7 +232,7 @@ pub enum RegistryProblem {
         name: String,
         /// The names of similar tools, best first.
         suggestions: Vec<String>,
-        /// The sentence for the error, which suggests names and lists the tools.
+        /// The sentence for the error, which suggests names and lists up to 40 tools.
         text: String,
     },
 }
