@@ -100,7 +100,7 @@ pub struct Rendered {
     /// The name of the tool.
     pub tool: String,
     /// The dialect of the schema: the requested dialect, or [`Plain`](Dialect::Plain) if the requested dialect is strict and cannot express
-    /// the plan.
+    /// the plan, or if the tool is [over the budget](Self::over_budget) of its request.
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
@@ -134,7 +134,7 @@ impl Rendered {
     }
 }
 
-/// Writes the tool and its dialect, and one line for each change.
+/// Writes the tool and its dialect, the limit that the tool would exceed, if there is one, and one line for each change.
 impl fmt::Display for Rendered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` in `{}`", self.tool, self.dialect)?;
