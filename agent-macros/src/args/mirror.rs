@@ -26,7 +26,7 @@ pub(crate) struct Mirror {
     pub(crate) has_secrets: bool,
 }
 
-/// The options above the type.
+/// Whether the type has checks, and whether every field must have a description.
 #[derive(Clone, Copy)]
 pub(crate) struct MirrorOptions {
     pub(crate) checked: bool,

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The options of a tool: everything except its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) contains the options,
 /// and a [`ToolPolicy`] is the part of the options that decides how calls are run.
 ///
-/// The setters have the names of the options of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
+/// Most setters have the name of an option of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
 /// setters. [`Tool::configure`](crate::Tool::configure) changes the options of any tool:
 ///
 /// ```
