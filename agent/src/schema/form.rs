@@ -1,7 +1,8 @@
 //! Renders schemas as forms. A form is a schema within the limits of elicitation, with which the Model Context Protocol asks a person.
 //!
-//! Source: Model Context Protocol, "Elicitation", `requestedSchema` (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a
-//! flat object whose properties are scalars, one of several texts, or a list of these.
+//! Source: Model Context Protocol, "Elicitation", `requestedSchema`
+//! (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a flat object whose properties are scalars, one of
+//! several texts, or several of several texts.
 
 use std::fmt::Write as _;
 
