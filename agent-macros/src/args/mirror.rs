@@ -298,7 +298,7 @@ pub(crate) fn compare_names(
     })
 }
 
-/// Reports a field that a custom function of serde reads, if no attribute states its schema.
+/// Reports a field or variant that a custom function of serde reads, if no attribute states its schema.
 pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     let serde = Serde::of(attrs);
     let stated = ["with", "schema_with"].iter().any(|key| schemars_has(attrs, key));

@@ -66,8 +66,8 @@ pub(crate) enum ChangeKind {
 }
 
 impl Change {
-    /// Returns whether the dialect cannot express this part of the plan: the keyword in no way, or a schema of this size, or a property of
-    /// this name.
+    /// Returns whether the dialect cannot express this part of the plan at all: the keyword, a schema of this size, or a property of this
+    /// name.
     pub fn is_not_expressible(&self) -> bool {
         matches!(self.kind, ChangeKind::NotExpressible { .. })
     }
