@@ -205,7 +205,7 @@ impl ToolDefinition {
         self.inner.options.strict
     }
 
-    /// Returns whether models see the tool only after they searched for it.
+    /// Returns whether models see the tool only after a search of theirs has found it.
     pub fn is_deferred(&self) -> bool {
         self.inner.options.deferred
     }

@@ -275,7 +275,8 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the maximum length of a result in bytes; longer results are cut.
+        /// Sets the maximum length of the texts of a result together, in bytes. Longer texts are cut in the middle, and the structured data
+        /// of the result is then dropped.
         pub fn max_result_bytes(mut self, bytes: usize) -> Self {
             self.$options().policy.max_result_bytes = Some(bytes);
             self
@@ -288,7 +289,7 @@ macro_rules! setters {
             self
         }
 
-        /// Shows the tool to models only after they [searched](crate::ToolSet::with_tool_search) for it.
+        /// Shows the tool to models only after a [search](crate::ToolSet::with_tool_search) of theirs has found it.
         pub fn defer(mut self) -> Self {
             self.$options().deferred = true;
             self

@@ -96,7 +96,8 @@ pub struct ToolPolicy {
     /// Whether results are kept when an assistant that [manages the context](crate::AssistantBuilder::manage_context) clears old results
     /// from its requests. A summary may still replace the messages around the results.
     pub keep_result: bool,
-    /// Maximum length of a result in bytes; longer results are cut. `None`: the driver decides.
+    /// Maximum length of the texts of a result together, in bytes. Longer texts are cut in the middle, and the structured data of the
+    /// result is then dropped. Other parts, such as images, are not counted. `None`: the driver decides.
     pub max_result_bytes: Option<usize>,
 }
 
