@@ -1,8 +1,8 @@
 //! Converts doc comments to text for a model.
 //!
-//! Lines of a paragraph are joined by one space; a blank line between paragraphs becomes one line break. Line
-//! breaks that have a meaning in Markdown are kept: those of list items, table rows, headings, quotes and code.
-//! Sections for people and links that only rustdoc can follow are left out.
+//! Lines of a paragraph are joined by one space; a blank line between paragraphs becomes one line break. Line breaks that have a meaning in
+//! Markdown are kept: those of list items, table rows, headings, quotes and code. Sections for people are left out, and links that only
+//! rustdoc can follow become their texts.
 
 mod links;
 mod sections;

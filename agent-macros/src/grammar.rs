@@ -186,7 +186,7 @@ impl Entry {
         }
     }
 
-    /// Reads `key = "text"`, or a `concat!(…)` of literals.
+    /// Reads `key = "text"`, a `concat!(…)` of literals, or a `stringify!(…)`.
     pub(crate) fn text(&self, errors: &mut Errors) -> Option<LitStr> {
         let text = self.known_text();
         if text.is_none() {
@@ -219,7 +219,7 @@ impl Entry {
         }
     }
 
-    /// Reads `key = "text"`. The text must not be empty.
+    /// Reads a text as [`text`](Self::text) does. The text must not be blank.
     pub(crate) fn some_text(&self, errors: &mut Errors) -> Option<LitStr> {
         let text = self.text(errors)?;
         if text.value().trim().is_empty() {

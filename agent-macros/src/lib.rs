@@ -1,8 +1,9 @@
 //! The macros of `agent`. Use them through the crate `agent`: generated code refers to `agent`, which also
 //! contains the documentation of the macros.
 //!
-//! Each macro is a pipeline: parse → validate → expand. All mistakes are collected, the user's item is always
-//! emitted, and all generated code is in one anonymous constant and uses paths that begin with `::`.
+//! Each macro is a pipeline: parse → validate → expand. All mistakes are collected, the user's item is always emitted, and all generated
+//! code uses paths that begin with `::`. The code for an item is in one anonymous constant, except the type that `#[tool]` makes for a
+//! function.
 
 mod args;
 mod diag;

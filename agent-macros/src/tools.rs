@@ -80,7 +80,7 @@ fn value_in_braces(entry: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Removes and returns the attributes of an entry, such as `#[cfg]`.
+/// Removes and returns the attributes, such as `#[cfg]`, of an entry that is a path, a call, a block or a struct literal.
 fn take_cfgs(entry: &mut Expr) -> Vec<Attribute> {
     let attrs = match entry {
         Expr::Path(entry) => &mut entry.attrs,

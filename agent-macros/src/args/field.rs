@@ -460,7 +460,7 @@ pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     }
 }
 
-/// Reports a field without a description, for `require_docs`.
+/// Reports a field without a description, for `require_docs`, unless the field is flattened or skipped.
 fn undocumented(field: &Field, options: &ArgOptions, serde: &Serde, errors: &mut Errors) {
     let hidden =
         options.flatten.is_some() || options.skip.is_some() || serde.has("flatten") || serde.has("skip");

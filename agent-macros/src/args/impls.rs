@@ -17,8 +17,8 @@ pub(super) struct How {
     pub(super) has_secrets: bool,
 }
 
-/// Returns the impls of `ToolArgs`, `Deserialize` and `JsonSchema`. If there were errors, the impls are empty
-/// stand-ins, so that one mistake causes only one message.
+/// Returns the impls of `ToolArgs`, `Deserialize` and `JsonSchema`; with `own_serde`, only that of `ToolArgs`. If there were errors, the
+/// impls are empty stand-ins, so that one mistake causes only one message.
 pub(super) fn args(
     input: &DeriveInput,
     mirror: &Ident,

@@ -26,7 +26,7 @@ pub(crate) struct Mirror {
     pub(crate) has_secrets: bool,
 }
 
-/// The options above the type.
+/// Whether the type has checks, and whether every field must have a description.
 #[derive(Clone, Copy)]
 pub(crate) struct MirrorOptions {
     pub(crate) checked: bool,
@@ -296,7 +296,7 @@ pub(crate) fn compare_names(
     })
 }
 
-/// Reports a field that a custom function of serde reads, if no attribute states its schema.
+/// Reports a field or variant that a custom function of serde reads, if no attribute states its schema.
 pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     let serde = Serde::of(attrs);
     let stated = ["with", "schema_with"].iter().any(|key| schemars_has(attrs, key));

@@ -142,8 +142,7 @@ fn check_foreign(input: &DeriveInput, errors: &mut Errors) {
     }
 }
 
-/// Returns an expression for whether a value of the type is an object, so that the value can be the
-/// arguments as a whole.
+/// Returns an expression for whether a value of the type is an object with fixed fields, so that the value can be the arguments as a whole.
 fn is_object(input: &DeriveInput, private: &Private) -> TokenStream {
     let serde = Serde::of(&input.attrs);
     if let Some(source) = serde.source() {

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-/// Replaces the links in `lines`, and removes the definitions of link references.
+/// Replaces the links that do not lead to the web by their texts, writes the targets of web links inline, and removes the definitions of
+/// link references.
 pub(super) fn flattened(lines: &[String]) -> Vec<String> {
     let (mut references, mut kept, mut fenced) = (HashMap::new(), Vec::new(), false);
     for line in lines {

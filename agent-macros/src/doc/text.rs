@@ -50,7 +50,7 @@ impl Text {
     }
 }
 
-/// Returns the text of an expression. The text of literals and of `concat!(…)` is known; an expression that only the
+/// Returns the text of an expression. The text of literals, of `concat!(…)` and of `stringify!(…)` is known; an expression that only the
 /// compiler can evaluate stays an expression. Any other expression is reported.
 pub(crate) fn of_expr(expr: &Expr, example: &str, errors: &mut Errors) -> Option<Piece> {
     if let Some(text) = string_of(expr) {

@@ -35,7 +35,7 @@ pub(crate) fn bare(expr: &Expr) -> &Expr {
     }
 }
 
-/// Returns the text of a string literal or of a `concat!(…)` of literals, as the compiler would evaluate it.
+/// Returns the text of a string literal, of a `concat!(…)` of literals, or of a `stringify!(…)`, as the compiler would evaluate it.
 pub(crate) fn string_of(expr: &Expr) -> Option<LitStr> {
     match bare(expr) {
         Expr::Lit(literal) => match &literal.lit {

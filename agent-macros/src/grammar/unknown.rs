@@ -3,8 +3,8 @@
 use super::Keys;
 use crate::diag::{listed, nearest};
 
-/// Returns the message about an unknown key. The message names the key to write instead: a key of another
-/// attribute, a key that has this name in other libraries, or a similar key.
+/// Returns the message about an unknown key. The message says where the key belongs, or what to write instead: the option that has this
+/// name in other libraries, or a similar key. If there is none, the message lists the options.
 pub(super) fn unknown(name: &str, keys: Keys) -> String {
     if let Some((_, advice)) = keys.elsewhere.iter().find(|(names, _)| names.contains(&name)) {
         return format!("`{name}` does not belong here: {advice}");

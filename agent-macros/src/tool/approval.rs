@@ -124,7 +124,7 @@ fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
 #[derive(Default)]
 pub(super) struct Expanded {
     pub(super) helper: TokenStream,
-    /// The call if the only parameter is the whole argument object.
+    /// The call if the only parameter is the whole argument object, or if the tool is a struct or an enum.
     pub(super) whole: TokenStream,
     /// The call if the arguments are the hidden struct of the parameters.
     pub(super) apart: TokenStream,

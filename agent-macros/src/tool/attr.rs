@@ -72,10 +72,10 @@ impl Options {
 /// The part of the doc comment that is the description.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doc {
-    /// The whole comment except the sections for people.
+    /// The whole comment except the sections for people and the sections about arguments.
     #[default]
     ForModels,
-    /// The first paragraph.
+    /// The first paragraph of what models may read.
     Summary,
     /// The whole comment.
     All,

@@ -90,7 +90,7 @@ pub(super) fn process(tokens: TokenStream, mut block: Block) -> TokenStream {
     }
 }
 
-/// Returns the impl for `tools![value]`, or, for a block with a `set`, a method that returns the tools.
+/// Returns the impls for `tools![value]`, or, for a block with a `set`, a method that returns the tools.
 fn published(block: &Block, set: Option<&Ident>, body: &TokenStream, private: &Private) -> TokenStream {
     let (ty, this) = (&block.self_ty, hidden("this"));
     let (impl_generics, _, clause) = block.generics.split_for_impl();

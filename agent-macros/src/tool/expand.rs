@@ -420,7 +420,7 @@ pub(super) fn converted(
     }}
 }
 
-/// Returns an expression for the types of state that the tool takes from the context.
+/// Returns an expression for the types of state that the tool takes from the context, and for whether it takes the context itself.
 fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let injected = tool.params.iter().zip(types).filter(|(param, _)| !param.is_argument());
     let keys = injected.map(|(param, ty)| {

@@ -25,7 +25,7 @@ pub(crate) struct Tool {
 /// The name, description and options of a tool.
 pub(crate) struct ToolHeader {
     pub(crate) name: LitStr,
-    /// The description for the model; `None` if the user wants none.
+    /// The description for the model. `None` with the option `doc = false`, unless the option `description` is given.
     pub(crate) description: Option<Text>,
     pub(crate) options: Options,
 }

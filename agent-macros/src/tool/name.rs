@@ -29,7 +29,7 @@ pub(crate) fn snake_case(name: &str) -> String {
     out
 }
 
-/// Returns the name in `name = "…"`, or else the name of the item. Reports a name that tools cannot have.
+/// Returns the name in `name = "…"`, or else the name of the item, in snake case if `snake` is set. Reports a name that tools cannot have.
 pub(crate) fn tool_name(given: Option<&LitStr>, item: &Ident, snake: bool, errors: &mut Errors) -> LitStr {
     let own = || {
         let name = item.unraw().to_string();

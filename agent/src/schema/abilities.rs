@@ -1,10 +1,11 @@
 //! The abilities of each dialect, as data.
 //!
-//! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema limitations";
-//! Google, *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp,
-//! `common/json-schema-to-grammar.cpp`. Anthropic documents the rule for names of properties only in an error text: "Property keys should
-//! match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (<https://github.com/anthropics/claude-code/issues/79418>). Other providers have no known rule
-//! for names. A keyword that the source of a dialect does not mention is described in words instead.
+//! Sources: OpenAI, *Structured model outputs*, "Supported schemas"; Anthropic, *Structured outputs*, "JSON Schema limitations"; Google,
+//! *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp, `common/json-schema-to-grammar.cpp`.
+//! Anthropic documents the rule for names of properties only in an error text: "Property keys should match pattern
+//! '^[a-zA-Z0-9_.-]{1,64}$'" (<https://github.com/anthropics/claude-code/issues/79418>). Other providers have no known rule for names. A
+//! keyword that the source of a dialect does not mention is left out. It is described in words where the renderer has words for it.
+//! `LLAMA_CPP` also has keywords that only the model reads.
 
 use super::Dialect;
 
@@ -72,7 +73,7 @@ pub(super) enum OptionalMarking {
 /// The form in which a schema accepts null.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NullForm {
-    /// `type` becomes a list with `null`. A schema without `type` becomes an `anyOf`.
+    /// `type` becomes a list with `null`. A schema that has no single `type`, or that has an `enum`, becomes an `anyOf`.
     Types,
     /// For scalars, `type` becomes a list with `null`. Other schemas become an `anyOf`.
     ScalarTypes,

@@ -57,7 +57,8 @@ pub(crate) enum ChangeKind {
     /// A keyword of the original schema is in no rendered schema, because the plan has no node for it (feature `full-schema`). Replies are
     /// still checked against the keyword.
     Unsaid,
-    /// The dialect cannot express the keyword in any way.
+    /// The dialect cannot express the keyword in any way, the schema exceeds a limit of the dialect, or the provider refuses the name of a
+    /// property.
     NotExpressible {
         /// The reason.
         reason: String,
@@ -65,7 +66,8 @@ pub(crate) enum ChangeKind {
 }
 
 impl Change {
-    /// Returns whether the dialect cannot express the keyword in any way.
+    /// Returns whether the dialect cannot express this part of the plan at all: the keyword, a schema of this size, or a property of this
+    /// name.
     pub fn is_not_expressible(&self) -> bool {
         matches!(self.kind, ChangeKind::NotExpressible { .. })
     }

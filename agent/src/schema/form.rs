@@ -1,7 +1,8 @@
 //! Renders schemas as forms. A form is a schema within the limits of elicitation, with which the Model Context Protocol asks a person.
 //!
-//! Source: Model Context Protocol, "Elicitation", `requestedSchema` (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a
-//! flat object whose properties are scalars, one of several texts, or a list of these.
+//! Source: Model Context Protocol, "Elicitation", `requestedSchema`
+//! (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a flat object whose properties are scalars, one of
+//! several texts, or several of several texts.
 
 use std::fmt::Write as _;
 
@@ -85,7 +86,8 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
 }
 
 /// Resolves the references of a schema and removes null from the accepted values. Also returns whether the original schema accepted null.
-/// Returns `None` if the schema has several types other than null, or if references are unknown or nested too deeply.
+/// Returns `None` if the schema is `true` or `false`, if its `type` lists no other type than null or several, or if references are unknown
+/// or nested too deeply.
 fn without_null(
     schema: &Value,
     definitions: Option<&Value>,
@@ -146,7 +148,7 @@ fn scalar(schema: &Map<String, Value>, kind: &str, keywords: &[&str]) -> Value {
     field
 }
 
-/// Converts a closed set to a property in which a person chooses one text. Returns `None` if a member of the set is not a text.
+/// Converts a closed set to a property in which a person chooses one text. Returns `None` if the schema is not a closed set of texts.
 fn choice(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let field = match titled(schema)? {
         ClosedSet::Plain(members) => json!({"type": "string", "enum": members}),
@@ -160,7 +162,8 @@ enum ClosedSet {
     Titled(Vec<Value>),
 }
 
-/// Returns the texts of a closed set, with titles if any text has a title or a description.
+/// Returns the texts of a closed set, with titles if any text has a title or a description. Returns `None` if the schema is not a closed
+/// set of texts.
 fn titled(schema: &Map<String, Value>) -> Option<ClosedSet> {
     if let Some(members) = schema.get("enum") {
         let texts = members.as_array()?.iter().map(|member| Some(member.as_str()?.to_owned()));

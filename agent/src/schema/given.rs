@@ -26,8 +26,8 @@ const UNRENDERED: [&str; 14] = [
 const REFUSED_AT_ROOT: [&str; 3] = ["not", "enum", "const"];
 const ALTERNATIVES: [&str; 5] = ["anyOf", "oneOf", "allOf", "$ref", "$dynamicRef"];
 
-/// Returns the schema with a root that every provider accepts. Returns `None` if the schema is not an object or its root has alternatives,
-/// so that the schema has to be rendered.
+/// Returns the schema with a root that every provider accepts. Returns `None` if the schema is `true` or `false`, or if its root has
+/// alternatives or a reference, so that the schema has to be rendered.
 pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     let map = schema.as_object()?;
     if ALTERNATIVES.iter().any(|keyword| map.contains_key(*keyword)) {

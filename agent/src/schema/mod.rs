@@ -23,11 +23,13 @@
 //! | --- | --- | --- | --- | --- | --- |
 //! | [`Canonical`](Dialect::Canonical) | unchanged | not in `required` | as the plan | nothing | nothing |
 //! | [`Plain`](Dialect::Plain) | one object | not in `required` | as the plan | which parameters of a root enum belong together | nothing |
-//! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, sets, positions in tuples, other formats, defaults, examples | maps, values of any type, more than its size limits |
-//! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, lengths, patterns, `minItems` above 1, `maxItems`, other formats, defaults, examples | maps, values of any type, recursion, more than 16 unions, names beyond `^[a-zA-Z0-9_.-]{1,64}$` [6] |
-//! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, sets, defaults, examples, key patterns | recursion with no property in between |
-//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | as `GeminiJsonSchema`, except lengths and patterns; also sets of numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
-//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, other formats, `multipleOf`, exclusive bounds of numbers, sets, key patterns | only `false` |
+//! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, `uniqueItems`, positions in tuples, other formats, defaults, examples | maps, values of any type, more than its size limits |
+//! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, `multipleOf`, lengths, patterns, `minItems` above 1, `maxItems`, `uniqueItems`, positions in tuples, other formats, defaults, examples | maps, values of any type, recursion, more than 16 unions, names beyond `^[a-zA-Z0-9_.-]{1,64}$` [6] |
+//! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, `uniqueItems`, closed sets with other members than strings and numbers, defaults, examples, key patterns | recursion with no property in between |
+//! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | as `GeminiJsonSchema`, except lengths, patterns and key patterns; also closed sets with numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
+//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, other formats, `multipleOf`, exclusive bounds of numbers, `uniqueItems`, key patterns | only `false` |
+//!
+//! All dialects except the first two also describe in words how many keys an object has, which values are excluded, and what is deprecated.
 //!
 //! If a strict dialect cannot express a schema, the schema is sent without `strict`: [`Rendered::dialect`] is then
 //! [`Plain`](Dialect::Plain). In other dialects, a part that cannot be expressed is written as wide as the dialect allows.
@@ -100,7 +102,7 @@ pub struct Rendered {
     /// The name of the tool.
     pub tool: String,
     /// The dialect of the schema: the requested dialect, or [`Plain`](Dialect::Plain) if the requested dialect is strict and cannot express
-    /// the plan.
+    /// the plan, or if the tool is [over the budget](Self::over_budget) of its request.
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,
@@ -134,7 +136,7 @@ impl Rendered {
     }
 }
 
-/// Writes the tool and its dialect, and one line for each change.
+/// Writes the tool and its dialect, the limit that the tool would exceed, if there is one, and one line for each change.
 impl fmt::Display for Rendered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` in `{}`", self.tool, self.dialect)?;

@@ -154,8 +154,8 @@ impl Restorer<'_> {
         changed.then(|| object_text(&out))
     }
 
-    /// Restores an externally tagged enum. Entries that are null are removed, unless all entries are null: in that case, entries of
-    /// variants that accept null stay. An object with repeated keys is not changed.
+    /// Restores an externally tagged enum. Null entries of known variants are removed, unless all entries are null: in that case, entries
+    /// of variants that accept null stay. An object with repeated keys is not changed.
     fn external(&mut self, object: &ObjectSpec, entries: &ObjectEntries<'_>) -> Option<String> {
         let node = |key: &str| object.find(key, 0).map(|i| object.props[i].node);
         let distinct: HashSet<&str> = entries.iter().map(|(key, _)| key.as_ref()).collect();

@@ -25,8 +25,8 @@ use serde_json::Value;
     note = "write `#[derive(ToolArgs)]` above the type"
 )]
 pub trait ToolArgs {
-    /// Whether a value is a JSON object with fixed fields. If the only by-value parameter of a `#[tool]` function has a type for which this
-    /// is `true`, the parameter is the whole argument object.
+    /// Whether a value is a JSON object with fixed fields. If a `#[tool]` function has a single argument, it is taken by value, and this is
+    /// `true` for its type, then it is the whole argument object, unless it has `nested`, `flatten`, `with` or a `#[cfg]`.
     const OBJECT: bool;
 
     /// Returns the value as JSON; `None` if its type is not a closed set. The derive generates this method for closed sets, so a default

@@ -35,7 +35,7 @@ pub(super) const MAX_REFUSALS: u8 = 3;
 /// The function of the application that answers questions.
 pub(crate) type Answerer = Arc<dyn Fn(Question) -> BoxFuture<'static, QuestionInput> + Send + Sync>;
 
-/// A notice that a question was asked in place, or that asking in place ended with an answer or an error.
+/// A notice that the answering function was asked a question, or that it gave an input or failed. An input `Later` has no notice.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "runs read them"))]
 pub(crate) enum AskNotice {
@@ -76,7 +76,7 @@ pub(super) struct BodyInProgress {
 struct Asking {
     may_restart: bool,
     count: u32,
-    /// The number of questions that wait in place.
+    /// The number of questions, of this call and of calls within it, that the answering function is answering.
     in_place: u32,
     /// The questions for which the call is suspended.
     open: Vec<Question>,
@@ -131,7 +131,7 @@ impl BodyInProgress {
         stop
     }
 
-    /// Returns whether a person is being asked in place.
+    /// Returns whether the answering function is answering a question of this call or of a call within it.
     pub(super) fn is_waiting(&self) -> bool {
         self.asking().in_place > 0
     }
@@ -272,9 +272,9 @@ impl ToolContext {
     /// Asks a person for a value of type `T`. The plan of `T` describes the input to forms, and checks and coerces the input like
     /// arguments. If an input is refused, the question is asked again with a list of the issues. The third refused input is an error.
     ///
-    /// A function may answer questions: [`on_question`](crate::AssistantBuilder::on_question) of the assistant, or of an assistant that
-    /// runs this assistant as a sub-agent. The body then waits for the function. Meanwhile the time limit of the tool is paused, and it
-    /// begins anew with the input.
+    /// A function may answer questions: [`on_question`](crate::AssistantBuilder::on_question) of the assistant, of an assistant that runs
+    /// this assistant as a sub-agent, or of the [context](Self::on_question). The body then waits for the function. Meanwhile the time
+    /// limit of the tool is paused, and it begins anew with the input.
     ///
     /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The suspended run then
     /// lists the question among [its questions](crate::SuspendedRun::questions). A waiting body cannot be stored. The body is therefore

@@ -126,11 +126,11 @@ pub trait ToolBody: Send + Sync + 'static {
 /// # Ok(()) }
 /// ```
 pub struct AcceptedArguments {
-    /// The definition that the model saw.
+    /// The definition by which the arguments were checked.
     definition: ToolDefinition,
     text: String,
     coercions: Vec<Coercion>,
-    /// Whether the text has the canonical names and was parsed without coercions.
+    /// `true` if the text is known to have the canonical names and to need no coercion, so that it can be read without the plan.
     is_exact: bool,
     value: OnceLock<Value>,
     /// The value that the check parsed, until the body takes it.
@@ -193,17 +193,19 @@ impl AcceptedArguments {
         self.whole.as_deref().map_or(self, Self::for_body)
     }
 
-    /// Returns the definition by which the arguments were checked. It is the definition that the model saw.
+    /// Returns the definition by which the arguments were checked. It is the definition that the model saw or, in the body of a tool with
+    /// hidden arguments or a replaced schema, the body's own definition.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// Returns the checked text: the text of the model, or the text after the tool's `prepare` changed it.
+    /// Returns the checked text: the text of the model, or the text after the tool's `prepare` changed it. In the body of a tool with
+    /// hidden arguments or a replaced schema, it is the text that was made of it for the body's own definition.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the changes that made the arguments fit, in order.
+    /// Returns the coercions that made the arguments fit, in the order in which they were made.
     pub fn coercions(&self) -> &[Coercion] {
         &self.coercions
     }

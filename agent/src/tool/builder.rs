@@ -123,8 +123,8 @@ impl Tool {
     /// its provider needs another [dialect](crate::schema).
     ///
     /// # Errors
-    /// Fails when the name or the description is invalid, or when the schema has a keyword that is not supported. The error names the
-    /// keyword and its path.
+    /// Fails when the name or the description is invalid, or when the schema cannot be compiled, for example because a keyword is not
+    /// supported. The error of a schema names the keyword and its path.
     pub fn new<F, Fut>(
         name: impl Into<Arc<str>>,
         description: impl Into<Arc<str>>,

@@ -34,7 +34,7 @@ pub enum CallError {
         name: String,
         /// The names of similar tools, best first.
         suggestions: Vec<String>,
-        /// The sentence for the model, which lists the tools.
+        /// The sentence for the model, which suggests names and lists up to 40 tools.
         text: String,
     },
     /// The tool could not prepare the arguments, or its check of the arguments panicked.

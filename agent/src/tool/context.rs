@@ -216,8 +216,8 @@ impl ToolContext {
         self.inner.cancel.is_cancelled()
     }
 
-    /// Returns a future that completes when the call is cancelled. A value that the body returns within the grace period still counts as
-    /// the result; an error counts as an interruption.
+    /// Returns a future that completes when the call is cancelled. A value or a denial that the body returns within the grace period still
+    /// counts as the result; any other error counts as an interruption.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + Unpin + use<> {
         self.inner.cancel.cancelled()
     }

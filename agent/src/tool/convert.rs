@@ -82,7 +82,7 @@ impl<T> PlainValue for Returned<T> {
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
-/// The result of step 2 for a type that implements [`IntoOutcome`].
+/// The result of step 2 for a type that implements [`IntoOutcome`], and of step 3 for `ToolError` and `ToolOutcome`.
 #[derive(Debug)]
 pub struct OwnOutcome;
 

@@ -119,8 +119,8 @@ impl ToolDefinition {
         self.inner.plan.schema()
     }
 
-    /// Returns the estimated number of tokens that the definition costs in each request. The estimate is made from bytes, as in a
-    /// [`ContextReport`](crate::model::ContextReport).
+    /// Returns the estimated number of tokens that name, description and parameters cost in each request. The estimate is made from bytes,
+    /// as in a [`ContextReport`](crate::model::ContextReport).
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -205,7 +205,7 @@ impl ToolDefinition {
         self.inner.options.strict
     }
 
-    /// Returns whether models see the tool only after they searched for it.
+    /// Returns whether models see the tool only after a search of theirs has found it.
     pub fn is_deferred(&self) -> bool {
         self.inner.options.deferred
     }
@@ -243,7 +243,7 @@ impl ToolDefinition {
         format!("{text}\nExample Usage:\n{call:#}")
     }
 
-    /// Returns whether the texts of the tool are doc comments of this program, rather than texts of a schema that is read at run time.
+    /// Returns whether the tool is defined by `#[tool]` in this program, rather than from texts that are known only at run time.
     pub(crate) fn is_in_code(&self) -> bool {
         self.inner.options.is_in_code
     }

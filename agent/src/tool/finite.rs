@@ -104,7 +104,8 @@ impl FiniteWalk {
         self.below(|| index.to_string(), value)
     }
 
-    /// Walks a value within the container. `step` returns the key or the index of the value, and is called only if a number was found.
+    /// Walks a value within the container. `step` returns the key or the index of the value, and is called only if the walk ends in this
+    /// value.
     fn below<T: Serialize + ?Sized>(&self, step: impl FnOnce() -> String, value: &T) -> Walked {
         value.serialize(Finder).map_err(|end| {
             let end = end.below(step());

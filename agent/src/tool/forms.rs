@@ -22,9 +22,9 @@ pub(crate) struct FormQuestion {
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns the inputs to the latest questions of another program, and the state that the program gave with these questions. Returns
-    /// `None` if the call was not suspended for questions of a program. Also raises the count of questions to the number that was asked
-    /// before.
+    /// Returns the inputs to the latest questions of another program, and the state that the program gave with these questions. An input
+    /// that does not fit its question counts as dismissed. Returns `None` if the call was not suspended for questions of a program. Also
+    /// raises the count of questions to the number that was asked before.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
         let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
@@ -50,9 +50,10 @@ impl ToolContext {
         Some((found, state))
     }
 
-    /// Asks a person the questions of another program. A question is dismissed if its form cannot be shown, and declined if no person can
-    /// be asked. If no function answers a question at once, the call is suspended. If `may_suspend` is not set, or the run cannot be
-    /// suspended, the question is declined instead. When a suspended call restarts, [`form_inputs`](Self::form_inputs) returns the inputs.
+    /// Asks a person the questions of another program. A question is declined if no person can be asked, and dismissed if it is not valid
+    /// or has no form. If the function that answers questions leaves one for later, or there is no such function, the call is suspended. If
+    /// `may_suspend` is not set, or the run cannot be suspended, such a question is declined instead. When a suspended call restarts,
+    /// [`form_inputs`](Self::form_inputs) returns the inputs.
     pub(crate) async fn ask_forms(
         &self,
         server: &str,

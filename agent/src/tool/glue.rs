@@ -60,8 +60,8 @@ type RunBoxed = Box<
     dyn for<'a> Fn(Box<dyn Any + Send>, &'a ToolContext) -> Option<BoxFuture<'a, ToolOutcome>> + Send + Sync,
 >;
 
-/// The body of a `#[tool]` function. The type of its arguments is erased, so that this code is compiled once instead of once for each
-/// function.
+/// The body of a function, method or struct with `#[tool]`. The type of its arguments is erased, so that this code is compiled once instead
+/// of once for each tool.
 struct TypedBody {
     /// The definition that was compiled from the type of the arguments.
     own: &'static ToolDefinition,

@@ -79,7 +79,7 @@ impl HiddenArgument {
     }
 
     /// Checks that the model can leave this argument out. A fixed value must be valid, and an argument without a fixed value must not be
-    /// required. `validate` checks arguments by the whole definition.
+    /// required. `validate` checks arguments by the definition in which this argument is still shown.
     pub(super) fn check(
         &self,
         plan: &Plan,

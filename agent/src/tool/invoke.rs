@@ -271,7 +271,7 @@ enum BodyEnd {
     Cancelled,
 }
 
-/// Waits until the body ends or stops at a question, its timeout is reached, or the grace period after a cancellation is over.
+/// Waits until the body ends, panics or stops at a question, its timeout is reached, or the grace period after a cancellation is over.
 async fn supervise(
     call: &mut SupervisedBody<'_>,
     mut timer: Option<BodyTimer>,

@@ -40,9 +40,9 @@ impl Registry {
     /// that differ only in the secret, and reports the type if their `Debug` texts differ. A `Debug` by hand that leaves the secret out is
     /// not reported.
     ///
-    /// The hints about a foreign tool, for example of an MCP server or of a schema that is read at run time, are for the user of the tool.
-    /// All parameters of a foreign tool with the same fault have one finding. Names that look alike are reported once, at the last tool of
-    /// the group:
+    /// The hints about a foreign tool are for the user of the tool. A tool is foreign if `#[tool]` does not define it, for example a tool
+    /// of an MCP server or one whose schema is read at run time. All parameters of a foreign tool with the same fault have one finding.
+    /// Tools that look alike are reported once, at the last tool of the group:
     ///
     /// ```
     /// use agent::{Tool, Registry, ToolSet, Value, json};
@@ -170,9 +170,10 @@ impl fmt::Display for Lint {
 pub struct LintFinding {
     /// The kind of finding.
     pub lint: Lint,
-    /// The name of the tool.
+    /// The name of the tool; for a group of tools, the name of the last one.
     pub tool: String,
-    /// The parameter, as a JSON pointer into arguments; empty for the tool itself. `*` stands for any item or key.
+    /// The parameter, as a JSON pointer into arguments; empty for the tool itself, and for several parameters of a foreign tool with the
+    /// same fault. `*` stands for any item or key.
     pub path: String,
     /// The finding, and what to do about it.
     pub message: String,

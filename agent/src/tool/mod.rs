@@ -30,10 +30,10 @@
 // `question` and `forms` ask a person. `output`, `outcome` and `error` are the results; `call_error`, `definition_error` and `problem` the
 // errors before a body runs. `registry` and `invoke` run one call, `current` names the tool that runs on a thread, `trace` and `capture`
 // record the call, `secrets` withholds its secrets, `finite` finds numbers that JSON cannot express, and `untrusted` marks the result.
-// `written` has the texts of a definition in requests. `combine` derives sets and searches for tools. `builder` and `parameters` make tools
-// at run time. `lint`, `examples`, `dialect` and `manifest` serve tests. The macros use `arguments`, `glue`, `set`, `listing`, `probe`,
-// `composed`, `constraint`, `convert`, `debug_secrets`, `schemas` and `result_schema`. No module of this folder uses a clock, a thread pool
-// or a network: waiting goes through `Executor`.
+// `written` has the texts of a definition in requests. `set` lists tools, and `combine` derives sets and searches for tools. `builder` and
+// `parameters` make tools at run time. `lint`, `examples`, `dialect` and `manifest` serve tests. The macros use `arguments`, `glue`, `set`,
+// `listing`, `probe`, `composed`, `constraint`, `convert`, `debug_secrets`, `schemas` and `result_schema`. Only `executor` uses a clock,
+// and no module of this folder a thread pool or a network: waiting goes through `Executor`.
 
 pub(crate) mod annotations;
 pub(crate) mod approval;

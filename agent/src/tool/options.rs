@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The options of a tool: everything except its parameters and its body. A [`ToolDefinition`](crate::ToolDefinition) contains the options,
 /// and a [`ToolPolicy`] is the part of the options that decides how calls are run.
 ///
-/// The setters have the names of the options of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
+/// Most setters have the name of an option of [`#[tool(…)]`](macro@crate::tool), and a [`ToolBuilder`](crate::ToolBuilder) has the same
 /// setters. [`Tool::configure`](crate::Tool::configure) changes the options of any tool:
 ///
 /// ```
@@ -50,7 +50,8 @@ pub struct ToolOptions {
     pub(super) strict: Option<bool>,
     pub(super) deferred: bool,
     pub(super) meta: Map<String, Value>,
-    /// Whether the texts of the tool are doc comments of this program. The hints of the lint depend on this.
+    /// Whether the tool is defined by `#[tool]` in this program, so that its texts can be changed in the code. The hints of the lint depend
+    /// on this.
     pub(super) is_in_code: bool,
     pub(super) policy: ToolPolicy,
     pub(crate) arguments: PlanOptions,
@@ -197,7 +198,8 @@ macro_rules! setters {
             self
         }
 
-        /// Hides the text of the body's errors from the model.
+        /// Hides the text of an error from the model if the body returns it without a code of its own. A request for a better call and a
+        /// denial stay readable.
         pub fn redact_errors(mut self) -> Self {
             self.$options().policy.redact_errors = true;
             self
@@ -210,7 +212,7 @@ macro_rules! setters {
         }
 
         /// Sets the maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a
-        /// better call.
+        /// better call. Calls that make progress count differently (see [`ToolPolicy::max_retries`](crate::tool::ToolPolicy::max_retries)).
         pub fn max_retries(mut self, retries: u32) -> Self {
             self.$options().policy.max_retries = Some(retries);
             self
@@ -273,7 +275,8 @@ macro_rules! setters {
             self
         }
 
-        /// Sets the maximum length of a result in bytes; longer results are cut.
+        /// Sets the maximum length of the texts of a result together, in bytes. Longer texts are cut in the middle, and the structured data
+        /// of the result is then dropped.
         pub fn max_result_bytes(mut self, bytes: usize) -> Self {
             self.$options().policy.max_result_bytes = Some(bytes);
             self
@@ -286,7 +289,7 @@ macro_rules! setters {
             self
         }
 
-        /// Shows the tool to models only after they [searched](crate::ToolSet::with_tool_search) for it.
+        /// Shows the tool to models only after a [search](crate::ToolSet::with_tool_search) of theirs has found it.
         pub fn defer(mut self) -> Self {
             self.$options().deferred = true;
             self
@@ -395,7 +398,8 @@ macro_rules! setters {
 
         /// Changes the sent arguments before they are checked, for example to rename an old key or add a default. The function runs before
         /// every check, and arguments may be checked more than once, so applying the function to its own result must change nothing. The
-        /// function does not run for arguments that are not an object. If it returns an error, the call ends with the code `prepare_error`.
+        /// function does not run for arguments that are not an object. If it returns an error or panics, the call ends with the code
+        /// `prepare_error`.
         ///
         /// ```
         /// use agent::{Registry, ToolBuilder, ToolContext, ToolError, Value, message::ToolCall, tools};

@@ -66,7 +66,7 @@ pub enum ToolOutcome {
         #[serde(default, with = "json::map", skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
     },
-    /// The call failed. The failure is final for this call.
+    /// The call failed, for the reason that the code names.
     Failed {
         /// The reason, for the application.
         code: OutcomeCode,
@@ -86,16 +86,16 @@ pub enum ToolOutcome {
         #[serde(default, with = "json::map", skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
     },
-    /// The call was stopped, or never started.
+    /// The call was stopped, was never started, or has no recorded result.
     Interrupted {
         /// The cause, for the application, such as [`OutcomeCode::ABORTED`].
         code: OutcomeCode,
         /// The reason, for the model.
         reason: String,
     },
-    /// There is no result yet: it will be delivered from outside under this handle.
+    /// There is no result yet. The application delivers it later under this handle, or the call waits for a person or for a sub-agent.
     Deferred {
-        /// The handle under which the result will be delivered.
+        /// The handle of the result. A call that waits for a person or a sub-agent has a handle of the library, which begins with `agent:`.
         handle: String,
     },
     /// A stored outcome of a kind that this version does not know, unchanged. The model reads it as an error, with the stored message or
@@ -178,19 +178,21 @@ impl OutcomeCode {
     pub const INVALID_ARGUMENTS: Self = Self(Cow::Borrowed("invalid_arguments"));
     /// Code of a failure: the tool's `prepare` returned an error, or its `prepare` or its check panicked. The body was not started.
     pub const PREPARE_ERROR: Self = Self(Cow::Borrowed("prepare_error"));
-    /// Code of a failure: the body returned an error.
+    /// Code of a failure: the body returned an error without a code of its own, or the tool could not run, for example because state is
+    /// missing.
     pub const TOOL_ERROR: Self = Self(Cow::Borrowed("tool_error"));
-    /// Code of a failure: the body panicked.
+    /// Code of a failure: the body panicked, while it ran or while it was asked for the state that it requires.
     pub const PANIC: Self = Self(Cow::Borrowed("panic"));
-    /// Code of a failure: the tool exceeded its timeout.
+    /// Code of a failure: the call exceeded its time limit, or a result that was to be delivered later did not arrive in time.
     pub const TIMEOUT: Self = Self(Cow::Borrowed("timeout"));
-    /// Code of a failure: the model's reply was cut by its token limit, so the call was not run.
+    /// Code of a failure: the model's reply was cut by the request's token limit or by a full context window, so the call was not run.
     pub const TRUNCATED: Self = Self(Cow::Borrowed("truncated"));
     /// Code of a denial: a hook of the application did not allow the call.
     pub const BLOCKED: Self = Self(Cow::Borrowed("blocked"));
-    /// Code of a denial: a person, a policy, or the tool itself did not allow the call.
+    /// Code of a denial: a person, a policy, or the tool itself did not allow the call, or no decision arrived in time.
     pub const DENIED: Self = Self(Cow::Borrowed("denied"));
-    /// Code of an interruption: the run was cancelled.
+    /// Code of an interruption: the run or the call was cancelled, the caller stopped waiting, or the call was not run because its
+    /// beginning could not be recorded.
     pub const ABORTED: Self = Self(Cow::Borrowed("aborted"));
     /// Code of an interruption: a new message took precedence, so the call was not run, or was stopped.
     pub const STEERED: Self = Self(Cow::Borrowed("steered"));
@@ -237,7 +239,7 @@ impl ToolOutcome {
         Self::Denied { code, message: message.into(), metadata: Map::new() }
     }
 
-    /// Returns the outcome of a call that was stopped because its run was cancelled for `reason`.
+    /// Returns the outcome of a call that was stopped for `reason`.
     pub fn aborted(reason: &str) -> Self {
         Self::Interrupted { code: OutcomeCode::ABORTED, reason: format!("The call was stopped: {reason}.") }
     }
@@ -451,7 +453,7 @@ pub struct ToolResult {
     pub tool: String,
     /// How the call ended.
     pub outcome: ToolOutcome,
-    /// The changes that made the arguments fit, in order.
+    /// The coercions that made the arguments fit, in the order in which they were made.
     pub coercions: Vec<Coercion>,
 }
 
@@ -462,7 +464,7 @@ impl ToolResult {
         Self { call_id: call_id.into(), tool: tool.into(), outcome, coercions: Vec::new() }
     }
 
-    /// Sets the changes that made the arguments fit.
+    /// Sets the coercions that made the arguments fit.
     pub fn with_coercions(mut self, coercions: Vec<Coercion>) -> Self {
         self.coercions = coercions;
         self

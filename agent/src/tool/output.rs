@@ -76,10 +76,10 @@ pub struct ToolOutput {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Control {
-    /// The model is asked again.
+    /// The model is asked again, unless another result of the turn ends the run.
     #[default]
     Continue,
-    /// The run ends if every result of the turn has this value.
+    /// The run ends after this turn's calls if no result of the turn has [`Continue`](Self::Continue).
     EndIfAll,
     /// The run ends after this turn's calls.
     EndNow,

@@ -67,14 +67,15 @@ pub struct ToolPolicy {
     /// The time limit of a body. When it is reached, the token of the call is cancelled, the body is dropped, and the call fails with the
     /// code `timeout`. [`Duration::MAX`] means no limit. `None`: the caller's [default](crate::ToolContext::with_default_timeout).
     pub timeout: Option<Duration>,
-    /// Whether the text of the body's errors is hidden from the model.
+    /// Whether the text of an error is hidden from the model if the body returns it without a code of its own.
     pub redact_errors: bool,
     /// Maximum number of times that the body may be started for one call. The body is started again after a panic, after a timeout, and
     /// after a crash of the process or the engine. It is not started again after an error that it returns. A body with the effect
-    /// [`Once`](Effect::Once) is never started again. `None`: the driver decides.
+    /// [`Once`](Effect::Once) is not started again for any of these reasons. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// Maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a [better
-    /// call](crate::ToolError::retry). `None`: the driver decides.
+    /// call](crate::ToolError::retry). A call that makes progress, because some of the issues are gone or all are new, does not count, but
+    /// three times this number is the limit for all bad calls. `None`: the driver decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
@@ -95,7 +96,8 @@ pub struct ToolPolicy {
     /// Whether results are kept when an assistant that [manages the context](crate::AssistantBuilder::manage_context) clears old results
     /// from its requests. A summary may still replace the messages around the results.
     pub keep_result: bool,
-    /// Maximum length of a result in bytes; longer results are cut. `None`: the driver decides.
+    /// Maximum length of the texts of a result together, in bytes. Longer texts are cut in the middle, and the structured data of the
+    /// result is then dropped. Other parts, such as images, are not counted. `None`: the driver decides.
     pub max_result_bytes: Option<usize>,
 }
 

@@ -163,10 +163,10 @@ pub enum RegistryProblem {
         /// The name.
         name: String,
     },
-    /// The definition of a tool is invalid.
+    /// The definition of a tool is invalid, or a change to a set of tools is a mistake.
     #[error("tool `{tool}` cannot be defined: {source}")]
     Definition {
-        /// The name of the tool.
+        /// The name of the tool; all names of the set if none of its tools has the argument to hide or fix.
         tool: String,
         /// The reason.
         source: DefinitionError,
@@ -232,7 +232,7 @@ pub enum RegistryProblem {
         name: String,
         /// The names of similar tools, best first.
         suggestions: Vec<String>,
-        /// The sentence for the error, which suggests names and lists the tools.
+        /// The sentence for the error, which suggests names and lists up to 40 tools.
         text: String,
     },
 }

@@ -17,10 +17,11 @@ pub(super) const VALUE: &str = "value";
 /// The mark of a secret field in the schema of an input.
 pub(super) const SECRET_MARK: &str = "x-secret";
 
-/// A question of a tool to a person, made by [`ToolContext::ask`](crate::ToolContext::ask).
+/// A question to a person, asked by a tool with [`ToolContext::ask`](crate::ToolContext::ask), or by an MCP server during a call of one of
+/// its tools.
 ///
-/// A function of the application answers the question at once ([`on_question`](crate::ToolContext::on_question)), or the question is one of
-/// the questions of a suspended run. A question can be serialized and shown.
+/// Either a function of the application answers it while the call waits ([`on_question`](crate::ToolContext::on_question)), or the run is
+/// suspended with the question. A question can be serialized and shown.
 ///
 /// ```
 /// use agent::tool::{Question, QuestionInput};
@@ -145,7 +146,7 @@ impl Question {
         crate::schema::form(&self.schema).map_err(|path| AskError::NoForm { path })
     }
 
-    /// Returns whether the schema has only the property `value`, because the type of the input is not an object.
+    /// Returns whether the schema has only the property `value`, as it has if the type of the input is not an object.
     pub(super) fn is_wrapped(&self) -> bool {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
@@ -267,8 +268,8 @@ pub enum AskError {
         /// The name of the tool.
         tool: String,
     },
-    /// The question is not valid. The schema of its type cannot be compiled, its message is longer than 4 KiB, or it is the 65th question
-    /// of its call.
+    /// The question is not valid. The schema of its type cannot be made or compiled, its message is longer than 4 KiB, or it is the 65th
+    /// question of its call.
     #[error("the question is not valid: {message}")]
     #[non_exhaustive]
     Invalid {

@@ -152,7 +152,7 @@ impl Registry {
     /// Returns the tool with this name.
     ///
     /// # Errors
-    /// Fails when no tool has this name. The text of the error suggests tools with a similar name and lists all tools.
+    /// Fails when no tool has this name. The text of the error suggests tools with a similar name and lists up to 40 tools.
     ///
     /// ```
     /// use agent::{Registry, tool, tool::RegistryProblem, tools};
@@ -221,7 +221,7 @@ impl Registry {
     /// the source, this is the shared list of [`definitions`](Self::definitions).
     ///
     /// # Errors
-    /// Lists every tool whose schema for this source cannot be compiled, or whose function for the source panics.
+    /// Lists every tool whose parameters for this source are invalid, or whose function for the parameters or for the examples panics.
     pub fn definitions_for(&self, source: Option<&Source>) -> Result<Arc<[ToolDefinition]>, RegistryError> {
         let Some(source) = source else { return Ok(self.definitions()) };
         let (mut problems, mut own) = (Vec::new(), Vec::new());
@@ -404,8 +404,8 @@ impl Registry {
     /// Checks a call as [`validate`](Self::validate) does, against the parameters that the tool has for `source`.
     ///
     /// # Errors
-    /// Fails as [`validate`](Self::validate) does. Also fails when the tool's schema for this source cannot be compiled, or when the tool's
-    /// function for the source panics.
+    /// Fails as [`validate`](Self::validate) does. Also fails when the tool's parameters for this source are invalid, or when the tool's
+    /// function for the parameters or for the examples panics.
     pub fn validate_for(
         &self,
         call: &ToolCall,
@@ -422,7 +422,7 @@ impl Registry {
         self.run_call(call, sent, cx).await.into_result(call)
     }
 
-    /// Runs a call whose arguments were [checked](Tool::check) before. The arguments are not parsed again.
+    /// Runs a call whose arguments were [checked](Tool::check) before. The arguments are not checked again.
     ///
     /// ```
     /// use agent::{Registry, ToolContext, message::ToolCall, tool, tools};

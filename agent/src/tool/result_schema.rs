@@ -35,7 +35,7 @@ as_described! {
     [T: ResultSchema, S] HashMap<String, T, S> => HashMap<String, T::Described>;
 }
 
-/// The default of `OUTPUT` for types that are not a [`ResultSchema`]. `OUTPUT` is `true` if a type implements this trait.
+/// The default of `OUTPUT`, for types that do not implement [`ResultSchema`]. `OUTPUT` is `true` for types that do.
 pub trait NoOutputSchema {
     const OUTPUT: bool = false;
 }
@@ -121,7 +121,7 @@ impl<T: JsonSchema> ResultOf<T> {
     }
 }
 
-/// Step 2 for a type that derives `ToolOutput`.
+/// Step 2 for a type that derives `ToolOutput`, and for a list, map, pointer or `Option` of such a type.
 pub trait OutputWithSchema {
     fn schema(&self) -> Option<Value>;
 }

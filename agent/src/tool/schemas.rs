@@ -45,7 +45,7 @@ fn buffered(mut schema: Schema) -> Schema {
     schema
 }
 
-/// Marks the properties of an object, or of alternatives. The recursion is at most as deep as the type.
+/// Marks the properties of an object or of alternatives, and the schema of its other keys. The recursion is at most as deep as the type.
 fn mark(schema: &mut Map<String, Value>) {
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {
@@ -65,8 +65,9 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the names of the fields of a flattened type in the outer object, and whether serde takes these fields out of the object. serde
-/// takes out the fields of a struct, so that a later field cannot have the same names. serde does not take out the fields of an enum.
+/// Returns the names and aliases of the fields of a flattened type in the outer object, and whether serde takes these fields out of the
+/// object. serde takes out the fields of a struct, so that a later field cannot have the same names. serde does not take out the fields of
+/// an enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();

@@ -21,7 +21,7 @@ pub(crate) struct SecretArguments {
 }
 
 impl SecretArguments {
-    /// Creates the filter from all definitions of each tool. An argument is withheld if any of the definitions marks it as secret.
+    /// Creates the filter from lists of definitions. An argument is withheld if any definition of its tool marks it as secret.
     pub(crate) fn new(lists: impl IntoIterator<Item = Arc<[ToolDefinition]>>) -> Self {
         let mut secrets = Self { lists: Vec::new(), hides_unknown: false };
         lists.into_iter().for_each(|list| secrets.add(list));
@@ -106,8 +106,8 @@ impl SecretArguments {
         Some(ToolCall::new(&*call.id, &*call.name, args))
     }
 
-    /// Returns the message without secrets, and the ids of the calls in it whose arguments were withheld; `None` if nothing has to be
-    /// withheld.
+    /// Returns the message without the secret arguments of its calls, or of the arguments that a person changed, and the ids of the calls
+    /// in it whose arguments were withheld; `None` if nothing has to be withheld.
     pub(crate) fn message(&self, message: &Message) -> Option<(Message, Vec<String>)> {
         match message {
             Message::ToolResult(result) => {

@@ -133,7 +133,8 @@ impl Extend<Tool> for ToolSet {
     }
 }
 
-/// A value that converts to tools: a tool, a list of tools, or a value whose impl block is marked [`#[tool]`](macro@crate::tool).
+/// A value that converts to tools: a tool, a list or set of tools, a registry, an MCP client, an `Option` of one of these, or a value whose
+/// impl block is marked [`#[tool]`](macro@crate::tool).
 ///
 /// ```
 /// use agent::{Tool, ToolContext, Value, json, tool::IntoTools};

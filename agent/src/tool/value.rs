@@ -173,7 +173,7 @@ impl Tool {
     /// parameters nor examples.
     ///
     /// # Errors
-    /// Fails when the schema for the source cannot be compiled, or when the function for the parameters or for the examples panics.
+    /// Fails when the parameters for the source are invalid, or when the function for the parameters or for the examples panics.
     pub fn definition_for(&self, source: &Source) -> Result<Option<ToolDefinition>, DefinitionError> {
         Ok(self.definitions_for(source)?.map(|definitions| definitions.shown.into_owned()))
     }
@@ -216,7 +216,7 @@ impl Tool {
         self.hidden.as_ref().map_or(&self.definition, |hidden| &hidden.whole)
     }
 
-    /// Prepares and checks arguments on behalf of a source, without running the body.
+    /// Prepares and checks arguments, on behalf of a source if there is one, without running the body.
     /// [`Registry::call_accepted`](crate::Registry::call_accepted) runs the call with the accepted arguments, which are not parsed again.
     ///
     /// ```
@@ -236,7 +236,7 @@ impl Tool {
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused. Also fails when the tool's `prepare` fails, when a check panics, or when
-    /// the tool has no valid parameters for the source.
+    /// the definition for the source is invalid ([`definition_for`](Self::definition_for)).
     pub fn check(&self, arguments: &str, source: Option<&Source>) -> Result<AcceptedArguments, CallError> {
         let definitions = match source {
             Some(source) => self.definitions_for(source)?,
@@ -255,7 +255,7 @@ impl Tool {
         }
     }
 
-    /// Checks arguments without running the tool's `prepare` or its body, and returns the changes that made the arguments fit.
+    /// Checks arguments without running the tool's `prepare` or its body, and returns the coercions that made the arguments fit.
     ///
     /// # Errors
     /// Fails with the full report when the arguments are refused.
@@ -307,8 +307,8 @@ impl Tool {
     }
 
     /// Returns the content that the tool's `format_result` returns for a stored result. The content is neutralized, and put into the
-    /// envelope of the stored result, if the options of the tool require this. Returns `None` if there is no such function, or if the
-    /// function returns `None`.
+    /// envelope of the stored result, if the options of the tool require this; blank content gets no envelope. Returns `None` if there is
+    /// no such function, or if the function returns `None`.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,
@@ -332,7 +332,7 @@ impl Tool {
         self.options().format_result.is_some()
     }
 
-    /// Returns whether the model is asked at once after a call that was made outside of a run was recorded.
+    /// Returns whether the model is asked at once when a call that was made outside of a run is recorded.
     pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
         options

@@ -1,5 +1,5 @@
-//! Renders assertions about a whole value. Excluded values are written with `not`, or in words if the dialect lacks `not`. Excluded and
-//! required keys are described in words. All other assertions are dropped.
+//! Renders assertions about a whole value. Excluded values are written with `not`, or in words if the dialect lacks `not` or the schema
+//! already has one. Excluded and required keys are described in words. All other assertions are dropped.
 
 use super::written::{SchemaDraft, quote_list};
 use super::{ChangeKind, Renderer};

@@ -1,4 +1,4 @@
-//! Renders alternatives below the root.
+//! Renders unions, and tagged or externally tagged enums, except those that `root` merges.
 
 use super::written::SchemaDraft;
 use super::{ChangeKind, Renderer, Result, strings};

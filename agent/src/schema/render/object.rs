@@ -26,7 +26,7 @@ pub(super) enum FieldSchema<'g> {
     Choice(Vec<(NodeId, Map<String, Value>)>),
 }
 
-/// The keys that an object accepts in addition to its properties.
+/// The keys that an object accepts in addition to its properties, and the limits on the number of all its keys.
 pub(super) struct OtherKeys<'g> {
     pub(super) patterns: Vec<(&'g str, NodeId)>,
     pub(super) rest: Vec<NodeId>,

@@ -87,7 +87,7 @@ impl ToolSet {
         subset
     }
 
-    /// Returns a set of the tools for which `keep` returns `true`.
+    /// Returns a set of the tools for which `keep` returns `true`, and of the invalid tools, which the registry then reports.
     ///
     /// ```
     /// # use agent::{tool, tools};
@@ -172,8 +172,8 @@ impl ToolSet {
         self.hide(&HiddenArgument::new(argument, None))
     }
 
-    /// Fixes an argument of every tool that has it to this value. The argument is neither shown nor accepted. The value is checked when the
-    /// registry is built.
+    /// Fixes an argument of every tool that has it to this value. The argument is neither shown nor accepted. A value that does not fit the
+    /// argument is a mistake.
     pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
         self.hide(&HiddenArgument::new(argument, Some(value.into())))
     }

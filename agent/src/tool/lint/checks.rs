@@ -191,7 +191,7 @@ fn secrets_in_debug(definition: &ToolDefinition, find: &mut impl FnMut(Lint, &st
     }
 }
 
-/// Collects the names of the types with secrets that implement `Debug`.
+/// Collects the names of the types with secrets whose `Debug` can be tested.
 #[cfg(feature = "macros")]
 fn debug_types<'s>(schema: &'s Value, types: &mut BTreeSet<&'s str>) {
     match schema {

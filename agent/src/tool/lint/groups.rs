@@ -89,7 +89,8 @@ fn report(
     }
 }
 
-/// Finds parameters of one tool with the same description. A field that several variants or items have counts once.
+/// Finds parameters of one tool with the same description. Fields with the same name and description count once, because several variants
+/// or items may have the same field.
 pub(super) fn same_parameters(
     parameters: &[Parameter<'_>],
     hints: &Hints,

@@ -1,4 +1,4 @@
-//! Compares the words of names and texts.
+//! Splits names and texts into words, and compares the words.
 
 use std::collections::BTreeSet;
 
