@@ -76,7 +76,7 @@ pub(super) struct AssistantState {
     /// The view of the conversation, if the context is managed.
     pub(super) context: ContextState,
     pub(super) last_error: Option<String>,
-    /// The files that results in the conversation refer to.
+    /// The files of long results that this assistant wrote, or the assistants that it was forked from.
     spilled: Vec<Arc<SpilledFile>>,
     /// The session that the conversation is stored in.
     pub(super) session: Option<Box<SessionState>>,
@@ -225,7 +225,8 @@ impl Assistant {
         run.running_calls().map(|(id, tool)| (id.to_owned(), tool.to_owned())).collect()
     }
 
-    /// Returns the error or the limit that ended the last run, until the next run begins. A cancelled run has no error.
+    /// Returns the error or the limit that ended the last run, until the next run begins or the assistant is reset. A cancelled run has no
+    /// error.
     pub fn last_error(&self) -> Option<String> {
         self.state().last_error.clone()
     }

@@ -86,7 +86,7 @@ pub(super) struct StartedRun {
     pub(super) run: SharedLoop,
     /// The queued messages with which the run begins.
     pub(super) taken: Vec<QueuedMessage>,
-    /// The decisions and results with which the run resumes. Set if the run continues from a snapshot, or after a crash.
+    /// The decisions and results with which the run resumes. `None` if the run is new.
     pub(super) resumption: Option<Resumption>,
     /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
@@ -274,13 +274,13 @@ impl AssistantState {
 }
 
 impl Config {
-    /// Returns whether the model is asked at once when these calls are recorded.
+    /// Returns whether one of these calls requires that the model is asked as soon as they are recorded.
     pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         let asks = |(call, result): (_, _)| self.registry.triggers_follow_up(call, &result);
         turn.results().any(asks)
     }
 
-    /// Records these calls as the first turn of a run that has not begun.
+    /// Records these calls as the first turn of a run that has not taken a step. If they cannot be recorded, the run ends with the error.
     pub(super) fn record(&self, core: &mut AgentLoop, turn: RecordedTurn) {
         let asks = self.needs_follow_up(&turn);
         if let Err(error) = core.record(turn, asks) {

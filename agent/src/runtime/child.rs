@@ -88,10 +88,10 @@ impl Assistant {
     ///
     /// The run of a call is a child of the run that makes the call, its parent. The child is cancelled and dropped with the parent, and the
     /// tools of the child get the state and the source of the parent. The events of the child reach the parent's listeners with their
-    /// [path](crate::Event::path). The tokens, requests and calls of the child count against the parent's limits. If the child has to wait
-    /// for decisions, the parent waits, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
-    /// continues each run where it stopped. If the parent has a [session](super::AssistantBuilder::session), each child is a session of its
-    /// own, and continues after a crash.
+    /// [path](crate::Event::path). The tokens, requests and calls of the child count against the parent's limits. If the child is
+    /// suspended, the parent is suspended, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
+    /// continues each run where it stopped. If the parent has a [session](super::AssistantBuilder::session), each child has a session of
+    /// its own, and continues after a crash.
     ///
     /// The child has the assistant's own system prompt, model, tools, hooks, limits and approval rules. If the assistant has no function
     /// that decides on calls ([`on_approval`](super::AssistantBuilder::on_approval)), the function of the parent decides. Declare the state
@@ -273,7 +273,8 @@ impl ToolBody for ChildBody {
 }
 
 impl ChildBody {
-    /// Runs the assistant as a child of the run that makes the call.
+    /// Runs the assistant as a child of the run that makes the call, or continues a suspended or interrupted child. If the stored child has
+    /// ended, returns its outcome.
     async fn run(&self, call: &Arc<ChildCall>, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let mut assistant = call.parent.assistant_of_child(self.spec.assistant.as_ref());
         let mut stored = StoredRun::New;

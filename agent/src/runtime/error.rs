@@ -1,4 +1,4 @@
-//! Errors of runs and sessions.
+//! Errors of runs, of building assistants, and of suspended runs that cannot be resumed.
 
 use super::context::sentence;
 use super::run_output::RunOutput;
@@ -13,8 +13,8 @@ use crate::tool::question::AskError;
 
 /// The error of a prompt.
 ///
-/// The conversation stays sound: each call in it has a result, and the next prompt continues from there. A tool that fails is not an error
-/// of the run, because the model reads the failure.
+/// The conversation stays sound: each call in it has a result, and the next prompt continues from there. The calls of a suspended run have
+/// no results; a new prompt adds results that say so. A tool that fails is not an error of the run, because the model reads the failure.
 ///
 /// Variants with fields may get more fields, so a pattern ends in `..`, as in `RunError::Aborted { reason, .. }`.
 ///
@@ -87,7 +87,7 @@ pub enum RunError {
         /// The name of the tool.
         tool: String,
     },
-    /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
+    /// The tools cannot be shown to the [source](super::Prompt::source) on whose behalf the run acts.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),
     /// A tool of the [prompt](super::Prompt::with_tools) has the name of another tool, or cannot be used.
@@ -96,8 +96,8 @@ pub enum RunError {
     /// The run was to be started in a separate task, but there is no tokio runtime.
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
-    /// The store failed, or another process continued the session. The conversation is complete in memory but not in the store. The next
-    /// prompt stores the missing messages, unless the error is a conflict.
+    /// The store failed, or another process continued the session. In a session, the conversation is complete in memory, but may be
+    /// incomplete in the store. The next prompt stores the missing messages, unless the error is a conflict.
     #[error("{error}")]
     #[non_exhaustive]
     Store {
@@ -111,11 +111,12 @@ pub enum RunError {
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
     Output {
-        /// The validation report of the last attempt, or the error of the schema.
+        /// The issues of the last answer, the panic of the code that parsed it, or the error of the schema.
         message: String,
     },
     /// The conversation does not fit into the window of the model, and no further part of it can be
-    /// [replaced](super::AssistantBuilder::manage_context). The conversation is complete: no message was cut.
+    /// [replaced](super::AssistantBuilder::manage_context). The conversation is complete: no message was cut. Also the error of
+    /// [`Assistant::compact`](super::Assistant::compact) if its summary fails.
     ///
     /// ```
     /// use agent::model::ContextRules;
@@ -316,7 +317,7 @@ impl RunError {
     }
 }
 
-/// The error of building an assistant.
+/// The error of building an assistant, or of opening its session.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, tool, tools};
@@ -482,7 +483,8 @@ pub enum ResumeError {
         /// The version of the stored run.
         version: u32,
     },
-    /// The stored state of the run does not fit the types that the assistant registered.
+    /// The stored state of the run does not fit the types that the assistant registered, or is too large together with the state of the
+    /// prompt.
     #[error("{0}")]
     State(#[source] StateError),
     /// The call does not wait for a result from outside, or already has its result.
@@ -516,7 +518,7 @@ pub enum ResumeError {
     )]
     #[non_exhaustive]
     MissingTools {
-        /// The names of the tools.
+        /// The names of the missing tools.
         tools: Vec<String>,
     },
     /// Several waiting calls have this id, in the run and its sub-agents. Name the run of the call with `Decisions::deliver_to`.

@@ -67,9 +67,8 @@ impl RunHandle {
         self.assistant.follow_up(message)
     }
 
-    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is no longer active. The
-    /// snapshot contains the secret arguments of calls, and the runs of sub-agents in their current state, unless they are stored in
-    /// sessions.
+    /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is not active. The snapshot
+    /// contains the secret arguments of calls. Without a store, it also contains the runs of sub-agents in their current state.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, SuspendedRun, model::reply};

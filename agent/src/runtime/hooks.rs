@@ -75,7 +75,8 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 #[expect(unused_variables, reason = "the defaults change nothing")]
 pub trait Hooks: Send + Sync {
     /// Chooses the model of a turn, after its [tools](Self::prepare_tools) and before its request. The future returns the name of a [named
-    /// model](super::AssistantBuilder::named_model), or `None` for no choice. The last hook that names a model decides.
+    /// model](super::AssistantBuilder::named_model), or `None` for no choice. The last hook that names a model decides. If no model has the
+    /// name, the run fails.
     ///
     /// Hooks that never choose a model return `None` instead of a future, like the default. On an engine each choice is a recorded step, so
     /// `turn` alone must determine whether the function returns a future. The function itself must have no effects, because an engine may
@@ -123,8 +124,9 @@ pub trait Hooks: Send + Sync {
         None
     }
 
-    /// Returns the messages of a request, made from the messages of the conversation. The conversation itself does not change. The returned
-    /// messages are [repaired](crate::message::Conversation::repair) before they are sent.
+    /// Returns the messages of a request, made from the messages of the conversation, or of its view if the context is
+    /// [managed](super::AssistantBuilder::manage_context). The conversation itself does not change. The returned messages are
+    /// [repaired](crate::message::Conversation::repair) before they are sent.
     fn transform_context(
         &self,
         messages: MessageList,
@@ -344,7 +346,7 @@ impl fmt::Debug for ToolCallInfo {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BeforeCall {
-    /// The call runs.
+    /// The call runs, if later hooks and the approval rules allow it.
     Continue,
     /// The call runs with these arguments, which are validated again.
     Replace(Value),

@@ -178,7 +178,7 @@ impl MessageQueue {
         receipt
     }
 
-    /// Queues a message of any kind, without a receipt.
+    /// Queues a message of any kind, without a receipt. If the queue is full, drops a message of the user, and queues any other message.
     pub(super) fn push_message(&mut self, message: Message) {
         match message {
             Message::User(message) => drop(self.push(message)),
