@@ -64,12 +64,13 @@ where
 }
 
 impl AssistantBuilder {
-    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. If no model has the returned name, the
-    /// run fails.
+    /// Adds a hook that chooses the model of each turn, before its request: [`Hooks::select_model`]. `None` makes no choice. If no model
+    /// has the returned name, the run fails.
     ///
     /// Each model is sent the conversation in a form that it accepts: thinking and other state of a provider are not sent to another
     /// provider. An event [`ModelSwitched`](crate::EventKind::ModelSwitched) reports each switch, with the parts of the conversation that
-    /// are not sent. A schema for answers is sent in the form that the assistant's own model accepts.
+    /// are not sent. Whether an answer is requested with a schema or with a tool is decided by the assistant's own model, not by the chosen
+    /// one.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

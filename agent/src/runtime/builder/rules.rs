@@ -7,7 +7,7 @@ use crate::loop_core::{LoopGuard, MAX_DEPTH, Queue, SteeringPolicy, UsageLimits}
 use crate::runtime::child::ChildTool;
 
 impl AssistantBuilder {
-    /// Sets the maximum number of replies for a prompt; 50 by default, at least 1.
+    /// Sets the maximum number of turns of a run; 50 by default, at least 1.
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.rules.max_turns = turns.max(1);
         self
@@ -97,7 +97,8 @@ impl AssistantBuilder {
         self.tools(ChildTool::new(None, name.into(), description.into()))
     }
 
-    /// Limits the requests, tool calls, tokens, time and cost of a run. By default, none of them is limited.
+    /// Limits the requests, tool calls, tokens, time and cost of a run, including those of its sub-agents. By default, none of them is
+    /// limited.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, UsageLimits};
@@ -155,7 +156,8 @@ impl AssistantBuilder {
     }
 
     /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked the model to try again; 2 by
-    /// default. A tool with `max_retries = …` has its own number.
+    /// default. A tool with `max_retries = …` has its own number. Also sets how often an answer that does not fit its type or schema is
+    /// sent back.
     pub fn max_retries(mut self, tries: u32) -> Self {
         self.rules.max_retries = tries;
         self
