@@ -191,7 +191,8 @@ impl AssistantBuilder {
     }
 }
 
-/// Returns the measurement of a call, or `None` if the event does not report the end of a call.
+/// Returns the measurement of a call, or `None` if the event does not report the end of a call, or if the result of the call is still
+/// pending.
 fn tool_call_metric(event: &Event) -> Option<Metric> {
     let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
         return None;
