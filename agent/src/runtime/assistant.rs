@@ -157,8 +157,8 @@ impl Assistant {
         Self::new(self.shared.config.clone(), conversation)
     }
 
-    /// Queues a message for the current run, which reads it before its next request. While the assistant is idle, the message waits for the
-    /// first turn of the next run.
+    /// Queues a message for the current run, which reads the oldest message before each request, or [all
+    /// messages](super::AssistantBuilder::deliver_all) at once. While the assistant is idle, the message waits for the next run.
     pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
         let receipt = self.state().steering.push(message.into());
         self.shared.steered.notify_one();
@@ -217,7 +217,8 @@ impl Assistant {
         self.state().active.as_ref()?.growing.as_ref().map(GrowingReply::message)
     }
 
-    /// Returns the calls of the current run that have begun and not ended, each as id and tool name, in call order.
+    /// Returns the calls of the current run that were announced and have not ended, each as id and tool name, in call order. Calls that are
+    /// being checked, or wait for a decision, are among them.
     pub fn pending_calls(&self) -> Vec<(String, String)> {
         let state = self.state();
         let Some(active) = &state.active else { return Vec::new() };

@@ -48,8 +48,8 @@ impl RunStart {
         Some(turn)
     }
 
-    /// Adds the serialized state of the run to the context, and returns both. A resumed run keeps its stored value of each type for which
-    /// the prompt gives no value.
+    /// Adds the serialized state of the run to the context, and returns the state and the context. A resumed run keeps its stored value of
+    /// each type for which the prompt gives no value.
     pub(super) fn add_state(
         &self,
         given: RunState,
@@ -90,7 +90,7 @@ pub(super) struct StartedRun {
     pub(super) resumption: Option<Resumption>,
     /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
-    /// The number of messages, from the beginning of the conversation, that are not searched for calls without a record.
+    /// The number of messages at the beginning of the conversation whose calls need no new record.
     pub(super) seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     pub(super) interrupted: Option<InterruptedTurn>,
@@ -242,7 +242,7 @@ impl Assistant {
 }
 
 impl AssistantState {
-    /// Makes a run that was stored or suspended the active run, under the rules of this assistant.
+    /// Makes a stored or suspended run the active run, under the rules of this assistant.
     #[expect(clippy::too_many_arguments, reason = "the parts of a started run")]
     fn resume_run(
         &mut self,

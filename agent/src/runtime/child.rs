@@ -94,11 +94,13 @@ impl Assistant {
     /// its own, and continues after a crash.
     ///
     /// The child has the assistant's own system prompt, model, tools, hooks, limits and approval rules. If the assistant has no function
-    /// that decides on calls ([`on_approval`](super::AssistantBuilder::on_approval)), the function of the parent decides. Declare the state
-    /// that the tools take from the parent with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
+    /// that [decides on calls](super::AssistantBuilder::on_approval) or [answers questions](super::AssistantBuilder::on_question), the
+    /// function of the parent is used. The store is always the parent's. Declare the state that the tools take from the parent with
+    /// [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
     ///
-    /// If the child fails, its call fails with the code `child_failed`; if it reaches a limit, with the code `limit`. A call outside of a
-    /// run, for example by an MCP client, fails with the code `needs_decision` if its run would have to wait.
+    /// If the child fails, its call fails with the code `child_failed`, or with `store` if the store failed. If the child reaches a limit,
+    /// or if the parent may start no more children, the code is `limit`; if the parent is at the maximum depth, it is `depth_limit`. A call
+    /// outside of a run, for example by an MCP client, fails with the code `needs_decision` if its run would have to wait.
     ///
     /// On an [engine](crate::guide::durable) a call is a workflow of its own. A time limit of the tool counts the time that the steps of
     /// the child take, but not the time in which the child waits.
@@ -143,7 +145,7 @@ impl ChildTool {
         Self { assistant, options, input: ChildInput::task(), output: None }
     }
 
-    /// Sets the type of the arguments, and the function that converts them to the message with which a run begins.
+    /// Sets the type of the arguments, and the function that converts them to the message with which the child begins.
     pub fn input<A: Argument + ToolArgs, M: Into<UserMessage>>(
         self,
         message: impl Fn(A) -> M + Send + Sync + 'static,

@@ -74,11 +74,11 @@ pub enum RunError {
     /// The suspended run cannot be resumed, for example because the decisions do not fit. Nothing has changed.
     #[error("the run cannot be resumed: {0}")]
     Resume(#[source] ResumeError),
-    /// A typed answer was requested, but the run waits for decisions or results from outside. Resume the run, and ask for the answer with
-    /// [`output`](super::Prompt::output) again.
+    /// A typed answer was requested, but the run waits for decisions, for answers to questions or for results from outside. Resume the run,
+    /// and ask for the answer with [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(SuspendedRun),
-    /// The body of a tool made a prompt whose run waits for decisions or results, and a body cannot keep a suspended run.
+    /// The body of a tool made a prompt whose run was suspended, and nothing would resume that run.
     #[error(
         "the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`"
     )]
@@ -426,7 +426,8 @@ pub enum ResumeError {
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]
     ConversationMovedOn,
-    /// The request does not wait for a decision: it was decided before, or it belongs to another run.
+    /// The request does not wait for a decision, or the question for an answer: it was decided or answered before, or it belongs to another
+    /// run.
     #[error(
         "request `{request_id}` is not waiting for a decision: it was decided before, or belongs to another run"
     )]
@@ -435,8 +436,8 @@ pub enum ResumeError {
         /// The id of the request.
         request_id: String,
     },
-    /// The decided request differs from the waiting request, or one of the two was changed. If `what` is `signature`, the run may also have
-    /// been suspended without an approval key or with another key.
+    /// The decided request or the answered question differs from the one that waits, or one of the two was changed. If `what` is
+    /// `signature`, the run may also have been suspended without an approval key or with another key.
     #[error(
         "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
         if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }
@@ -448,11 +449,12 @@ pub enum ResumeError {
         /// The property that differs, for example `signature`.
         what: &'static str,
     },
-    /// A decision is missing. Requests of the same reply must be decided together.
+    /// A decision or an answer is missing. Requests of the same reply must be decided together, and questions of the same call must be
+    /// answered together.
     #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
     #[non_exhaustive]
     Undecided {
-        /// The id of the undecided request.
+        /// The id of the undecided request or of the open question.
         request_id: String,
     },
     /// The run was stored, and the assistant has no approval key to verify that it was not changed.

@@ -252,8 +252,8 @@ impl ToolCallInfo {
         &self.inner.call
     }
 
-    /// Returns the validated and coerced arguments, or `null` if the arguments were refused. To base a decision on one argument, use
-    /// [`arg`](Self::arg), which does not mistake a misspelled name for an absent value.
+    /// Returns the validated and coerced arguments, or `null` if the arguments were refused, or if only the tool itself can parse them. To
+    /// base a decision on one argument, use [`arg`](Self::arg), which does not mistake a misspelled name for an absent value.
     pub fn args(&self) -> &Value {
         self.inner.checked.as_ref().map_or(&Value::Null, |checked| checked.value())
     }
@@ -355,7 +355,7 @@ pub enum BeforeCall {
     Block {
         /// The reason that the model reads.
         reason: String,
-        /// Whether the run continues, ends after the calls of the turn, or ends if all results of the turn agree.
+        /// Whether the run continues, ends after the calls of the turn, or ends if every result of the turn has [`Control::EndIfAll`].
         control: Control,
     },
     /// The call waits for an approval.
@@ -383,7 +383,7 @@ impl BeforeCall {
     }
 
     /// Returns a decision that blocks the call for this reason, and sets whether the run continues, ends after the calls of the turn, or
-    /// ends if all results of the turn agree.
+    /// ends if every result of the turn has [`Control::EndIfAll`].
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -454,8 +454,8 @@ pub struct AfterCall {
     /// Whether the result is an error. `true` turns a completed result into a failure with the code `hook_set_error`; a result that is an
     /// error already keeps its code. `false` makes the result completed.
     pub is_error: Option<bool>,
-    /// Whether the run continues, ends after the calls of the turn, or ends if all results of the turn agree. `None` keeps the choice of
-    /// the tool.
+    /// Whether the run continues, ends after the calls of the turn, or ends if every result of the turn has [`Control::EndIfAll`]. `None`
+    /// keeps the choice of the tool.
     pub control: Option<Control>,
 }
 

@@ -273,7 +273,8 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Sets the session id that tools find in their context.
+    /// Sets the session id of the run, which tools find in their context. Cached results, [budgets](super::Budget::per_session) and traces
+    /// use it, too. By default, it is the name of the assistant's [session](super::AssistantBuilder::session), if there is one.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, ToolContext, model::reply, tool, tools};

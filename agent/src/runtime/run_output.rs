@@ -53,11 +53,11 @@ pub struct RunOutput<T = ()> {
     pub messages: Vec<Arc<Message>>,
     /// The tokens and cost of the run and its sub-agents.
     pub usage: Usage,
-    /// The number of turns.
+    /// The number of turns that began.
     pub turns: u32,
     /// The reason why the run stopped.
     pub stop: RunStop,
-    /// The coercions of each call whose arguments were coerced, with the id of the call, in order.
+    /// The coercions of each call whose arguments were coerced, with the id of the call, in the order in which the calls ended.
     pub coercions: Vec<(String, Vec<Coercion>)>,
     /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for no
     /// other answer. A suspended run has no answer, and a run that a tool or a hook ended may have none.

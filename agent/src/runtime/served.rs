@@ -146,7 +146,7 @@ impl ServedAssistant {
         Ok(Self { config: served, plain: config.clone(), needed_state, conversation, is_typed, above })
     }
 
-    /// Returns the assistant without another one above it, which has this one as a tool at some depth, or is this one.
+    /// Returns the root: the assistant with none above it, which has this one as a tool at some depth, or is this one.
     pub(crate) fn root(self: &Arc<Self>) -> &Arc<Self> {
         self.above.as_ref().map_or(self, |above| above.root())
     }

@@ -19,7 +19,7 @@ use crate::tool::output::ToolOutput;
 use crate::tool::policy::Effect;
 use crate::tool::value::Tool;
 
-/// The name of the tool that reads results from files.
+/// The name of the tool that reads results that were too long, or were removed from the view.
 pub(super) const READ_RESULT: &str = "read_result";
 
 /// The prefix of the handles of files. The handle of a result that is only in the conversation is the id of its call.

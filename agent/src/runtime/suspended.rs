@@ -74,7 +74,8 @@ impl SuspendedRun {
         self.run.approval_requests()
     }
 
-    /// Returns the questions of tools to a person, in call order. [`Decisions::accept`] answers a question.
+    /// Returns the questions that tools of the run and its sub-agents ask a person, in call order. [`Decisions::accept`] answers a
+    /// question.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, ToolContext, ToolError, model::reply, tool, tools};
@@ -146,7 +147,7 @@ impl SuspendedRun {
     }
 }
 
-/// Shows the id of the run, and the decisions and results that the run waits for.
+/// Shows the id of the run, and everything that the run waits for.
 impl fmt::Debug for SuspendedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SuspendedRun")

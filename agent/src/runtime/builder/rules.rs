@@ -115,9 +115,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how often a model may repeat a call: the same tool, the same validated arguments and, if the call ran, the same result. The
-    /// call with the number `refuse_at` does not run, and fails with the code `repeated_call`. The call with the number `end_at` ends the
-    /// run after the calls of its reply. By default these numbers are 3 and 5. A user message restarts the count.
+    /// Sets how often a model may repeat a call: the same tool, the same validated arguments and, if the call ran, the same result. From
+    /// the number `refuse_at` on, the calls do not run, and fail with the code `repeated_call`. The call with the number `end_at` ends the
+    /// run after the calls of its reply. By default these numbers are 3 and 5. A user message or another result restarts the count. All
+    /// answers of a sub-agent count as the same result. Calls of tools with `allow_repeat` are not counted.
     ///
     /// ```
     /// use agent::run::Limit;
@@ -155,9 +156,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked the model to try again; 2 by
-    /// default. A tool with `max_retries = …` has its own number. Also sets how often an answer that does not fit its type or schema is
-    /// sent back.
+    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked the model to try again, and how
+    /// often an answer that does not fit its type or schema is sent back; 2 by default. A tool with `max_retries = …` has its own number.
     pub fn max_retries(mut self, tries: u32) -> Self {
         self.rules.max_retries = tries;
         self
@@ -191,7 +191,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Runs the calls of a reply one after the other, in their order. By default they run at the same time.
+    /// Runs the calls of a reply one after the other, in their order. By default, up to [`max_concurrency`](Self::max_concurrency) of them
+    /// run at the same time.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};
