@@ -107,11 +107,11 @@ pub enum RunError {
         /// The output of the run, which is available despite the error.
         output: Box<RunOutput>,
     },
-    /// The answer does not fit the requested type or schema, or the schema itself cannot be used.
+    /// The answer does not fit the requested type or schema, or the schema itself or the tool for the answer cannot be used.
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
     Output {
-        /// The issues of the last answer, the panic of the code that parsed it, or the error of the schema.
+        /// The issues of the last answer, the panic of the code that parsed it, or the error of the schema or of the answer tool.
         message: String,
     },
     /// The conversation does not fit into the window of the model, and no further part of it can be

@@ -68,7 +68,8 @@ impl RunHandle {
     }
 
     /// Returns a snapshot of the run that can be stored and [resumed](Assistant::resume), or `None` if this run is not active. The snapshot
-    /// contains the secret arguments of calls. Without a store, it also contains the runs of sub-agents in their current state.
+    /// contains the secret arguments of calls. It also contains the suspended runs of sub-agents and, if the assistant has no store, their
+    /// active runs in the current state.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, SuspendedRun, model::reply};
