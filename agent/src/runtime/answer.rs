@@ -28,7 +28,7 @@ impl TypedAnswer<()> {
 }
 
 impl<T> TypedAnswer<T> {
-    /// Parses the answer of the run, and returns the output with the answer.
+    /// Parses the answer of the run, and returns the output with the answer. If any answer is accepted, returns the output as it is.
     pub(super) fn read(self, run: RunOutput) -> Result<RunOutput<T>, RunError> {
         (self.read)(run)
     }
@@ -51,10 +51,11 @@ impl<T: Argument> TypedAnswer<T> {
 impl Prompt {
     /// Asks for an answer of type `T`, which is the [`value`](RunOutput::value) of the output.
     ///
-    /// A model with structured output receives the schema. Any other model receives a tool whose arguments are the answer. In both cases
-    /// the answer is parsed like the arguments of a tool. An answer that does not fit is sent back with a report, up to
-    /// [`max_retries`](super::AssistantBuilder::max_retries) times, like refused arguments of a tool. If the last answer does not fit
-    /// either, the prompt fails with [`RunError::Output`]. If the run is suspended, the prompt fails with [`RunError::Suspended`].
+    /// If the assistant's model has structured output and can express the schema, the model receives the schema. Otherwise, it receives a
+    /// tool whose arguments are the answer. In both cases the answer is parsed like the arguments of a tool. An answer that does not fit is
+    /// sent back with a report, up to [`max_retries`](super::AssistantBuilder::max_retries) times, like refused arguments of a tool. If the
+    /// last answer does not fit either, or if the schema of `T` cannot be used, the prompt fails with [`RunError::Output`]. If the run is
+    /// suspended, the prompt fails with [`RunError::Suspended`].
     ///
     /// ```
     /// use agent::model::reply;

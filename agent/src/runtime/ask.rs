@@ -48,7 +48,7 @@ pub(super) struct ReplyStream {
     cancelled: Cancelled,
     /// The notices of the request.
     pub(super) notices: RequestNotices,
-    /// The budgets that the request has to fit into, if there are any: the request is sent once its cost is reserved.
+    /// The state that a request with budgets needs. `None` if the assistant has no budgets.
     budgeted: Option<Box<BudgetedReply>>,
 }
 
@@ -341,7 +341,7 @@ impl Performer {
         failure.filter(|error| reply.content.is_empty() && error.is_context_too_long()).cloned()
     }
 
-    /// Returns the reply for a request that a hook refused.
+    /// Returns the failed reply of a request that could not be made, for example because a hook failed, and its error.
     pub(super) fn refused_request(&self, error: &HookError) -> FailedReply {
         let error = ModelError::new(ModelErrorKind::InvalidRequest, error.to_string());
         (self.no_reply(&error), error)
@@ -403,7 +403,7 @@ impl Config {
         MessageList::from(shown).with_slot(messages.slot().clone())
     }
 
-    /// Returns the result in the form that its tool gives it now, or `None` if that is the stored form.
+    /// Returns the result in the form that its tool gives it now, or `None` if the stored form is sent.
     fn shown_result(
         &self,
         reply: &AssistantMessage,

@@ -76,7 +76,7 @@ pub(super) struct AssistantState {
     /// The view of the conversation, if the context is managed.
     pub(super) context: ContextState,
     pub(super) last_error: Option<String>,
-    /// The files that results in the conversation refer to.
+    /// The files of long results that this assistant wrote, or the assistants that it was forked from.
     spilled: Vec<Arc<SpilledFile>>,
     /// The session that the conversation is stored in.
     pub(super) session: Option<Box<SessionState>>,
@@ -157,8 +157,8 @@ impl Assistant {
         Self::new(self.shared.config.clone(), conversation)
     }
 
-    /// Queues a message for the current run, which reads it before its next request. While the assistant is idle, the message waits for the
-    /// first turn of the next run.
+    /// Queues a message for the current run, which reads the oldest message before each request, or [all
+    /// messages](super::AssistantBuilder::deliver_all) at once. While the assistant is idle, the message waits for the next run.
     pub fn steer(&self, message: impl Into<UserMessage>) -> Receipt {
         let receipt = self.state().steering.push(message.into());
         self.shared.steered.notify_one();
@@ -217,7 +217,8 @@ impl Assistant {
         self.state().active.as_ref()?.growing.as_ref().map(GrowingReply::message)
     }
 
-    /// Returns the calls of the current run that have begun and not ended, each as id and tool name, in call order.
+    /// Returns the calls of the current run that were announced and have not ended, each as id and tool name, in call order. Calls that are
+    /// being checked, or wait for a decision, are among them.
     pub fn pending_calls(&self) -> Vec<(String, String)> {
         let state = self.state();
         let Some(active) = &state.active else { return Vec::new() };
@@ -225,7 +226,8 @@ impl Assistant {
         run.running_calls().map(|(id, tool)| (id.to_owned(), tool.to_owned())).collect()
     }
 
-    /// Returns the error or the limit that ended the last run, until the next run begins. A cancelled run has no error.
+    /// Returns the error or the limit that ended the last run, until the next run begins or the assistant is reset. A cancelled run has no
+    /// error.
     pub fn last_error(&self) -> Option<String> {
         self.state().last_error.clone()
     }

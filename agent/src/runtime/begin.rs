@@ -58,8 +58,8 @@ impl RunStart {
         Some(turn)
     }
 
-    /// Adds the serialized state of the run to the context, and returns both. A resumed run keeps its stored value of each type for which
-    /// the prompt gives no value.
+    /// Adds the serialized state of the run to the context, and returns the state and the context. A resumed run keeps its stored value of
+    /// each type for which the prompt gives no value.
     pub(super) fn add_state(
         &self,
         given: RunState,
@@ -96,11 +96,11 @@ pub(super) struct StartedRun {
     pub(super) run: SharedLoop,
     /// The queued messages with which the run begins.
     pub(super) taken: Vec<QueuedMessage>,
-    /// The decisions and results with which the run resumes. Set if the run continues from a snapshot, or after a crash.
+    /// The decisions and results with which the run resumes. `None` if the run is new.
     pub(super) resumption: Option<Resumption>,
     /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
-    /// The number of messages, from the beginning of the conversation, that are not searched for calls without a record.
+    /// The number of messages at the beginning of the conversation whose calls need no new record.
     pub(super) seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     pub(super) interrupted: Option<InterruptedTurn>,
@@ -264,7 +264,7 @@ impl Assistant {
 }
 
 impl AssistantState {
-    /// Makes a run that was stored or suspended the active run, under the rules of this assistant.
+    /// Makes a stored or suspended run the active run, under the rules of this assistant.
     #[expect(clippy::too_many_arguments, reason = "the parts of a started run")]
     fn resume_run(
         &mut self,
@@ -296,13 +296,13 @@ impl AssistantState {
 }
 
 impl Config {
-    /// Returns whether the model is asked at once when these calls are recorded.
+    /// Returns whether one of these calls requires that the model is asked as soon as they are recorded.
     pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         let asks = |(call, result): (_, _)| self.registry.triggers_follow_up(call, &result);
         turn.results().any(asks)
     }
 
-    /// Records these calls as the first turn of a run that has not begun.
+    /// Records these calls as the first turn of a run that has not taken a step. If they cannot be recorded, the run ends with the error.
     pub(super) fn record(&self, core: &mut AgentLoop, turn: RecordedTurn) {
         let asks = self.needs_follow_up(&turn);
         if let Err(error) = core.record(turn, asks) {

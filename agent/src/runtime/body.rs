@@ -73,7 +73,7 @@ impl CallBody {
     }
 
     /// Runs the body, beginning with the attempt `first_attempt`. Repeats the body after a panic or a timeout, until `max_attempts` is
-    /// reached or the run is cancelled. Then calls the hooks.
+    /// reached or the run is cancelled. Then calls the hooks, if [`ended_by_itself`] accepts the outcome.
     pub(super) async fn perform(&self, first_attempt: u32) -> CallEnd {
         let (InvokedCall { outcome, coercions, asked }, attempt) = self.attempts(first_attempt).await;
         let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);

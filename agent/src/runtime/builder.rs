@@ -283,7 +283,7 @@ impl AssistantBuilder {
         self
     }
 
-    /// Adds a shared value that `&T` parameters of tools receive; `T` may be a trait.
+    /// Adds a shared value that `&T` parameters of tools receive; `T` may be a trait object.
     pub fn shared_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         let twice = self.state.insert(value).err();
         self.problems.extend(twice.map(|state| RegistryProblem::DuplicateState { state }));

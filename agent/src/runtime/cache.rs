@@ -134,8 +134,8 @@ impl fmt::Debug for ResultCache {
     }
 }
 
-/// The key of a cached result: the tool, the session and source, the state that the tool may read, and the arguments, regardless of the
-/// order of keys in objects. Calls with equal keys have the same result.
+/// The key of a cached result: the tool and its parameters, the session and source, the state that the tool may read, the hooks, and the
+/// arguments, regardless of the order of keys in objects. Calls with equal keys have the same result.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct CallKey {
     tool: String,

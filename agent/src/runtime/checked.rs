@@ -53,7 +53,7 @@ impl CheckedArguments {
     }
 
     /// Returns the arguments after coercion, under canonical names. Numbers that a float cannot hold are rounded; the [text](Self::text)
-    /// has all their digits.
+    /// has all their digits. `null` if only the tool itself can parse the arguments.
     pub(super) fn value(&self) -> &Value {
         self.accepted.value()
     }

@@ -88,17 +88,19 @@ impl Assistant {
     ///
     /// The run of a call is a child of the run that makes the call, its parent. The child is cancelled and dropped with the parent, and the
     /// tools of the child get the state and the source of the parent. The events of the child reach the parent's listeners with their
-    /// [path](crate::Event::path). The tokens, requests and calls of the child count against the parent's limits. If the child has to wait
-    /// for decisions, the parent waits, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
-    /// continues each run where it stopped. If the parent has a [session](super::AssistantBuilder::session), each child is a session of its
-    /// own, and continues after a crash.
+    /// [path](crate::Event::path). The tokens, requests and calls of the child count against the parent's limits. If the child is
+    /// suspended, the parent is suspended, too. The requests of all runs are in [one suspended run](super::SuspendedRun), and resuming it
+    /// continues each run where it stopped. If the parent has a [session](super::AssistantBuilder::session), each child has a session of
+    /// its own, and continues after a crash.
     ///
     /// The child has the assistant's own system prompt, model, tools, hooks, limits and approval rules. If the assistant has no function
-    /// that decides on calls ([`on_approval`](super::AssistantBuilder::on_approval)), the function of the parent decides. Declare the state
-    /// that the tools take from the parent with [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
+    /// that [decides on calls](super::AssistantBuilder::on_approval) or [answers questions](super::AssistantBuilder::on_question), the
+    /// function of the parent is used. The store is always the parent's. Declare the state that the tools take from the parent with
+    /// [`state_per_prompt`](super::AssistantBuilder::state_per_prompt).
     ///
-    /// If the child fails, its call fails with the code `child_failed`; if it reaches a limit, with the code `limit`. A call outside of a
-    /// run, for example by an MCP client, fails with the code `needs_decision` if its run would have to wait.
+    /// If the child fails, its call fails with the code `child_failed`, or with `store` if the store failed. If the child reaches a limit,
+    /// or if the parent may start no more children, the code is `limit`; if the parent is at the maximum depth, it is `depth_limit`. A call
+    /// outside of a run, for example by an MCP client, fails with the code `needs_decision` if its run would have to wait.
     ///
     /// On an [engine](crate::guide::durable) a call is a workflow of its own. A time limit of the tool counts the time that the steps of
     /// the child take, but not the time in which the child waits.
@@ -143,7 +145,7 @@ impl ChildTool {
         Self { assistant, options, input: ChildInput::task(), output: None }
     }
 
-    /// Sets the type of the arguments, and the function that converts them to the message with which a run begins.
+    /// Sets the type of the arguments, and the function that converts them to the message with which the child begins.
     pub fn input<A: Argument + ToolArgs, M: Into<UserMessage>>(
         self,
         message: impl Fn(A) -> M + Send + Sync + 'static,
@@ -273,7 +275,8 @@ impl ToolBody for ChildBody {
 }
 
 impl ChildBody {
-    /// Runs the assistant as a child of the run that makes the call.
+    /// Runs the assistant as a child of the run that makes the call, or continues a suspended or interrupted child. If the stored child has
+    /// ended, returns its outcome.
     async fn run(&self, call: &Arc<ChildCall>, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let mut assistant = call.parent.assistant_of_child(self.spec.assistant.as_ref());
         let mut stored = StoredRun::New;

@@ -1,4 +1,4 @@
-//! Compaction between runs, when the application asks for it.
+//! Compaction when the application asks for it, outside of the steps of a run.
 
 use super::assistant::Assistant;
 use super::context::ContextError;

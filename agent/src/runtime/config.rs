@@ -224,8 +224,9 @@ impl Config {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }
 
-    /// Returns the configuration for repeating a request with twice its `max_tokens`. Returns `None` unless `continue_length` and
-    /// `max_tokens` are set, the reply was cut and cannot be continued as text, and the model allows more tokens.
+    /// Returns the configuration for repeating a request with twice its `max_tokens`, or with the maximum of the model if that is less.
+    /// Returns `None` unless `continue_length` and `max_tokens` are set, the reply was cut by its token limit and cannot be continued as
+    /// text, and the model allows more tokens.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let ModelReply { message, is_cut, .. } = reply;
         let is_cut = *is_cut || message.stop_reason == StopReason::MaxTokens;

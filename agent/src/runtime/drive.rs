@@ -30,14 +30,15 @@ use crate::tool::{cancel::CancelToken, context::ToolContext, problem::RegistryEr
 /// A run that has begun.
 pub(super) struct BegunRun {
     steps: Box<InProcessSteps>,
-    /// The number of messages, from the beginning of the conversation, that are not searched for calls without a record.
+    /// The number of messages at the beginning of the conversation whose calls need no new record.
     seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     interrupted: Option<InterruptedTurn>,
     /// The reader of the answer, by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another
     /// answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose body made the prompt, if any. A suspended run is then an error, because a body cannot keep it.
+    /// The tool whose body made the prompt. A suspended run is then an error, because nothing would resume it. Not set for a detached
+    /// prompt, and for the prompt of an assistant that is called as a tool.
     in_tool: Option<Arc<str>>,
 }
 

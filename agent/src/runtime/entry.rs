@@ -30,7 +30,7 @@ impl Assistant {
         Prompt::new(self.clone(), RunStart::continuing(self))
     }
 
-    /// Resumes a suspended run: applies the decisions on its calls and delivers results from outside.
+    /// Resumes a suspended run: applies the decisions on its calls, answers the questions of its tools and delivers results from outside.
     ///
     /// The snapshot may come from another process. In that case its approvals count only if they are signed, see
     /// [`approval_key`](super::AssistantBuilder::approval_key). The assistant must have the conversation of the snapshot, or an empty

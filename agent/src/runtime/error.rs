@@ -1,4 +1,4 @@
-//! Errors of runs and sessions.
+//! Errors of runs, of building assistants, and of suspended runs that cannot be resumed.
 
 use super::context::sentence;
 use super::run_output::RunOutput;
@@ -13,8 +13,8 @@ use crate::tool::question::AskError;
 
 /// The error of a prompt.
 ///
-/// The conversation stays sound: each call in it has a result, and the next prompt continues from there. A tool that fails is not an error
-/// of the run, because the model reads the failure.
+/// The conversation stays sound: each call in it has a result, and the next prompt continues from there. The calls of a suspended run have
+/// no results; a new prompt adds results that say so. A tool that fails is not an error of the run, because the model reads the failure.
 ///
 /// Variants with fields may get more fields, so a pattern ends in `..`, as in `RunError::Aborted { reason, .. }`.
 ///
@@ -74,11 +74,11 @@ pub enum RunError {
     /// The suspended run cannot be resumed, for example because the decisions do not fit. Nothing has changed.
     #[error("the run cannot be resumed: {0}")]
     Resume(#[source] ResumeError),
-    /// A typed answer was requested, but the run waits for decisions or results from outside. Resume the run, and ask for the answer with
-    /// [`output`](super::Prompt::output) again.
+    /// A typed answer was requested, but the run waits for decisions, for answers to questions or for results from outside. Resume the run,
+    /// and ask for the answer with [`output`](super::Prompt::output) again.
     #[error("the run is suspended: it waits for {} decisions or results", .0.pending().len())]
     Suspended(SuspendedRun),
-    /// The body of a tool made a prompt whose run waits for decisions or results, and a body cannot keep a suspended run.
+    /// The body of a tool made a prompt whose run was suspended, and nothing would resume that run.
     #[error(
         "the sub-agent's run is suspended, and the body of the tool `{tool}` cannot keep it: make the assistant a tool with `Assistant::as_tool`, or keep the suspended run yourself, with `Prompt::detached`"
     )]
@@ -87,7 +87,7 @@ pub enum RunError {
         /// The name of the tool.
         tool: String,
     },
-    /// The tools cannot be shown to the [source](super::Prompt::source) of the prompt.
+    /// The tools cannot be shown to the [source](super::Prompt::source) on whose behalf the run acts.
     #[error("the tools cannot be shown: {0}")]
     Tools(#[source] RegistryError),
     /// A tool of the [prompt](super::Prompt::with_tools) has the name of another tool, or cannot be used.
@@ -96,8 +96,8 @@ pub enum RunError {
     /// The run was to be started in a separate task, but there is no tokio runtime.
     #[error("there is no tokio runtime to start the run in")]
     NoRuntime,
-    /// The store failed, or another process continued the session. The conversation is complete in memory but not in the store. The next
-    /// prompt stores the missing messages, unless the error is a conflict.
+    /// The store failed, or another process continued the session. In a session, the conversation is complete in memory, but may be
+    /// incomplete in the store. The next prompt stores the missing messages, unless the error is a conflict.
     #[error("{error}")]
     #[non_exhaustive]
     Store {
@@ -107,15 +107,16 @@ pub enum RunError {
         /// The output of the run, which is available despite the error.
         output: Box<RunOutput>,
     },
-    /// The answer does not fit the requested type or schema, or the schema itself cannot be used.
+    /// The answer does not fit the requested type or schema, or the schema itself or the tool for the answer cannot be used.
     #[error("the answer does not fit: {message}")]
     #[non_exhaustive]
     Output {
-        /// The validation report of the last attempt, or the error of the schema.
+        /// The issues of the last answer, the panic of the code that parsed it, or the error of the schema or of the answer tool.
         message: String,
     },
     /// The conversation does not fit into the window of the model, and no further part of it can be
-    /// [replaced](super::AssistantBuilder::manage_context). The conversation is complete: no message was cut.
+    /// [replaced](super::AssistantBuilder::manage_context). The conversation is complete: no message was cut. Also the error of
+    /// [`Assistant::compact`](super::Assistant::compact) if its summary fails.
     ///
     /// ```
     /// use agent::model::ContextRules;
@@ -316,7 +317,7 @@ impl RunError {
     }
 }
 
-/// The error of building an assistant.
+/// The error of building an assistant, or of opening its session.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, tool, tools};
@@ -425,7 +426,8 @@ pub enum ResumeError {
         "the conversation went on without the suspended run; resume it with an assistant of that conversation, or of none"
     )]
     ConversationMovedOn,
-    /// The request does not wait for a decision: it was decided before, or it belongs to another run.
+    /// The request does not wait for a decision, or the question for an answer: it was decided or answered before, or it belongs to another
+    /// run.
     #[error(
         "request `{request_id}` is not waiting for a decision: it was decided before, or belongs to another run"
     )]
@@ -434,8 +436,8 @@ pub enum ResumeError {
         /// The id of the request.
         request_id: String,
     },
-    /// The decided request differs from the waiting request, or one of the two was changed. If `what` is `signature`, the run may also have
-    /// been suspended without an approval key or with another key.
+    /// The decided request or the answered question differs from the one that waits, or one of the two was changed. If `what` is
+    /// `signature`, the run may also have been suspended without an approval key or with another key.
     #[error(
         "the decision on `{request_id}` does not count: its {what} is not what waits for approval{}",
         if *what == "signature" { ". The run was suspended without an approval key or with another one, or it was changed since" } else { "" }
@@ -447,11 +449,12 @@ pub enum ResumeError {
         /// The property that differs, for example `signature`.
         what: &'static str,
     },
-    /// A decision is missing. Requests of the same reply must be decided together.
+    /// A decision or an answer is missing. Requests of the same reply must be decided together, and questions of the same call must be
+    /// answered together.
     #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
     #[non_exhaustive]
     Undecided {
-        /// The id of the undecided request.
+        /// The id of the undecided request or of the open question.
         request_id: String,
     },
     /// The run was stored, and the assistant has no approval key to verify that it was not changed.
@@ -482,7 +485,8 @@ pub enum ResumeError {
         /// The version of the stored run.
         version: u32,
     },
-    /// The stored state of the run does not fit the types that the assistant registered.
+    /// The stored state of the run does not fit the types that the assistant registered, or is too large together with the state of the
+    /// prompt.
     #[error("{0}")]
     State(#[source] StateError),
     /// The call does not wait for a result from outside, or already has its result.
@@ -516,7 +520,7 @@ pub enum ResumeError {
     )]
     #[non_exhaustive]
     MissingTools {
-        /// The names of the tools.
+        /// The names of the missing tools.
         tools: Vec<String>,
     },
     /// Several waiting calls have this id, in the run and its sub-agents. Name the run of the call with `Decisions::deliver_to`.

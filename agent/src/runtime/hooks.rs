@@ -75,7 +75,8 @@ pub type HookError = Box<dyn Error + Send + Sync>;
 #[expect(unused_variables, reason = "the defaults change nothing")]
 pub trait Hooks: Send + Sync {
     /// Chooses the model of a turn, after its [tools](Self::prepare_tools) and before its request. The future returns the name of a [named
-    /// model](super::AssistantBuilder::named_model), or `None` for no choice. The last hook that names a model decides.
+    /// model](super::AssistantBuilder::named_model), or `None` for no choice. The last hook that names a model decides. If no model has the
+    /// name, the run fails.
     ///
     /// Hooks that never choose a model return `None` instead of a future, like the default. On an engine each choice is a recorded step, so
     /// `turn` alone must determine whether the function returns a future. The function itself must have no effects, because an engine may
@@ -123,8 +124,9 @@ pub trait Hooks: Send + Sync {
         None
     }
 
-    /// Returns the messages of a request, made from the messages of the conversation. The conversation itself does not change. The returned
-    /// messages are [repaired](crate::message::Conversation::repair) before they are sent.
+    /// Returns the messages of a request, made from the messages of the conversation, or of its view if the context is
+    /// [managed](super::AssistantBuilder::manage_context). The conversation itself does not change. The returned messages are
+    /// [repaired](crate::message::Conversation::repair) before they are sent.
     fn transform_context(
         &self,
         messages: MessageList,
@@ -250,8 +252,8 @@ impl ToolCallInfo {
         &self.inner.call
     }
 
-    /// Returns the validated and coerced arguments, or `null` if the arguments were refused. To base a decision on one argument, use
-    /// [`arg`](Self::arg), which does not mistake a misspelled name for an absent value.
+    /// Returns the validated and coerced arguments, or `null` if the arguments were refused, or if only the tool itself can parse them. To
+    /// base a decision on one argument, use [`arg`](Self::arg), which does not mistake a misspelled name for an absent value.
     pub fn args(&self) -> &Value {
         self.inner.checked.as_ref().map_or(&Value::Null, |checked| checked.value())
     }
@@ -344,7 +346,7 @@ impl fmt::Debug for ToolCallInfo {
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum BeforeCall {
-    /// The call runs.
+    /// The call runs, if later hooks and the approval rules allow it.
     Continue,
     /// The call runs with these arguments, which are validated again.
     Replace(Value),
@@ -353,7 +355,7 @@ pub enum BeforeCall {
     Block {
         /// The reason that the model reads.
         reason: String,
-        /// Whether the run continues, ends after the calls of the turn, or ends if all results of the turn agree.
+        /// Whether the run continues, ends after the calls of the turn, or ends if every result of the turn has [`Control::EndIfAll`].
         control: Control,
     },
     /// The call waits for an approval.
@@ -381,7 +383,7 @@ impl BeforeCall {
     }
 
     /// Returns a decision that blocks the call for this reason, and sets whether the run continues, ends after the calls of the turn, or
-    /// ends if all results of the turn agree.
+    /// ends if every result of the turn has [`Control::EndIfAll`].
     ///
     /// ```
     /// use agent::{Assistant, BeforeCall, Control, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -452,8 +454,8 @@ pub struct AfterCall {
     /// Whether the result is an error. `true` turns a completed result into a failure with the code `hook_set_error`; a result that is an
     /// error already keeps its code. `false` makes the result completed.
     pub is_error: Option<bool>,
-    /// Whether the run continues, ends after the calls of the turn, or ends if all results of the turn agree. `None` keeps the choice of
-    /// the tool.
+    /// Whether the run continues, ends after the calls of the turn, or ends if every result of the turn has [`Control::EndIfAll`]. `None`
+    /// keeps the choice of the tool.
     pub control: Option<Control>,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct InProcessSteps {
     pub(super) assistant: Assistant,
     pub(super) run: SharedLoop,
     pub(super) stop: StopSignal,
-    /// The progress that running bodies report, if listeners read it.
+    /// The progress and the questions that running bodies report, if listeners read them.
     pub(super) updates: Option<Arc<Updates>>,
     /// The slot from which the reader of the run's stream takes events.
     pub(super) reader: Option<EventSlot>,
@@ -51,7 +51,7 @@ pub(super) struct InProcessSteps {
     pub(super) delivering: Vec<QueuedMessage>,
     /// The typed error that ended the run, if there is one. The loop keeps only a message.
     pub(super) error: Option<RunError>,
-    /// The number of steps since the run last yielded to other tasks.
+    /// The number of steps and of events of replies since the run last yielded to other tasks.
     steps: u32,
     /// The decisions and results with which a suspended run continues.
     pub(super) resumption: Option<Resumption>,
@@ -75,7 +75,7 @@ pub(super) struct InProcessSteps {
     pub(super) is_running: bool,
 }
 
-/// The number of steps after which a run yields to other tasks.
+/// The number of steps and of events of replies after which a run yields to other tasks.
 const MAX_STEPS: u32 = 128;
 
 pub(super) const DROPPED: &str = "the prompt was dropped";
@@ -263,8 +263,8 @@ impl InProcessSteps {
         self.is_running = false;
     }
 
-    /// Counts a step, and returns whether the run must yield to other tasks now. A run whose model and tools are always ready would never
-    /// wait. Tokio's own budget is not enough, because it belongs to a task, which may contain many runs.
+    /// Counts a step or an event of a reply, and returns whether the run must yield to other tasks now. A run whose model and tools are
+    /// always ready would never wait. Tokio's own budget is not enough, because it belongs to a task, which may contain many runs.
     pub(super) fn has_to_yield(&mut self) -> bool {
         self.steps = (self.steps + 1) % MAX_STEPS;
         self.steps == 0
@@ -303,7 +303,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Prepares each call of a segment, in call order.
+    /// Prepares each call of a segment, in call order. If a steering message arrives before a call, and the policy gives it precedence, the
+    /// calls are skipped.
     async fn prepare_calls(&mut self, first: u32, calls: Vec<Arc<ToolCall>>) -> Result<(), StepError> {
         for (ord, call) in (first..).zip(calls) {
             self.run.lock().record_call_start(ord)?;

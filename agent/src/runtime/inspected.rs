@@ -34,7 +34,8 @@ impl Assistant {
         Some(self.config().keeper.as_ref()?.list_sessions(containing, after, limit).await)
     }
 
-    /// Returns at most `limit` entries from the beginning of a stored session, or none if the session cannot be read.
+    /// Returns at most `limit` entries from the beginning of a stored session, or none if the assistant has no store or the session cannot
+    /// be read.
     pub(crate) async fn first_entries(&self, session: &str, limit: usize) -> Vec<(u64, SessionEntry)> {
         let Some(keeper) = &self.config().keeper else { return Vec::new() };
         keeper.load_first(session, limit).await.unwrap_or_default()
@@ -55,7 +56,7 @@ impl Assistant {
         self.config().secrets()
     }
 
-    /// Returns a context with the limits of a run, for a call outside of a run.
+    /// Returns a context with the source and the time limits of the assistant's runs, for a call outside of a run.
     pub(crate) fn call_context(&self, cancel: CancelToken) -> ToolContext {
         let config = self.config();
         let context = ToolContext::new().with_cancel(cancel).with_cancel_grace(config.cancel_grace);

@@ -91,7 +91,7 @@ impl Instruments {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a request or a call.
+    /// Records a request, or a call whose body ran.
     pub(super) fn record(&self, metric: &Metric) {
         match metric {
             Metric::Request {

@@ -94,10 +94,11 @@ pub(crate) use served::{ServedAssistant, UnservedAssistant};
 #[cfg(feature = "durable-restate")]
 pub(crate) use turn::{TurnChoices, TurnSteps, end_turn, next_reply};
 
-/// Returns a unique id: `kind`, and 128 bits from the standard library's source of random hash keys.
+/// Returns a unique id: `kind`, an underscore, and 128 bits in hexadecimal. The bits are hashes of the time, with random keys of the
+/// standard library.
 pub(crate) fn new_id(kind: &str) -> String {
     use std::hash::{BuildHasher as _, RandomState};
-    // The time is part of the hash, because a copy of a process may have the same random keys.
+    // Random keys alone are not enough, because a copy of a process may have the same keys.
     let time = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let time = time.as_secs() << 30 ^ u64::from(time.subsec_nanos());
     let random = RandomState::new();

@@ -30,12 +30,12 @@ use crate::panics::catch;
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "metrics are created one at a time and passed by reference")]
 pub enum Metric {
-    /// A request to a model, whether it succeeded or failed.
+    /// A request to a model, whether it succeeded or failed. Requests for summaries are measured, too.
     #[non_exhaustive]
     Request {
-        /// The id of the run.
+        /// The id of the run. Each [compaction](super::Assistant::compact) by the application has an id of its own.
         run_id: Arc<str>,
-        /// The turn of the run, counted from 1.
+        /// The turn of the run, counted from 1; 0 for a compaction by the application.
         turn: u32,
         /// The provider, for example `anthropic`.
         provider: String,

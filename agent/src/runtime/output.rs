@@ -27,7 +27,7 @@ use crate::tool::output::{Control, ToolOutput};
 use crate::tool::policy::Effect;
 use crate::tool::value::Tool;
 
-/// The name of the tool that takes the answer as its arguments, for models without structured output.
+/// The name of the tool that takes the answer as its arguments, for models that cannot receive the schema itself.
 pub(super) const TOOL: &str = "structured_output";
 
 /// The expected answer of a run.

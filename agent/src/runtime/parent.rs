@@ -229,7 +229,7 @@ impl InProcessSteps {
         call
     }
 
-    /// Waits for the permit of a request, if the run has a parent.
+    /// Waits for a permit to make a request. Returns `None` at once if the run has no parent.
     ///
     /// # Errors
     /// Returns an error if the run is stopped.

@@ -27,7 +27,7 @@ use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, definiti
 pub(crate) struct Performer {
     pub(super) config: Arc<Config>,
     pub(super) run_id: Arc<str>,
-    /// The source, state and cancel token of the run.
+    /// The context of the run: its ids, source, state and cancel token.
     pub(super) context: ToolContext,
     /// The notices of the run's requests.
     pub(super) notices: RequestNotices,
@@ -226,7 +226,7 @@ impl Performer {
         view: &MessageList,
         reply: &AssistantMessage,
     ) -> Option<EventKind> {
-        // A reply that was cancelled before its content is not the reply of a model.
+        // A reply that was cancelled before any content arrived does not count as a reply of its model.
         let is_answer = reply.stop_reason != StopReason::Aborted || !reply.content.is_empty();
         if !self.config.may_switch || !is_answer {
             return None;

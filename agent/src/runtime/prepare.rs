@@ -113,7 +113,7 @@ impl Performer {
 }
 
 impl Performer {
-    /// Records a refused call in the trace.
+    /// Records in the trace a call that was refused, or failed for another reason, before its body could run.
     pub(super) fn record_refusal(&self, call: &ToolCall, prepared: &Prepared) {
         if let Prepared::Ended(end) = prepared
             && end.outcome.is_error()

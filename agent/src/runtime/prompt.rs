@@ -21,7 +21,8 @@ use crate::tool::{BoxFuture, cancel::CancelToken, context::ToolContext, source::
 use serde::Serialize;
 use tokio::runtime::Handle;
 
-/// A prompt that has not been sent yet. Await it, or read it as a [stream](Self::stream). Created by [`Assistant::prompt`].
+/// A prompt that has not been sent yet. Await it, or read it as a [stream](Self::stream). Created by [`Assistant::prompt`],
+/// [`continue_run`](Assistant::continue_run), [`resume`](Assistant::resume) and [`record`](Assistant::record).
 ///
 /// ```
 /// use agent::{Assistant, CancelToken, ScriptedModel};
@@ -64,7 +65,8 @@ pub struct Prompt<T = ()> {
     tools: ToolSet,
     /// The call that starts this run, if the assistant is called as a tool.
     within: Option<Arc<ChildCall>>,
-    /// The tool whose body makes the prompt, if any. Such a prompt fails if its run is suspended.
+    /// The tool whose body makes the prompt. Such a prompt fails if its run is suspended. Not set for a detached prompt, and for the prompt
+    /// of an assistant that is called as a tool, because both keep the suspended run.
     in_tool: Option<Arc<str>>,
 }
 
@@ -217,9 +219,10 @@ impl<T> Prompt<T> {
     /// If a resumed run has a stored value of the same type, the value of this prompt replaces it. A run that is continued from a
     /// [session](super::AssistantBuilder::session) after a crash has no stored state, so give the values again.
     ///
-    /// A prompt whose state cannot be used fails before anything runs. The error is [`RunError::State`] if the type is not registered, or
-    /// if the value cannot be serialized or is too large. It is [`RunError::DuplicateState`] if [`with_state`](Self::with_state) gave a
-    /// value of the same type, and [`ResumeError::State`](super::ResumeError::State) if stored state is not a value of the registered type.
+    /// A prompt whose state cannot be used fails before anything runs. The error is [`RunError::State`] if the type is not registered, if
+    /// the value cannot be serialized or read back, or if it is too large. It is [`RunError::DuplicateState`] if
+    /// [`with_state`](Self::with_state) gave a value of the same type, and [`ResumeError::State`](super::ResumeError::State) if stored
+    /// state has no registered type, is not a value of that type, or is too large together with the state of the prompt.
     ///
     /// ```
     /// # #[cfg(feature = "approvals-signed")] mod example {
@@ -273,7 +276,8 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Sets the session id that tools find in their context.
+    /// Sets the session id of the run, which tools find in their context. Cached results, [budgets](super::Budget::per_session) and traces
+    /// use it, too. By default, it is the name of the assistant's [session](super::AssistantBuilder::session), if there is one.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, ToolContext, model::reply, tool, tools};

@@ -9,7 +9,8 @@ use crate::args::Coercion;
 use crate::loop_core::RunStop;
 use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 
-/// The result of a prompt, with the answer if the prompt asked for an [answer of a type](super::Prompt::output).
+/// The result of a prompt, with the answer if the prompt asked for one [of a type](super::Prompt::output) or [by a
+/// schema](super::Prompt::output_schema).
 ///
 /// ```
 /// use agent::{Assistant, RunStop, ScriptedModel, model::reply, tool, tools};
@@ -34,7 +35,7 @@ use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunOutput<T = ()> {
-    /// The answer, or `()` if the prompt asked for no answer of a type.
+    /// The answer of the type or by the schema that the prompt asked for, or `()` if it asked for neither.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -48,18 +49,18 @@ pub struct RunOutput<T = ()> {
     pub value: T,
     /// The id of the run, the same as in its events.
     pub run_id: Arc<str>,
-    /// All messages that the run added, starting with the prompt.
+    /// All messages that the run added, starting with the prompt, if there was one.
     pub messages: Vec<Arc<Message>>,
     /// The tokens and cost of the run and its sub-agents.
     pub usage: Usage,
-    /// The number of turns.
+    /// The number of turns that began.
     pub turns: u32,
     /// The reason why the run stopped.
     pub stop: RunStop,
-    /// The coercions of each call whose arguments were coerced, with the id of the call, in order.
+    /// The coercions of each call whose arguments were coerced, with the id of the call, in the order in which the calls ended.
     pub coercions: Vec<(String, Vec<Coercion>)>,
     /// The checked answer, if the assistant has a [schema](crate::model::ModelRequest::output) for answers and the prompt asked for no
-    /// other answer. A run that a tool or a hook ended may have no answer.
+    /// other answer. A suspended run has no answer, and a run that a tool or a hook ended may have none.
     ///
     /// ```
     /// use agent::model::{OutputSchema, reply};
@@ -75,7 +76,7 @@ pub struct RunOutput<T = ()> {
     pub answer: Option<Value>,
     /// The run, if it was suspended, for [`Assistant::resume`](super::Assistant::resume).
     pub snapshot: Option<SuspendedRun>,
-    /// The arguments of the answer tool's call, if the run was expected to give a typed answer and the model has no structured output.
+    /// The arguments of the answer tool's call, if the run was expected to give a typed answer and the model gave it by this tool.
     pub(super) submitted: Option<ToolArguments>,
 }
 

@@ -293,7 +293,7 @@ pub(crate) struct JournaledCall {
 
 #[cfg(feature = "durable-restate")]
 impl Performer {
-    /// Runs a call, and records it in the assistant's store.
+    /// Runs a call, unless it is lost, and records it in the store, if the assistant has one.
     pub(crate) async fn call(&self, served: JournaledCall) -> CallEnd {
         let JournaledCall { key, call, reply, text, checked, inputs, is_lost, path, child } = served;
         let config = &self.config;
@@ -316,8 +316,9 @@ impl Performer {
     }
 }
 
-/// Runs one call, and keeps its result in the cache or in a file if the application has enabled them. With a store, the begin of the call
-/// is recorded before its body runs, and its end after the body has ended.
+/// Returns the cached result of a call, or runs the call and keeps its result: in the cache, if the call can be cached, and in a file, if
+/// the application has set a folder and the result is long. With a store, the begin of the call is recorded before its body runs, and its
+/// end after the body has ended.
 #[expect(
     clippy::manual_async_fn,
     reason = "an `async fn` holds its arguments twice, and this is the future of which most are alive"

@@ -24,7 +24,7 @@ use crate::tool::{
 };
 use serde_json::Value;
 
-/// An assistant whose runs an engine drives. This value has no state of a run, because any process may take the next step.
+/// An assistant whose runs are on an engine. It holds no state of a single run, because any process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
     /// The configuration without the expected answer, for an assistant that has itself as a tool.
@@ -146,7 +146,7 @@ impl ServedAssistant {
         Ok(Self { config: served, plain: config.clone(), needed_state, conversation, is_typed, above })
     }
 
-    /// Returns the root, which has all other assistants as tools.
+    /// Returns the root: the assistant with none above it, which has this one as a tool at some depth, or is this one.
     pub(crate) fn root(self: &Arc<Self>) -> &Arc<Self> {
         self.above.as_ref().map_or(self, |above| above.root())
     }
@@ -212,7 +212,7 @@ impl ServedAssistant {
         Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 
-    /// Returns whether the model is asked at once when these calls are recorded.
+    /// Returns whether one of these calls requires that the model is asked as soon as they are recorded.
     pub(crate) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         self.config.needs_follow_up(turn)
     }
@@ -237,7 +237,8 @@ impl ServedAssistant {
         tools.unwrap_or_default() + self.config.cancel_grace
     }
 
-    /// Returns the tools without a time limit. On an engine, each call is a step and needs a time limit.
+    /// Returns the tools without a time limit, except sub-agents. On an engine, a call of any other tool is a step, and a step needs a time
+    /// limit.
     pub(crate) fn unlimited_tools(&self) -> Vec<String> {
         let registry = &self.config.registry;
         let is_unlimited =
@@ -266,8 +267,8 @@ impl ServedAssistant {
         self.config.rules.limits.wall_time
     }
 
-    /// Returns the limits that the runs of the assistant's tree share, and the maximum number of runs that calls may start. The limits are
-    /// `None` if none is set, or if no tool is an assistant, because such a tree has only one run.
+    /// Returns the limits that the runs of the assistant's tree share, without the time limit, and the maximum number of runs that calls
+    /// may start. The limits are `None` if no such limit is set, or if no tool is an assistant, because such a tree has only one run.
     pub(crate) fn tree_limits(self: &Arc<Self>) -> (Option<UsageLimits>, u32) {
         let root = &self.root().config;
         let is_tree = || {

@@ -19,7 +19,7 @@ use crate::tool::output::ToolOutput;
 use crate::tool::policy::Effect;
 use crate::tool::value::Tool;
 
-/// The name of the tool that reads results from files.
+/// The name of the tool that reads results that were too long, or were removed from the view.
 pub(super) const READ_RESULT: &str = "read_result";
 
 /// The prefix of the handles of files. The handle of a result that is only in the conversation is the id of its call.
@@ -39,8 +39,8 @@ impl SpillFolder {
         Self { folder: folder.into() }
     }
 
-    /// Writes a result that is longer than `max` bytes to a file, and returns the handle and the file. Returns `None` for any other result.
-    /// If the file cannot be written, logs the error and returns `None`, and the result is cut without a file.
+    /// Writes the text of a completed result that is longer than `max` bytes to a file, and returns the handle and the file. Returns `None`
+    /// for any other result. Also returns `None` if the file cannot be written, and the result is then cut without a file.
     pub(super) async fn save(
         &self,
         key: &StepKey,

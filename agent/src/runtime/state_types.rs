@@ -47,7 +47,8 @@ impl From<Vec<StateType>> for StateTypes {
 }
 
 impl StateTypes {
-    /// Rebuilds the values of this state, and adds them to a context.
+    /// Rebuilds the values of this state, and adds them to a context. Fails if the state is too large, or if a value is not of a registered
+    /// type.
     pub(super) fn rebuild(
         &self,
         state: &RunState,

@@ -17,7 +17,7 @@ use super::run_output::RunOutput;
 use crate::loop_core::Event;
 use crate::tool::BoxFuture;
 
-/// A stream of the events of a run, which ends with its [output](Self::output).
+/// A stream of the events of a run. [`output`](Self::output) returns the output of the run.
 ///
 /// Reading the stream drives the run: the run never gets ahead of its reader. Dropping the stream cancels the run and leaves the
 /// conversation sound.
@@ -45,7 +45,7 @@ pub struct Run<T = ()> {
 }
 
 impl<T> Run<T> {
-    /// Returns the next event, or `None` if the run is over or could not begin.
+    /// Returns the next event, or `None` if the run has ended, was suspended or could not begin.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -55,8 +55,9 @@ impl<T> Run<T> {
         self.handle.clone()
     }
 
-    /// Returns the answer so far, if the prompt asked for an [answer of a type](super::Prompt::output). It contains all complete values,
-    /// and the beginning of an incomplete string. Takes time linear in the length of the answer.
+    /// Returns the answer so far, if the prompt asked for an answer [of a type](super::Prompt::output) or [by a
+    /// schema](super::Prompt::output_schema). It contains all complete values, and the beginning of an incomplete string. Takes time linear
+    /// in the length of the answer.
     ///
     /// ```
     /// use agent::model::reply;

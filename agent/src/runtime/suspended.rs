@@ -9,7 +9,8 @@ use crate::loop_core::{AgentLoop, ApprovalRequest, PendingCall};
 use crate::message::Conversation;
 use crate::tool::question::Question;
 
-/// A run that waits for decisions or for results from outside, as a value that can be stored and [resumed](super::Assistant::resume).
+/// A run that waits for decisions, for answers to questions or for results from outside, as a value that can be stored and
+/// [resumed](super::Assistant::resume). A [snapshot](super::RunHandle::snapshot) of an active run has this type, too.
 ///
 /// [`RunOutput::snapshot`](super::RunOutput::snapshot) has such a value when a run was suspended. Store it as JSON, show its requests to a
 /// person, and resume it with the decisions. The run can resume in another process, where its approvals count only if they are signed, see
@@ -67,12 +68,14 @@ impl SuspendedRun {
         self.run.conversation()
     }
 
-    /// Returns the calls that need a decision, in call order. A request can be serialized and shown to a person: it contains no secrets.
+    /// Returns the calls of the run and its sub-agents that need a decision, in call order. A request can be serialized and shown to a
+    /// person: it contains no secrets.
     pub fn requests(&self) -> Vec<ApprovalRequest> {
         self.run.approval_requests()
     }
 
-    /// Returns the questions of tools to a person, in call order. [`Decisions::accept`] answers a question.
+    /// Returns the questions that tools of the run and its sub-agents ask a person, in call order. [`Decisions::accept`] answers a
+    /// question.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, ToolContext, ToolError, model::reply, tool, tools};
@@ -144,7 +147,7 @@ impl SuspendedRun {
     }
 }
 
-/// Shows the id of the run, and the decisions and results that the run waits for.
+/// Shows the id of the run, and everything that the run waits for.
 impl fmt::Debug for SuspendedRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SuspendedRun")

@@ -101,7 +101,8 @@ impl TurnStart {
         &self.usage
     }
 
-    /// Returns the context of the run: the state of the prompt and of the assistant, the source and the ids.
+    /// Returns the context of the run: the state of the prompt and of the assistant, the source on whose behalf the run acts, and the ids
+    /// of the run and its session.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, hooks::TurnStart, tool, tools};

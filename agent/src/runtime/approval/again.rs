@@ -105,8 +105,8 @@ impl Performer {
                 return match (ready.is_approved, now.approval.is_some(), is_same) {
                     (true, _, true) | (false, false, true) => CheckedAgain::Runs,
                     (false, false, false) => CheckedAgain::RunsWith(args),
-                    // A decision counts only for the arguments that it was made on, so changed arguments need a new decision. A call that
-                    // was not decided on needs a decision if it needs approval under the current rules.
+                    // A decision counts only for the arguments that it was made on, so changed arguments need a new decision. A call
+                    // without a valid decision needs one if it needs approval under the current rules.
                     (true, _, false) | (false, true, _) => {
                         CheckedAgain::Asks { args, checked: ToolArguments::from(value(&valid)) }
                     }

@@ -226,8 +226,8 @@ impl Performer {
     }
 }
 
-/// Converts a decision for the loop, and checks it against the current tools. If the tool has changed since the request was made, the call
-/// ends. Changed arguments are checked like arguments of the model.
+/// Converts a decision for the loop, and checks it against the current tools. If the call is allowed, but its tool has changed since the
+/// request was made, the call ends. Changed arguments are checked like arguments of the model.
 fn decided(
     config: &Config,
     context: &ToolContext,
@@ -341,7 +341,8 @@ fn with_sent_secrets(
     remaining.map_or(Ok(edited), Err)
 }
 
-/// Replaces each value of `edited` that equals the value at the same path of `shown` by the value at this path of `sent`.
+/// Replaces each value of `edited` that equals the value at the same path of `shown` by the value at this path of `sent`. Within a list,
+/// only whole items are replaced.
 fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     if edited == shown {
         edited.clone_from(sent);

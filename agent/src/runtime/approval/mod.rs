@@ -56,7 +56,7 @@ pub(super) use sign::Signer;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
-    /// The call runs.
+    /// The call runs, unless its tool has changed since the request was made.
     Allow,
     /// The call runs with these arguments, which are validated and passed to the hooks
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that the arguments were changed.

@@ -234,7 +234,8 @@ pub(in crate::runtime) fn can_resume_in(conversation: &Conversation, of_run: &Co
         || (conversation.len() == of_run.len() && conversation.shared().iter().zip(of_run.shared()).all(same))
 }
 
-/// Verifies the signatures of a stored run: one for each call that may still run, and one for the state of the run.
+/// Verifies the signatures of a stored run: one for each call that may still run, and one for the state of the run. Without a signer, fails
+/// if the run contains such a call, a child or serialized state.
 pub(in crate::runtime) fn verify(core: &AgentLoop, signer: Option<&Signer>) -> Result<(), ResumeError> {
     // Snapshots of the versions 3 and 4 have signatures in another format, which never match. The error names the version as the cause.
     verify_signatures(core, signer).map_err(|error| match (error, core.stored_version()) {

@@ -103,9 +103,9 @@ impl Signer {
     }
 }
 
-/// Returns the text that the signature of a call covers. The text contains the position and the id of the call, its tool, and the
-/// fingerprint of the tool's schema. It also contains three forms of the arguments: as they run, as they are decided on, and as they are
-/// shown for the decision. The last two are null for a call that needs no decision.
+/// Returns the text that the signature of a call covers. The text contains the run, the turn, the position and the id of the call, its
+/// tool, and the fingerprint of the tool's schema. It also contains three forms of the arguments: as they run, as they are decided on, and
+/// as they are shown for the decision. The last two are null for a call that needs no decision.
 #[cfg(feature = "approvals-signed")]
 fn bound_call(call: &SignedCall) -> String {
     let key = &call.key;

@@ -72,7 +72,8 @@ impl BudgetGate {
         Poll::Ready(())
     }
 
-    /// Settles the budgets of a reply that is not read to its end, in a task for which the run does not wait.
+    /// Settles the budgets of a reply that was not read to its end, or ends a settlement that has begun, in a task for which the run does
+    /// not wait.
     pub(in crate::runtime) fn settle_later(mut self, reply: &AssistantMessage) {
         let stopped = ModelError::aborted("stopped");
         let settle = match std::mem::replace(&mut self.phase, GatePhase::Over) {

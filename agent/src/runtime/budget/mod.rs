@@ -172,7 +172,7 @@ impl Budget {
     }
 
     /// Sets the function that names the owner of the amount, for example a customer. Each text that the function returns has a separate
-    /// amount. By default, all runs share one amount.
+    /// amount. Without this function, all runs in a period share one amount. If the function panics, the request fails.
     pub fn scope(mut self, scope: impl Fn(&ToolContext) -> String + Send + Sync + 'static) -> Self {
         self.scope = Some(Arc::new(scope));
         self
@@ -539,8 +539,8 @@ impl Budgets {
         cost.map_or(0, |cost| nanos(cost.total))
     }
 
-    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. The store has refused a reply of
-    /// `plan.output` tokens. Returns `None` if not even a reply of `plan.least` tokens fits.
+    /// Returns the length of the longest reply that fits into the remaining budget, in tokens. Called after the store refused a hold for a
+    /// reply of `plan.output` tokens, so the result is smaller. Returns `None` if no smaller reply of at least `plan.least` tokens fits.
     fn fitting(&self, budget: &Budget, plan: &RequestPlan, used: &BudgetUse) -> Option<u64> {
         let left = budget.limit.saturating_sub(used.spent).saturating_sub(used.held);
         let fits = |output: u64| self.needed(budget, plan, output) <= left;

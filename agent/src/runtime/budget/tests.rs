@@ -2,7 +2,7 @@ use super::nanos;
 use crate::message::Usage;
 use crate::provider::all_prices;
 
-/// Prices have few digits, so that a cost can be counted without rounding: in millionths of a billionth of a dollar.
+/// Prices have few digits, so that the exact cost is an integer in units of 10^-15 dollars.
 #[test]
 fn billionths_are_what_the_prices_say_rounded_up() {
     let mut random = 7_u64;
@@ -17,7 +17,7 @@ fn billionths_are_what_the_prices_say_rounded_up() {
         rows += 1;
         let (mut counted, mut wanted) = (0_u128, 0_u128);
         for _ in 0..1_000 {
-            // Below the sizes from which requests cost more.
+            // The input stays below the sizes from which models charge higher prices.
             let mut usage = Usage::new(50_000 + below(50_000), below(30_000));
             (usage.cache_read, usage.cache_write) = (below(25_000), below(25_000));
             let plain = usage.input - usage.cache_read - usage.cache_write;

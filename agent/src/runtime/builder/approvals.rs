@@ -9,7 +9,8 @@ use crate::tool::question::{Question, QuestionInput};
 
 impl AssistantBuilder {
     /// Sets the function that decides on calls that need approval. Calls that would run at the same time are all decided on before any of
-    /// them runs. Without this function, such calls suspend the run.
+    /// them runs. Without this function, calls that need approval suspend the run. Sub-agents without a function of their own use this
+    /// function.
     ///
     /// ```
     /// use agent::{Assistant, Decision, ScriptedModel, model::reply, tool, tools};

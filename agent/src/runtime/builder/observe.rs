@@ -14,9 +14,11 @@ use crate::runtime::observe::{Meter, Metric};
 use crate::tool::capture::Capture;
 
 impl AssistantBuilder {
-    /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms.
+    /// Adds a function that receives a measurement of each model request and each tool call, for example for counters and histograms. It
+    /// also receives the calls of sub-agents, but not their requests.
     ///
-    /// The run waits for the function, so the function should not block. If the function panics, the panic is logged.
+    /// The run waits for the function, so the function should not block. If the function panics, the panic is logged. After a panic at a
+    /// call, the function receives no more calls, only requests.
     ///
     /// ```
     /// use agent::model::reply;
@@ -189,7 +191,8 @@ impl AssistantBuilder {
     }
 }
 
-/// Returns the measurement of a call, or `None` if the event does not report the end of a call.
+/// Returns the measurement of a call, or `None` if the event does not report the end of a call, or if the result of the call is still
+/// pending.
 fn tool_call_metric(event: &Event) -> Option<Metric> {
     let EventKind::ToolExecutionEnd { result, ran, cached, attempt, duration_ms, .. } = &event.kind else {
         return None;

@@ -7,7 +7,7 @@ use crate::loop_core::{LoopGuard, MAX_DEPTH, Queue, SteeringPolicy, UsageLimits}
 use crate::runtime::child::ChildTool;
 
 impl AssistantBuilder {
-    /// Sets the maximum number of replies for a prompt; 50 by default, at least 1.
+    /// Sets the maximum number of turns of a run; 50 by default, at least 1.
     pub fn max_turns(mut self, turns: u32) -> Self {
         self.rules.max_turns = turns.max(1);
         self
@@ -97,7 +97,8 @@ impl AssistantBuilder {
         self.tools(ChildTool::new(None, name.into(), description.into()))
     }
 
-    /// Limits the requests, tool calls, tokens, time and cost of a run. By default, none of them is limited.
+    /// Limits the requests, tool calls, tokens, time and cost of a run, including those of its sub-agents. By default, none of them is
+    /// limited.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, UsageLimits};
@@ -114,9 +115,10 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how often a model may repeat a call: the same tool, the same validated arguments and, if the call ran, the same result. The
-    /// call with the number `refuse_at` does not run, and fails with the code `repeated_call`. The call with the number `end_at` ends the
-    /// run after the calls of its reply. By default these numbers are 3 and 5. A user message restarts the count.
+    /// Sets how often a model may repeat a call: the same tool, the same validated arguments and, if the call ran, the same result. From
+    /// the number `refuse_at` on, the calls do not run, and fail with the code `repeated_call`. The call with the number `end_at` ends the
+    /// run after the calls of its reply. By default these numbers are 3 and 5. A user message or another result restarts the count. All
+    /// answers of a sub-agent count as the same result. Calls of tools with `allow_repeat` are not counted.
     ///
     /// ```
     /// use agent::run::Limit;
@@ -154,8 +156,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked the model to try again; 2 by
-    /// default. A tool with `max_retries = …` has its own number.
+    /// Sets how often the model may retry a tool after its arguments were refused, or after the tool asked the model to try again, and how
+    /// often an answer that does not fit its type or schema is sent back; 2 by default. A tool with `max_retries = …` has its own number.
     pub fn max_retries(mut self, tries: u32) -> Self {
         self.rules.max_retries = tries;
         self
@@ -189,7 +191,8 @@ impl AssistantBuilder {
         self
     }
 
-    /// Runs the calls of a reply one after the other, in their order. By default they run at the same time.
+    /// Runs the calls of a reply one after the other, in their order. By default, up to [`max_concurrency`](Self::max_concurrency) of them
+    /// run at the same time.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel, model::reply, tool, tools};

@@ -228,7 +228,8 @@ impl Performer {
     }
 
     /// Returns the index before which messages are summarized, and the task that writes the summary. The index is `at`, or an earlier index
-    /// if the messages before `at` are too long for a single request. Returns `None` if no model writes summaries.
+    /// if the messages before `at` are too long for a single request. If they are too long at every earlier index, too, the task fails when
+    /// it runs. Returns `None` if no model writes summaries.
     pub(in crate::runtime) fn summary_task(
         &self,
         limits: &ContextLimits,

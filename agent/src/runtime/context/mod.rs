@@ -90,7 +90,7 @@ impl ContextLimits {
 pub(crate) struct ContextState {
     pub(crate) view: ConversationView,
     /// The estimate of the request at which a compaction failed or had no effect. No other compaction is tried until the estimate has
-    /// grown.
+    /// grown, unless the request cannot be sent as it is.
     pub(super) failed_at: Option<u64>,
     /// Whether the last request used more than 90 % of the usable tokens.
     is_near: bool,

@@ -51,7 +51,7 @@ impl InProcessSteps {
     /// that are only moved.
     ///
     /// # Errors
-    /// Returns a failed reply if a hook refused the request, or if the client of the model panics.
+    /// Returns a failed reply if `request` is the error of a hook, or if the client of the model panics.
     fn send(
         &mut self,
         key: StepKey,

@@ -8,7 +8,8 @@ const MAX_DEPTH: usize = 300;
 /// Keywords that belong to the document rather than to the schema at its root.
 const DOCUMENT_KEYWORDS: [&str; 3] = ["$schema", "$defs", "definitions"];
 
-/// Returns the schema of an object whose field `result` fits `schema`, or `None` if `schema` describes objects itself.
+/// Returns the schema of an object whose field `result` fits `schema`, or `None` if `schema` describes objects itself. It does if its only
+/// `type` is `object`. Without a `type`, the target of its `$ref` decides, or else whether it has `properties`.
 pub(super) fn wrapped(schema: &Value) -> Option<Value> {
     if describes_object(schema, schema, 0) {
         return None;

@@ -256,7 +256,7 @@ impl RunRecords {
     }
 
     /// Returns the end of a call that had begun in another process and must not begin again: the recorded end, or an end with an unknown
-    /// outcome.
+    /// outcome. If the begin of the call cannot be recorded or read, the end says so.
     #[cfg(feature = "durable-restate")]
     pub(in crate::runtime) async fn end_lost(
         &self,

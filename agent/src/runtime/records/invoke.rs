@@ -53,7 +53,7 @@ pub enum InvokeError {
         /// The complete record if the call has ended, or `None` if the call did not run. The record in the store may still be pending.
         record: Option<Box<InvocationRecord>>,
     },
-    /// The idempotency key of the context belongs to the record of a call with another tool or other arguments.
+    /// The idempotency key of the context belongs to the record of a call with another tool, other parameters or other arguments.
     #[error("the key `{key}` belongs to another call: give each call its own idempotency key")]
     #[non_exhaustive]
     KeyInUse {
@@ -72,7 +72,8 @@ impl From<StoreError> for InvokeError {
 
 impl Registry {
     /// Runs a call like [`call`](Self::call), and records it: the arguments are checked, a pending record is saved, the body runs, and the
-    /// record becomes completed or failed. Returns the record with the outcome, also if the call failed or was refused.
+    /// record becomes completed or failed. Returns the record with the outcome, also if the call failed or was refused. The record of a
+    /// deferred call stays pending, with the handle of the result.
     ///
     /// The record of a refused call is failed, too. Secret arguments are left out of records. No transaction is open while the body runs.
     /// If the pending record cannot be saved, the body does not run.
@@ -183,8 +184,8 @@ impl Registry {
     }
 }
 
-/// Returns the key of the record. If the context belongs to a running call, the key is derived from the key of the running call. In any
-/// other case, it is the key of the context, or a new key if the context has none.
+/// Returns the key of the record. Within a running call, it is the key of that call followed by the id of the new call. Otherwise, it is
+/// the key of the context, or a new key if the context has none.
 fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     let given = cx.idempotency_key();
     let text = match (cx.call_id().is_empty(), given.is_empty()) {

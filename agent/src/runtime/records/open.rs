@@ -118,7 +118,7 @@ impl Assistant {
     }
 
     /// Returns the id of the unfinished run that another process left in this [session](AssistantBuilder::session). Returns `None` once
-    /// [`continue_run`](Self::continue_run) continues the run or a prompt abandons it.
+    /// [`continue_run`](Self::continue_run) continues the run, or a prompt or a [reset](Self::reset) abandons it.
     ///
     /// ```
     /// # use agent::{Assistant, RunError, RunOutput};

@@ -74,7 +74,7 @@ impl UnrecordedEnds {
 }
 
 impl StoreAccess {
-    /// Records the end of a call. If the record already has another end, the record is not changed, and a warning is logged.
+    /// Records the end of a call. A record that already has another end is not changed; if the call had begun, a warning is logged.
     pub(super) async fn record(&self, end: UnrecordedEnd) -> Result<(), StoreError> {
         let (key, is_recorded) = match end {
             UnrecordedEnd::NotRun(new, outcome) => return self.record_ended(*new, outcome).await,

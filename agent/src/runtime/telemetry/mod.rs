@@ -1,9 +1,10 @@
 //! Traces, by the OpenTelemetry conventions for generative AI.
 //!
 //! Source: <https://github.com/open-telemetry/semantic-conventions-genai>. The span of a run is `invoke_agent`, the span of a request is
-//! `chat`, and the span of a tool call is `execute_tool`. Two spans are not part of the conventions: `turn`, which contains a request and
-//! its calls, and `agent.fallback`, which contains the requests of a fallback. The exported name of a span is in `otel.name`, because
-//! `tracing` needs constant names. Content is recorded only if the application asks for it. The application sets up the exporter.
+//! `chat`, and the span of a tool call is `execute_tool`. Three spans are not part of the conventions: `turn`, which contains a request and
+//! its calls, `agent.fallback`, which contains the requests of a fallback, and `agent.compact`, which contains the requests for a summary.
+//! The exported name of a span is in `otel.name`, because `tracing` needs constant names. Content is recorded only if the application asks
+//! for it. The application sets up the exporter.
 //!
 //! Fields of `tracing` are numbers, booleans and text. Counts are signed, because exporters write unsigned numbers as text. Lists
 //! (`string[]`) and structures (`any`) are recorded as JSON. The conventions allow JSON for structures, but an exporter has to convert the
@@ -58,7 +59,7 @@ pub(super) fn run_span(config: &Config, run_id: &str, session_id: Option<&str>) 
     )
 }
 
-/// Records the usage of a run, and the reason why it ended.
+/// Records the usage of a run, and the reason why it stopped.
 pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
     record_usage(span, usage);
     span.record("agent.run.stop", stop);
