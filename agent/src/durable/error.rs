@@ -52,7 +52,7 @@ pub enum ServiceError {
     /// The service cannot listen at its address.
     #[error("the service cannot listen at this address")]
     Listen(#[from] std::io::Error),
-    /// Other machines can reach the address, and the service has no identity key.
+    /// Other machines can reach the address, and the service has no identity key and does not allow anonymous requests.
     #[error(
         "every program that reaches {address} can run the tools: set an `identity_key`, or call `allow_anonymous`"
     )]

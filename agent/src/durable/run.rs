@@ -18,7 +18,7 @@ use crate::tool::question::Question;
 /// Maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
-/// Maximum length of the name of a call's run, in bytes. The name begins with the name of the run that made the call.
+/// Maximum length of the name of a sub-agent's run, in bytes. The name begins with the name of the parent.
 const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
@@ -41,7 +41,7 @@ pub struct RunRequest {
     /// request with the name of an existing run finds the existing run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
-    /// The text of the user.
+    /// The text of the user's message; empty if the run begins without this message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// Messages after the prompt, such as pictures or messages of the application.
@@ -70,7 +70,8 @@ pub(super) struct ChildLink {
     /// The time limit that is reached first among those of the runs above the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time that the child may work, by the time limits of the tools on the path. Waiting for people does not count.
+    /// The time that the child may work, by the time limits of the tools on the path. Waiting for decisions, inputs and results from
+    /// outside does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
     /// The id of a promise of the engine. The child resolves the promise when it waits for the first time, so that the parent can start
@@ -237,7 +238,7 @@ impl RunRequest {
     }
 }
 
-/// Omits the messages, because `Debug` texts are written to logs.
+/// Shows only the name of the run, because `Debug` texts are written to logs.
 impl fmt::Debug for RunRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunRequest").field("run", &self.run).finish_non_exhaustive()
@@ -271,7 +272,7 @@ pub struct Outcome {
     pub messages: Vec<Arc<Message>>,
     /// The tokens and cost of the run.
     pub usage: Usage,
-    /// The number of replies.
+    /// The number of turns that began.
     pub turns: u32,
     /// The checked answer, if the served assistant has a [schema](crate::model::ModelRequest::output) for answers. A run that completed with
     /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
@@ -343,7 +344,7 @@ pub enum PendingAsk {
     /// The run waits for a decision on a call.
     #[non_exhaustive]
     Approval {
-        /// The call, with its validated arguments.
+        /// The request, with the call and its validated arguments. Secret arguments are withheld.
         request: ApprovalRequest,
     },
     /// The run waits for the result of a deferred call.

@@ -23,7 +23,7 @@ use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 /// Maximum depth of nested runs. A stored run with a greater depth is not resumed.
 #[cfg(feature = "runtime")]
 pub(crate) const MAX_DEPTH: u8 = 8;
-/// The handle in the record of a call whose child waits.
+/// The handle of a call whose child waits, in the record of the call. On an engine, also the handle of a call whose child was started.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
@@ -150,8 +150,8 @@ impl AgentLoop {
         &self.path
     }
 
-    /// Returns the budget of the tree, which this run shares with its children. The first call creates the budget from the limits of this
-    /// run.
+    /// Returns the budget of the tree, which this run shares with its children. If the tree has no budget yet, it gets one with the limits
+    /// of this run, in which the amounts that the run has used are counted.
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();

@@ -27,7 +27,7 @@ use crate::tool::value::Tool;
 #[serde(default)]
 #[non_exhaustive]
 pub struct LoopConfig {
-    /// Maximum number of replies; 50 by default.
+    /// Maximum number of turns; 50 by default. 0 counts as 1.
     pub max_turns: u32,
     /// Other limits of the run; none by default.
     pub limits: UsageLimits,

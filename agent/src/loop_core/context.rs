@@ -22,7 +22,7 @@ impl AgentLoop {
     }
 
     /// Records a change of the view that no step of this run in this process made. The change is a compaction that the application
-    /// requested, or a stored change. The usage of its summary counts for the run.
+    /// requested, or a stored change. The usage of its summary counts for the run, as that of one request.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -81,7 +81,7 @@ impl AgentLoop {
         }
     }
 
-    /// Emits an event between two steps.
+    /// Emits an event about a request: its context, its delay, its budget or its model.
     pub(crate) fn record_event(&mut self, kind: EventKind) {
         self.emit(|_| kind);
     }

@@ -152,11 +152,11 @@ pub enum EventKind {
         /// The message. For a streamed reply, this is the initial, empty message.
         message: Arc<Message>,
     },
-    /// A reply grows by a delta, or by a part that arrives whole, such as an image or a citation source
-    /// ([`ModelEvent::Part`]).
+    /// A streamed reply changes: a part starts, grows or ends, a part arrives whole, such as an image or a citation source
+    /// ([`ModelEvent::Part`]), or data of the provider arrives.
     #[non_exhaustive]
     MessageUpdate {
-        /// The addition. [`text_delta`](ModelEvent::text_delta) returns the added text.
+        /// The change. [`text_delta`](ModelEvent::text_delta) returns the added text.
         update: ModelEvent,
     },
     /// A message is complete and part of the conversation.

@@ -54,7 +54,7 @@ pub enum Step {
     Prepare {
         /// The key of the step. The `ord` of the key is the position of the first call.
         key: StepKey,
-        /// The calls of one segment.
+        /// The calls of one segment that are not prepared yet.
         calls: Vec<Arc<ToolCall>>,
     },
     /// Ask whether these calls may run. Record: [`record_decisions`](super::AgentLoop::record_decisions).
@@ -96,7 +96,7 @@ impl Step {
     }
 }
 
-/// The two queues of a run.
+/// One of the two queues of messages for a run.
 ///
 /// ```
 /// use agent::run::Queue;

@@ -288,7 +288,8 @@ impl<'c> RunInvocation<'c> {
 
 /// An event that reaches a run while it waits for calls, answers or children.
 enum FirstReady<T> {
-    /// The call, request or child at this position has a result, or `None` if the engine lost the call or child.
+    /// The result or event of the call, request or child at this position. `None` if the engine lost the call or child. The position means
+    /// nothing for [`WaitEnd::Late`].
     Done(usize, Option<T>),
     TimedOut,
     /// The run was cancelled, for this reason.
