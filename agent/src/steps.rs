@@ -181,8 +181,8 @@ pub trait Steps: Send {
         std::future::ready(ready.map_err(StepError::from))
     }
 
-    /// Asks whether calls may run, and returns the decision on each. The default suspends the run. If a [steering
-    /// message](AgentLoop::steered) ended the calls in the meantime, the result is ignored.
+    /// Asks whether calls may run, and returns the decision on each, in the order of the requests. The default suspends the run. If a
+    /// [steering message](AgentLoop::steered) ended the calls in the meantime, the result is ignored.
     fn approvals(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,

@@ -145,8 +145,8 @@ impl RunRequest {
 
     /// Adds a value to the state of the run, under the name with which the served assistant
     /// [registered](crate::AssistantBuilder::serialized_state) its type. A run is refused before its first step if it lacks state that
-    /// tools need, or if a value is not of the registered type. An HTTP client then receives status 400, and a rehearsal fails with
-    /// [`StepError::State`](crate::steps::StepError::State).
+    /// tools need, if no type is registered under a name, or if a value is not of the registered type. An HTTP client then receives status
+    /// 400, and a rehearsal fails with [`StepError::State`](crate::steps::StepError::State).
     ///
     /// A client that does not have the Rust type can pass the value as JSON.
     ///
@@ -172,9 +172,9 @@ impl RunRequest {
         Ok(self)
     }
 
-    /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if a tool of these calls is marked
-    /// `follow_up`. The run continues its [history](Self::with_history). Without a history, it continues the conversation of the served
-    /// assistant.
+    /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if a tool of these calls [triggers
+    /// a follow-up](crate::tool::ToolOptions::triggers_follow_up), or if messages are queued. The run continues its
+    /// [history](Self::with_history). Without a history, it continues the conversation of the served assistant.
     ///
     /// ```
     /// use agent::run::RecordedTurn;

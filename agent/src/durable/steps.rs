@@ -288,7 +288,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).remove(&ord)
     }
 
-    /// Returns the tools that were chosen for this turn.
+    /// Returns the tools that were chosen for this turn, or `None` if no tools were chosen.
     fn chosen_tools(&self) -> Option<Arc<[ToolDefinition]>> {
         self.choices.tools(self.run.lock().turn())
     }

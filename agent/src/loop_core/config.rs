@@ -122,8 +122,8 @@ impl Default for LoopConfig {
 
 /// Limits of a run. `None` means no limit.
 ///
-/// Requests, tokens and cost are checked before each request, and calls before they run; these limits do not cut a reply that has begun. A
-/// limit that is reached ends the run with [`End::Limit`](super::End::Limit).
+/// Requests, tokens and cost are checked before each request, and calls before they run; these limits do not cut a reply that has begun.
+/// The run ends with [`End::Limit`](super::End::Limit) if a limit forbids a further request or call, or if the time is over.
 ///
 /// ```
 /// use agent::UsageLimits;

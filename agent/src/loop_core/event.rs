@@ -246,7 +246,7 @@ pub enum EventKind {
         assistant: Option<StopReason>,
         /// The ids of the calls of the turn, in call order.
         tool_results: Vec<String>,
-        /// The usage of the turn.
+        /// The usage of the replies of the turn, and of the sub-agents that ended in it. The usage of summaries is not included.
         usage: Usage,
     },
     /// The run waits for decisions, inputs or results from outside.

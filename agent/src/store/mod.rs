@@ -267,8 +267,8 @@ pub trait Store: Send + Sync {
     /// key.
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>>;
 
-    /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit`. These calls may have been
-    /// lost. Records with a handle, whose result comes from outside, are not included.
+    /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit` (`SqlStore` returns at most
+    /// 1,000). These calls may have been lost. Records with a handle, whose result comes from outside, are not included.
     fn pending_before(
         &self,
         at: i64,
@@ -297,10 +297,10 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>>;
 
-    /// Returns at most `limit` sessions that have entries and whose names contain the text `containing`; the case of ASCII letters is
-    /// ignored. The latest session is first, by the time of its last entry. Sessions with equal times are ordered by name, in the sort
-    /// order of the store. `after` is the last session of the previous page, or `None` for the first page. A session that gets an entry
-    /// between two pages moves to the front.
+    /// Returns at most `limit` sessions (`SqlStore` returns at most 1,000) that have entries and whose names contain the text `containing`;
+    /// the case of ASCII letters is ignored. The latest session is first, by the time of its last entry. Sessions with equal times are
+    /// ordered by name, in the sort order of the store. `after` is the last session of the previous page, or `None` for the first page. A
+    /// session that gets an entry between two pages moves to the front.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions. The default implementation always returns
@@ -357,8 +357,8 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Replaces the holds with this id by the spent amounts, each with the key of its budget. Returns whether there was such a hold. A
-    /// second settlement has no effect.
+    /// Replaces the holds with this id on these budgets by the spent amounts. Each amount comes with the key of its budget. Returns whether
+    /// there was such a hold. A second settlement has no effect.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this

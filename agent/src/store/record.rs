@@ -121,7 +121,7 @@ pub struct InvocationRecord {
     pub call_id: String,
     /// The tool's name, as in the call.
     pub tool: String,
-    /// The fingerprint of the tool's parameters at the time of the call.
+    /// The fingerprint of the tool's name and parameters at the time of the call.
     #[serde(default, with = "whole")]
     pub fingerprint: u64,
     /// The session that the run belongs to.
@@ -131,7 +131,7 @@ pub struct InvocationRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The validated arguments, or for a refused call the arguments that the model sent. Secret arguments are [left
-    /// out](Self::is_withheld).
+    /// out](Self::is_withheld), unless the application stores them.
     #[serde(default)]
     pub args: Value,
     /// Whether secret arguments were left out.
@@ -315,7 +315,7 @@ pub struct InvocationQuery {
     pub until: Option<i64>,
     /// The key and the [begin](InvocationRecord::created_at) of the last record of an earlier page. Only later records match.
     pub after: Option<(StepKey, i64)>,
-    /// Maximum number of records on a page. At most 1,000 are returned.
+    /// Maximum number of records on a page, from 1 to 1,000. A number outside of this range counts as the nearest one within it.
     pub limit: usize,
 }
 
