@@ -113,7 +113,7 @@ pub enum DurableClientError {
         #[source]
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// The run is over, or does not wait for this message, decision or result.
+    /// The run is over and takes no message, or it does not wait for this decision, input or result.
     #[error("the run is over, or does not wait for this")]
     NotTaken,
     /// The inbox of the run has the maximum number of messages.

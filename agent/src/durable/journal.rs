@@ -40,7 +40,7 @@ pub(super) trait RunJournal: Journal {
     /// replay receives the same notices between the same steps. Before the first step, no notices are returned.
     fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>>;
 
-    /// Removes messages from the run's inbox, and returns them with the numbers of the remaining messages.
+    /// Removes messages from the run's inbox, and returns them with the lengths of both queues afterwards.
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>>;
 
     /// Closes the run to notices, and returns true. If a notice was sent before, the run stays open to receive it, and false is returned.
@@ -57,7 +57,8 @@ pub(super) trait RunJournal: Journal {
     /// earlier runs end, or when earlier runs wait for answers from outside.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
-    /// Waits for answers from outside, at most for `timeout`. The started runs are awaited, cancelled or left alone as `children` says.
+    /// Waits for answers from outside, at most for `timeout`. The started runs are awaited, cancelled or left alone as `children` says. If
+    /// this run is cancelled meanwhile, the awaited runs are cancelled, and answers are no longer awaited.
     fn wait(
         &self,
         asks: Vec<PendingAsk>,

@@ -71,8 +71,9 @@
 //! that has begun, a steering message skips only calls of assistants whose runs have not begun. State of a prompt is in the request, as
 //! JSON under the name with which the assistant [registered](crate::AssistantBuilder::serialized_state) its type, and every process
 //! rebuilds the state. An assistant is refused if it uses features that no engine can provide. These are files of one machine
-//! ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, and state
-//! that exists in one process only ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
+//! ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, and a source
+//! or state that exists in one process only ([`source`](crate::AssistantBuilder::source), and
+//! [`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
 
 mod client;
 mod deadline;

@@ -22,7 +22,8 @@ use crate::tool::cancel::CancelToken;
 ///
 /// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. The
 /// listeners of the assistant receive events, and receive the events again on a replay. The store of the assistant records each call, in
-/// addition to the engine's journal. An assistant with features that cannot run step by step is refused by [`new`](Self::new).
+/// addition to the engine's journal. [`new`](Self::new) refuses an assistant with features that cannot run step by step, or with tools
+/// without a time limit.
 ///
 /// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///

@@ -51,7 +51,8 @@ pub struct AgentLoop {
     pub(super) repeats: Repeats,
     /// The number of retries of each tool. Retries that made progress do not count.
     pub(super) retries: BTreeMap<String, u32>,
-    /// The failed tries of each tool. The issues of the tries show whether the model makes progress.
+    /// The tries of each tool that were refused, or after which the tool asked for another call. Their issues show whether the model makes
+    /// progress.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,

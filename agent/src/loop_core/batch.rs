@@ -171,7 +171,8 @@ impl Batch {
     }
 }
 
-/// Returns the reply with unique call ids: a call that repeats an earlier id gets a new id.
+/// Returns the reply with call ids that are unique within it: a call that repeats an earlier id gets a new id. A failed reply is returned
+/// unchanged, because its calls do not run.
 pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());

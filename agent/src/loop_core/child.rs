@@ -54,7 +54,7 @@ impl AgentLoop {
         path.with(&slot.call.id, &slot.call.name, &child.run)
     }
 
-    /// Returns the amounts that the run and its children have used.
+    /// Returns the amounts that the run and its children have used. The number of runs does not include this run.
     pub(crate) fn spent(&self) -> Spent {
         let mut spent = self.children.as_deref().cloned().unwrap_or_default();
         // The usage of the run includes the usage of children that ended.
@@ -85,7 +85,8 @@ impl AgentLoop {
         Spent::deserialize(metadata.get(SPENT).filter(|_| is_child)?).ok()
     }
 
-    /// Aborts a waiting child, because its call ends. The events of the child precede the end of the call.
+    /// Aborts a waiting child, because its call ends, and counts the amounts that the child used. The events of the child precede the end
+    /// of the call.
     pub(super) fn end_child(&mut self, at: usize, mut child: Box<AgentLoop>, reason: &str) {
         if let Some(slot) = self.batch.slots.get(at) {
             child.path = Self::path_to(&self.path, slot, &child);
@@ -230,7 +231,7 @@ impl AgentLoop {
         Ok(false)
     }
 
-    /// Ends the wait for results if calls are ready to run again because their children continue.
+    /// If the run waits for results, enters the phase that the calls now require, because children continue or their calls have ended.
     pub(crate) fn continue_calls(&mut self) {
         if self.phase == Phase::Await {
             self.advance();

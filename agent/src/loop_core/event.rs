@@ -200,7 +200,7 @@ pub enum EventKind {
     ApprovalResolved {
         /// The call's id.
         call_id: String,
-        /// Whether the call may run. As JSON: `decision`, which is `allow` or `deny`.
+        /// Whether the decision allowed the call. As JSON: `decision`, which is `allow` or `deny`.
         allowed: bool,
         /// Whether the decision changed the arguments.
         edited: bool,
@@ -230,7 +230,8 @@ pub enum EventKind {
         result: ToolResult,
         /// The effect of the call on the run.
         control: Control,
-        /// Whether the tool's body ran. False if the call ended earlier, for example because its arguments were refused.
+        /// Whether the tool's body ran. False if the call ended earlier, for example because its arguments were refused, and if the run
+        /// ended before the end of the call was recorded.
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
@@ -262,7 +263,7 @@ pub enum EventKind {
     AgentEnd {
         /// How the run ended.
         stop: RunStop,
-        /// The error message, the reason for a cancellation, or the limit. `None` for any other end.
+        /// The error message, the reason of the cancellation, or the word of the limit. `None` for any other end.
         detail: Option<String>,
         /// Every message that the run added.
         messages: Vec<Arc<Message>>,

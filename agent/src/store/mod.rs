@@ -39,9 +39,11 @@
 //! A session that is opened may contain a run whose process died. `continue_run` continues this run under its own id: stored replies are
 //! not requested again, and calls that have ended do not run again. If a call began and its end was not recorded, the
 //! [effect](crate::tool::Effect) of the tool decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at
-//! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends
-//! as interrupted, with the code `lost`. Approval decisions that were not used yet are requested again. `prompt` does not continue such a
-//! run. It gives each open call its recorded result, or a result that reports that no result was recorded, and begins a new run.
+//! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it), as long as the parameters of the tool
+//! and the arguments are the same. Any other call does not run again: it ends as interrupted, with the code `lost`. Calls that wait are an
+//! exception: a call that asked a person, or that started a sub-agent whose steps are stored, continues, and the result of a deferred call
+//! is still awaited. Approval decisions that were not used yet are requested again. `prompt` does not continue such a run. It gives each
+//! open call its recorded result, or a result that reports that no result was recorded, and begins a new run.
 //!
 //! # When the store fails
 //!
