@@ -39,7 +39,8 @@ pub enum ServiceError {
     #[error("tools without a time limit: {}; give them one", tools.join(", "))]
     #[non_exhaustive]
     NoTimeLimit {
-        /// The names of the tools without a time limit.
+        /// The names of the tools without a time limit. The name of a sub-agent's tool follows the names of the tools that lead to it, as
+        /// in `ask_expert > book_trip`.
         tools: Vec<String>,
     },
     /// The identity key of the server cannot be read.

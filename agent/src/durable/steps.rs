@@ -236,8 +236,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Reserves amounts within the limits that the runs of a tree share, before a request is made or a call runs. Also reports the used
-    /// tokens and the unused calls. Returns the reserved amounts.
+    /// Reserves amounts within the limits that the runs of a tree share, before a request is made, calls run, or runs are started. Also
+    /// reports the used tokens and the unused calls. Returns the reserved amounts.
     async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
             let run = self.run.lock();

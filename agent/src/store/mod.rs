@@ -47,12 +47,12 @@
 //!
 //! # When the store fails
 //!
-//! A body does not run if its begin cannot be recorded. Any other failure of the store ends the run with
-//! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
-//! memory is complete, and the next prompt stores the missing messages and the missing ends of calls. If two assistants write to one
-//! session, their messages do not mix. The assistant that writes later gets a [conflict](StoreErrorKind::Conflict) before its next reply,
-//! and must open the session again. Recorded times affect only queries by time, lists and [retention](Store::delete_finished_before). No
-//! run depends on them.
+//! Most operations are tried up to three times while the store is busy or cannot be reached. A body does not run if its begin cannot be
+//! recorded. Every failure of the store ends the run with [`RunError::Store`](crate::RunError::Store), which carries the typed
+//! [error](StoreError) and the output of the run. The conversation in memory is complete, and the next prompt stores the missing messages
+//! and the missing ends of calls. If two assistants write to one session, their messages do not mix. The assistant that writes later gets a
+//! [conflict](StoreErrorKind::Conflict) before its next reply, and must open the session again. Recorded times affect only queries by time,
+//! lists and [retention](Store::delete_finished_before). No run depends on them.
 //!
 //! # When the store hangs
 //!
@@ -258,8 +258,8 @@ pub trait Store: Send + Sync {
     /// Ends a pending record. Returns false if no record has this key, or if the record has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Records the handle under which the result of a pending record will be delivered from outside. Returns false if no pending record has
-    /// this key.
+    /// Records the handle of a pending record, whose call waits for a result from outside, a person or a sub-agent. Returns false if no
+    /// pending record has this key.
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Returns the record with this key, if there is one.
@@ -270,7 +270,7 @@ pub trait Store: Send + Sync {
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>>;
 
     /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit` (`SqlStore` returns at most
-    /// 1,000). These calls may have been lost. Records with a handle, whose result comes from outside, are not included.
+    /// 1,000). These calls may have been lost. Records with a handle are not included, because their calls [wait](Self::defer).
     fn pending_before(
         &self,
         at: i64,

@@ -117,7 +117,7 @@ impl fmt::Display for InvocationStatus {
 pub struct InvocationRecord {
     /// The key of the call, the same on every attempt.
     pub key: StepKey,
-    /// The provider's id of the call.
+    /// The id of the call in the conversation.
     pub call_id: String,
     /// The tool's name, as in the call.
     pub tool: String,
@@ -148,7 +148,8 @@ pub struct InvocationRecord {
     /// The number of attempts at the call. A call that [continues](Self::continues) counts no further attempt.
     #[serde(default = "first")]
     pub attempt: u32,
-    /// The handle under which a result from outside will be delivered.
+    /// The handle under which a result from outside will be delivered, or a handle of the library if the call [continues](Self::continues)
+    /// later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// The end of the call, or `None` while it is pending.

@@ -294,7 +294,7 @@ enum FirstReady<T> {
     TimedOut,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
-    /// A notice about messages arrived. The wait continues, unless a steering message takes precedence over the children.
+    /// A notice about messages arrived. The wait continues, but a steering message may take precedence over the children.
     Mail,
 }
 
