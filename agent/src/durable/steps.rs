@@ -57,7 +57,7 @@ pub(super) struct JournalSteps<'r, J> {
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
-    /// The reply whose calls are being run.
+    /// The last reply of the model, whose calls are prepared and run.
     reply: Option<Arc<Message>>,
     /// The checked arguments for the bodies of the calls. Empty if a replay reads the prepared calls from the journal. In this case, the
     /// bodies check the arguments again.

@@ -70,7 +70,7 @@ pub struct AgentLoop {
     /// The initial, empty message of the reply that is being streamed. `None` if no reply is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
-    /// The state of the prompt, for tools.
+    /// The state that the prompt passed for tools, serialized as JSON.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
     /// The driver's signature of the run, if the run was signed before it was stored.

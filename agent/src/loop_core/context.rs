@@ -10,7 +10,7 @@ use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 /// The error of a reply after which the request was made again.
 const REPLACED: &str = "the reply was cut before it was complete, so the request was made again";
 
-/// Returns whether this reply was replaced: the request was made again, and another reply followed.
+/// Returns whether this reply was replaced: it was cut, so its request was made again.
 pub(super) fn is_replaced(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Error && reply.error.as_deref() == Some(REPLACED)
 }

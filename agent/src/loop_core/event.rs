@@ -118,7 +118,8 @@ impl Event {
 ///
 /// Each call has exactly one start event, one end event and one result message, and any number of updates between start and end. Start
 /// events are in call order, and end events are in the order in which calls finish. Result messages are in call order, at the end of the
-/// segment. `agent_end` is always the last event.
+/// segment. If a resumed run needs further decisions on calls, `approval_required` and `approval_resolved` follow once more before these
+/// calls run. `agent_end` is always the last event.
 ///
 /// As JSON, the `type` field of an event has the name of the kind in snake case: [`AgentStart`](Self::AgentStart) is `agent_start`.
 ///

@@ -116,7 +116,7 @@ pub enum Queue {
     FollowUp,
 }
 
-/// A call that waits for a decision.
+/// A request for a decision on a call.
 ///
 /// A request can be stored, and sent to the person who decides. The application passes the decision back together with the request. The
 /// call and the JSON of a request show `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets), and the `Debug` text
