@@ -29,7 +29,8 @@
 //! listens on loopback only, with two exceptions. A service with an [identity key](Service::identity_key) accepts only requests that the
 //! engine signed, so it can listen anywhere. So can a service that [allows anonymous requests](Service::allow_anonymous).
 //!
-//! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the server.
+//! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the
+//! server.
 //!
 //! # Guarantees
 //!

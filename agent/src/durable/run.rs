@@ -162,7 +162,8 @@ impl RunRequest {
     /// ```
     ///
     /// # Errors
-    /// Fails if the request has a value of this name, if the value cannot be written as JSON, or if all state together has more than 64 KiB.
+    /// Fails if the request has a value of this name, if the value cannot be written as JSON, or if all state together has more than 64
+    /// KiB.
     pub fn with_serialized_state(
         mut self,
         name: &str,
@@ -274,8 +275,8 @@ pub struct Outcome {
     pub usage: Usage,
     /// The number of turns that began.
     pub turns: u32,
-    /// The checked answer, if the served assistant has a [schema](crate::model::ModelRequest::output) for answers. A run that completed with
-    /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
+    /// The checked answer, if the served assistant has a [schema](crate::model::ModelRequest::output) for answers. A run that completed
+    /// with an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
     /// The report to the parent, if this is the outcome of a sub-agent's run.

@@ -93,8 +93,8 @@ impl Service {
         self
     }
 
-    /// Sets the maximum number of requests for one reply if the model fails temporarily; 4 by default, at least 1. The engine pauses between
-    /// attempts, 0.5 s at first. The model's own client does not retry.
+    /// Sets the maximum number of requests for one reply if the model fails temporarily; 4 by default, at least 1. The engine pauses
+    /// between attempts, 0.5 s at first. The model's own client does not retry.
     pub fn model_attempts(mut self, attempts: u32) -> Self {
         self.served.model_retry.max_attempts = attempts.max(1);
         self
