@@ -34,7 +34,8 @@ impl SecretMask {
         self.replace(secret, REDACTED);
     }
 
-    /// Adds a secret, and the text that replaces it. Does nothing if the secret is blank, equals its replacement, or was added before.
+    /// Adds a secret, and the text that replaces it. Does nothing if the two are equal. Blank forms of the secret, and forms that were
+    /// added before, are left out.
     pub(crate) fn replace(&mut self, secret: &str, replacement: &str) {
         if secret == replacement {
             return;
