@@ -175,9 +175,9 @@ pub use serde_json::json;
 
 /// Creates a provider's model by its name, with the key from the provider's environment variable.
 ///
-/// `anthropic/…` reads `ANTHROPIC_API_KEY`, and `openai/…` reads `OPENAI_API_KEY`. Each provider is a feature; if the feature is off, the
-/// error names it. The name of a provider alone (`anthropic`) means the model in `ANTHROPIC_DEFAULT_MODEL`. To set the key, the address or
-/// the timeout, use [`HttpModel::builder`](provider::http::HttpModel::builder).
+/// `anthropic/…` reads `ANTHROPIC_API_KEY`, `openai/…` reads `OPENAI_API_KEY`, and `gemini/…` reads `GEMINI_API_KEY` or `GOOGLE_API_KEY`.
+/// Each provider needs a feature; if the feature is off, the error names it. The name of a provider alone (`anthropic`) means the model in
+/// `ANTHROPIC_DEFAULT_MODEL`. To set the key, the address or the timeout, use [`HttpModel::builder`](provider::http::HttpModel::builder).
 ///
 /// ```no_run
 /// use agent::Assistant;

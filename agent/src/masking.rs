@@ -34,7 +34,8 @@ impl SecretMask {
         self.replace(secret, REDACTED);
     }
 
-    /// Adds a secret, and the text that replaces it.
+    /// Adds a secret, and the text that replaces it. Does nothing if the two are equal. Blank forms of the secret, and forms that were
+    /// added before, are left out.
     pub(crate) fn replace(&mut self, secret: &str, replacement: &str) {
         if secret == replacement {
             return;
@@ -49,7 +50,8 @@ impl SecretMask {
         });
     }
 
-    /// Returns a whole text without the secrets. The start of a secret at the end of the text is masked, too.
+    /// Returns a whole text without the secrets. The start of a redacted secret at the end of the text is masked, too, if it has at least
+    /// [`MIN_PARTIAL_SECRET`] bytes.
     pub(crate) fn mask(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.scan(text.as_bytes(), true).0).into_owned()
     }

@@ -79,7 +79,7 @@ pub enum StepKind {
     Tool,
     /// Waits for a result from outside.
     Await,
-    /// Calls the turn-end hooks.
+    /// Decides whether the run continues after a turn, with the turn-end hooks.
     TurnEnd,
     /// Asks for a summary of earlier messages. The `ord` is the number of the summary before a request: 0 to 3, or 4 to 7 after the
     /// provider refused the request as too long. If a summary is refused, it is requested again with an `ord` that is greater by 8.

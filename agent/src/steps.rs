@@ -181,8 +181,8 @@ pub trait Steps: Send {
         std::future::ready(ready.map_err(StepError::from))
     }
 
-    /// Asks whether calls may run, and returns the decision on each. The default suspends the run. If a [steering
-    /// message](AgentLoop::steered) ended the calls in the meantime, the result is ignored.
+    /// Asks whether calls may run, and returns the decision on each, in the order of the requests. The default suspends the run. If a
+    /// [steering message](AgentLoop::steered) ended the calls in the meantime, the result is ignored.
     fn approvals(
         &mut self,
         requests: Vec<(StepKey, ApprovalRequest)>,
@@ -191,8 +191,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(vec![CallDecision::Later; requests.len()]))
     }
 
-    /// Waits for results from outside, by the handles that the tools returned, and returns the end of each call. The default returns
-    /// `None`, which suspends the run.
+    /// Waits for results from outside, by the handles that the tools returned, and returns the end of each call, in the order of the
+    /// handles. The default returns `None`, which suspends the run.
     fn await_deferred(
         &mut self,
         deferred: Vec<(StepKey, String)>,
@@ -223,8 +223,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Receives each event once, even if this function returns an error. On a replay, events are received again. An error ends the run as
-    /// in [`before_step`](Self::before_step).
+    /// Receives each event once, even if this function returns an error. On a replay, events are received again. An error has the same
+    /// effect as an error of [`before_step`](Self::before_step).
     fn event(
         &mut self,
         event: Event,
@@ -317,7 +317,8 @@ impl StepError {
         Self::Engine { message: message.into() }
     }
 
-    /// Returns whether the error ends the run. Any other error ends only [`drive`].
+    /// Returns whether the error only stops the run, so that [`drive`] itself succeeds. `drive` returns every other error; `Record` also
+    /// ends the run.
     fn is_stop(&self) -> bool {
         matches!(self, Self::Cancelled { .. } | Self::Limit(_) | Self::Failed { .. })
     }
@@ -354,7 +355,8 @@ impl StepError {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the performer failed, if the state of the run cannot be used, or if a step recorded a result that does not fit.
+/// Returns an error if the performer failed, if the state of the run cannot be used, or if a step recorded a result that does not fit, or
+/// not all of its results.
 pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     run.lock().resume();
     let driven = loop {
@@ -379,7 +381,8 @@ pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), Step
     };
     loop {
         match emit(run, steps).await {
-            // The run has ended or is suspended, so an error that would stop it is ignored. The next `drive` stops a suspended run.
+            // The run has ended or is suspended, so an error that would stop it is ignored. When a suspended run is driven again, the
+            // performer can stop it in `before_step`.
             Err(error) if error.is_stop() => {}
             emitted => return emitted.and(driven),
         }
@@ -393,7 +396,7 @@ enum StepOutcome {
     Done,
 }
 
-/// Performs one step of the run.
+/// Performs the next step of the run, unless a transition precedes the step, or a steering message skips its calls.
 async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcome, StepError> {
     emit(run, steps).await?;
     steps.before_step(run).await?;

@@ -51,7 +51,7 @@ pub(super) struct WorkTime {
 }
 
 impl WorkTime {
-    /// Counts the time of a step in milliseconds.
+    /// Counts the duration of a step, given in milliseconds.
     pub(super) fn add(&mut self, took: u64) {
         self.worked += Duration::from_millis(took);
         self.beside_children += Duration::from_millis(took);

@@ -39,7 +39,8 @@ pub enum ServiceError {
     #[error("tools without a time limit: {}; give them one", tools.join(", "))]
     #[non_exhaustive]
     NoTimeLimit {
-        /// The names of the tools without a time limit.
+        /// The names of the tools without a time limit. The name of a sub-agent's tool follows the names of the tools that lead to it, as
+        /// in `ask_expert > book_trip`.
         tools: Vec<String>,
     },
     /// The identity key of the server cannot be read.
@@ -52,7 +53,7 @@ pub enum ServiceError {
     /// The service cannot listen at its address.
     #[error("the service cannot listen at this address")]
     Listen(#[from] std::io::Error),
-    /// Other machines can reach the address, and the service has no identity key.
+    /// Other machines can reach the address, and the service has no identity key and does not allow anonymous requests.
     #[error(
         "every program that reaches {address} can run the tools: set an `identity_key`, or call `allow_anonymous`"
     )]
@@ -113,7 +114,7 @@ pub enum DurableClientError {
         #[source]
         source: Arc<dyn Error + Send + Sync>,
     },
-    /// The run is over, or does not wait for this message, decision or result.
+    /// The run is over and takes no message, or it does not wait for this decision, input or result.
     #[error("the run is over, or does not wait for this")]
     NotTaken,
     /// The inbox of the run has the maximum number of messages.

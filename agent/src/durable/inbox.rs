@@ -107,7 +107,7 @@ impl Inbox {
         PushOutcome::Taken
     }
 
-    /// Removes the oldest messages of a queue, and returns them.
+    /// Removes the oldest messages of a queue, at most the requested number, and returns them with the lengths of both queues afterwards.
     pub(super) fn drain(&mut self, request: InboxRequest) -> InboxBatch {
         self.is_notified = false;
         let waiting = self.queue(request.queue);

@@ -32,15 +32,15 @@ pub(super) trait Journal: Send + Sync {
 
 /// The journal of a run. In contrast to a call, a run receives messages from outside.
 pub(super) trait RunJournal: Journal {
-    /// Runs calls concurrently, each with its own journal under the key of the call. Returns the ends of the calls in call order. An end is
-    /// `None` if the engine lost the call, or if the run was cancelled before the call began or ended.
+    /// Runs calls concurrently, each with its own journal under the [name of its step](ToolRequest::step_name). Returns the ends of the
+    /// calls in call order. An end is `None` if the engine lost the call, or if the run was cancelled before the call began or ended.
     fn call_tools(&self, calls: Vec<ToolRequest>) -> BoxFuture<'_, Result<BatchEnd, StepError>>;
 
     /// Returns the notices that reached the run by the end of its last step and were not returned before. Makes no request to the engine. A
     /// replay receives the same notices between the same steps. Before the first step, no notices are returned.
     fn receive(&self) -> BoxFuture<'_, Result<ReceivedNotices, StepError>>;
 
-    /// Removes messages from the run's inbox, and returns them.
+    /// Removes messages from the run's inbox, and returns them with the lengths of both queues afterwards.
     fn drain(&self, request: InboxRequest) -> BoxFuture<'_, Result<InboxBatch, StepError>>;
 
     /// Closes the run to notices, and returns true. If a notice was sent before, the run stays open to receive it, and false is returned.
@@ -57,7 +57,8 @@ pub(super) trait RunJournal: Journal {
     /// earlier runs end, or when earlier runs wait for answers from outside.
     fn start_children(&self, children: Vec<RunRequest>) -> BoxFuture<'_, Result<(), StepError>>;
 
-    /// Waits for answers from outside, at most for `timeout`. The started runs are awaited, cancelled or left alone as `children` says.
+    /// Waits for answers from outside, at most for `timeout`. The started runs are awaited, cancelled or left alone as `children` says. If
+    /// this run is cancelled meanwhile, the awaited runs are cancelled, and answers are no longer awaited.
     fn wait(
         &self,
         asks: Vec<PendingAsk>,
@@ -78,7 +79,7 @@ pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 #[derive(Debug)]
 pub(super) struct Transient(pub(super) String);
 
-/// The number of attempts at one step, and the pauses between them. Each pause is twice as long as the previous one.
+/// The number of attempts at one step, and the pauses between them. Each pause is twice as long as the previous one, up to 30 s.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RetryPolicy {
     /// Maximum number of attempts, at least 1.

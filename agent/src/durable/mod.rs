@@ -29,7 +29,8 @@
 //! listens on loopback only, with two exceptions. A service with an [identity key](Service::identity_key) accepts only requests that the
 //! engine signed, so it can listen anywhere. So can a service that [allows anonymous requests](Service::allow_anonymous).
 //!
-//! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the server.
+//! Start and control runs with a [`DurableClient`]. `examples/durable` contains a service and a client; the README shows how to install the
+//! server.
 //!
 //! # Guarantees
 //!
@@ -67,12 +68,13 @@
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
 //! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, including the time
-//! limit. A steering message, like a cancellation, stops running calls only in the process that receives the message. A steering message
-//! skips no call of a batch that has begun. State of a prompt is in the request, as JSON under the name with which the assistant
-//! [registered](crate::AssistantBuilder::serialized_state) its type, and every process rebuilds the state. An assistant is refused if it
-//! uses features that no engine can provide. These are files of one machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a
-//! session in a store in addition to the engine's conversation, and state that exists in one process only
-//! ([`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
+//! limit. A steering message, like a cancellation, stops running calls only in the process that receives the message. In a batch of calls
+//! that has begun, a steering message skips only calls of assistants whose runs have not begun. State of a prompt is in the request, as
+//! JSON under the name with which the assistant [registered](crate::AssistantBuilder::serialized_state) its type, and every process
+//! rebuilds the state. An assistant is refused if it uses features that no engine can provide. These are files of one machine
+//! ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, and a source
+//! or state that exists in one process only ([`source`](crate::AssistantBuilder::source), and
+//! [`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
 
 mod client;
 mod deadline;

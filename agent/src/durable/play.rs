@@ -23,7 +23,7 @@ pub(super) struct SharedService {
     pub(super) assistant: Arc<ServedAssistant>,
     /// The time limit for one reply of the model.
     pub(super) model_timeout: Duration,
-    /// The longest time limit of a call, including the calls that sub-agents make.
+    /// The longest time that a call may take, including the calls that sub-agents make.
     pub(super) longest_call: Duration,
     pub(super) running: ActiveRuns,
     /// The retry policy for one reply of the model.

@@ -238,9 +238,9 @@ impl Rehearsal {
         unless_crashed(self.play_until(Some(CrashPoint::BeforeStep(count))).await)
     }
 
-    /// Like [`play`](Self::play), but the process dies after the work of this step, before its result is recorded. The name of a step is the
-    /// text of its [`StepKey`](crate::steps::StepKey). The begin of a `once` tool is a separate step, `…/begin`. Returns `None` if the process
-    /// died, or the outcome if there was no such step.
+    /// Like [`play`](Self::play), but the process dies after the work of this step, before its result is recorded. The name of a step is
+    /// the text of its [`StepKey`](crate::steps::StepKey). The begin of a `once` tool is a separate step, `…/begin`. Returns `None` if the
+    /// process died, or the outcome if the step was not performed: there was no such step, or its result was recorded earlier.
     ///
     /// ```
     /// use agent::durable::{Rehearsal, RunRequest, Service};
@@ -296,7 +296,7 @@ impl fmt::Debug for Rehearsal {
     }
 }
 
-/// The reports of the children, and the number of children if a steering message cancelled them.
+/// The reports of the children and, if a steering message cancelled them, the number of children that had begun (see [`Answers::steered`]).
 type EndedChildren = (Vec<Option<ChildReport>>, Option<usize>);
 
 /// A journal that one process reads and continues.

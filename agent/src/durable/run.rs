@@ -18,7 +18,7 @@ use crate::tool::question::Question;
 /// Maximum length of the name of a run, in bytes.
 const MAX_NAME: usize = 200;
 
-/// Maximum length of the name of a call's run, in bytes. The name begins with the name of the run that made the call.
+/// Maximum length of the name of a sub-agent's run, in bytes. The name begins with the name of the parent.
 const MAX_CHILD_NAME: usize = 2 * MAX_NAME;
 
 /// A request to start a run.
@@ -41,7 +41,7 @@ pub struct RunRequest {
     /// request with the name of an existing run finds the existing run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
-    /// The text of the user.
+    /// The text of the user's message; empty if the run begins without this message.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prompt: String,
     /// Messages after the prompt, such as pictures or messages of the application.
@@ -70,7 +70,8 @@ pub(super) struct ChildLink {
     /// The time limit that is reached first among those of the runs above the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time that the child may work, by the time limits of the tools on the path. Waiting for people does not count.
+    /// The time that the child may work, by the time limits of the tools on the path. Waiting for decisions, inputs and results from
+    /// outside does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
     /// The id of a promise of the engine. The child resolves the promise when it waits for the first time, so that the parent can start
@@ -144,8 +145,8 @@ impl RunRequest {
 
     /// Adds a value to the state of the run, under the name with which the served assistant
     /// [registered](crate::AssistantBuilder::serialized_state) its type. A run is refused before its first step if it lacks state that
-    /// tools need, or if a value is not of the registered type. An HTTP client then receives status 400, and a rehearsal fails with
-    /// [`StepError::State`](crate::steps::StepError::State).
+    /// tools need, if no type is registered under a name, or if a value is not of the registered type. An HTTP client then receives status
+    /// 400, and a rehearsal fails with [`StepError::State`](crate::steps::StepError::State).
     ///
     /// A client that does not have the Rust type can pass the value as JSON.
     ///
@@ -161,7 +162,8 @@ impl RunRequest {
     /// ```
     ///
     /// # Errors
-    /// Fails if the request has a value of this name, if the value cannot be written as JSON, or if all state together has more than 64 KiB.
+    /// Fails if the request has a value of this name, if the value cannot be written as JSON, or if all state together has more than 64
+    /// KiB.
     pub fn with_serialized_state(
         mut self,
         name: &str,
@@ -171,9 +173,9 @@ impl RunRequest {
         Ok(self)
     }
 
-    /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if a tool of these calls is marked
-    /// `follow_up`. The run continues its [history](Self::with_history). Without a history, it continues the conversation of the served
-    /// assistant.
+    /// Creates a request for a run that begins with calls made outside of a run. The model is asked only if a tool of these calls [triggers
+    /// a follow-up](crate::tool::ToolOptions::triggers_follow_up), or if messages are queued. The run continues its
+    /// [history](Self::with_history). Without a history, it continues the conversation of the served assistant.
     ///
     /// ```
     /// use agent::run::RecordedTurn;
@@ -237,7 +239,7 @@ impl RunRequest {
     }
 }
 
-/// Omits the messages, because `Debug` texts are written to logs.
+/// Shows only the name of the run, because `Debug` texts are written to logs.
 impl fmt::Debug for RunRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunRequest").field("run", &self.run).finish_non_exhaustive()
@@ -271,10 +273,10 @@ pub struct Outcome {
     pub messages: Vec<Arc<Message>>,
     /// The tokens and cost of the run.
     pub usage: Usage,
-    /// The number of replies.
+    /// The number of turns that began.
     pub turns: u32,
-    /// The checked answer, if the served assistant has a [schema](crate::model::ModelRequest::output) for answers. A run that completed with
-    /// an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
+    /// The checked answer, if the served assistant has a [schema](crate::model::ModelRequest::output) for answers. A run that completed
+    /// with an answer that does not fit has [`RunStop::Error`], with the issues in `detail`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
     /// The report to the parent, if this is the outcome of a sub-agent's run.
@@ -343,7 +345,7 @@ pub enum PendingAsk {
     /// The run waits for a decision on a call.
     #[non_exhaustive]
     Approval {
-        /// The call, with its validated arguments.
+        /// The request, with the call and its validated arguments. Secret arguments are withheld.
         request: ApprovalRequest,
     },
     /// The run waits for the result of a deferred call.

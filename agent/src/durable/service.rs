@@ -22,7 +22,8 @@ use crate::tool::cancel::CancelToken;
 ///
 /// The assistant defines the model, tools, state, hooks and limits of the runs, and the conversation with which each run begins. The
 /// listeners of the assistant receive events, and receive the events again on a replay. The store of the assistant records each call, in
-/// addition to the engine's journal. An assistant with features that cannot run step by step is refused by [`new`](Self::new).
+/// addition to the engine's journal. [`new`](Self::new) refuses an assistant with features that cannot run step by step, or with tools
+/// without a time limit.
 ///
 /// The engine sees the services `Agent` (runs, and requests to them), `ToolRunner` and `Inbox`. Use one assistant per engine.
 ///
@@ -92,8 +93,8 @@ impl Service {
         self
     }
 
-    /// Sets the maximum number of requests for one reply if the model fails temporarily; 4 by default, at least 1. The engine pauses between
-    /// attempts, 0.5 s at first. The model's own client does not retry.
+    /// Sets the maximum number of requests for one reply if the model fails temporarily; 4 by default, at least 1. The engine pauses
+    /// between attempts, 0.5 s at first. The model's own client does not retry.
     pub fn model_attempts(mut self, attempts: u32) -> Self {
         self.served.model_retry.max_attempts = attempts.max(1);
         self

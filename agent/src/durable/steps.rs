@@ -57,7 +57,7 @@ pub(super) struct JournalSteps<'r, J> {
     limits: TreeLimits,
     /// The time at the end of the last step, for runs with a time limit.
     now: Option<u64>,
-    /// The reply whose calls are being run.
+    /// The last reply of the model, whose calls are prepared and run.
     reply: Option<Arc<Message>>,
     /// The checked arguments for the bodies of the calls. Empty if a replay reads the prepared calls from the journal. In this case, the
     /// bodies check the arguments again.
@@ -71,7 +71,7 @@ pub(super) struct JournalSteps<'r, J> {
     left_to_next_turn: usize,
     /// Whether messages have arrived since the inbox was last drained.
     has_mail: bool,
-    /// Whether another turn follows even without messages.
+    /// Whether the decision at the end of the turn asks for another turn, even without messages.
     continues: bool,
     /// The report on an answer that was refused, for the next turn.
     report: Option<Arc<Message>>,
@@ -236,8 +236,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         }
     }
 
-    /// Reserves amounts within the limits that the runs of a tree share, before a request is made or a call runs. Also reports the used
-    /// tokens and the unused calls. Returns the reserved amounts.
+    /// Reserves amounts within the limits that the runs of a tree share, before a request is made, calls run, or runs are started. Also
+    /// reports the used tokens and the unused calls. Returns the reserved amounts.
     async fn reserve(&mut self, wanted: Spent) -> Result<ReservedPart, StepError> {
         let root = {
             let run = self.run.lock();
@@ -255,8 +255,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.journal.reserve(root, wanted).await
     }
 
-    /// Closes the inbox at the end of the run, however the run ended. A sub-agent's run first gives back the calls that it reserved and did
-    /// not use.
+    /// Closes the inbox at the end of the run, however the run ended. If the tree has limits, a sub-agent's run first reports its used
+    /// tokens, and gives back the calls that it reserved and did not use.
     pub(super) async fn close(&mut self) -> Result<(), StepError> {
         let is_child = !self.run.lock().path().is_root();
         if is_child && self.limits.shared.is_some() {
@@ -274,7 +274,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         InboxRequest { queue, most }
     }
 
-    /// Updates the number of messages in each queue of the inbox.
+    /// Refreshes `left`, the known number of messages in each queue, if a notice announced new messages.
     async fn count_messages(&mut self) -> Result<(), StepError> {
         self.receive().await?;
         if self.has_mail {
@@ -288,7 +288,7 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).remove(&ord)
     }
 
-    /// Returns the tools that were chosen for this turn.
+    /// Returns the tools that were chosen for this turn, or `None` if no tools were chosen.
     fn chosen_tools(&self) -> Option<Arc<[ToolDefinition]>> {
         self.choices.tools(self.run.lock().turn())
     }

@@ -1,4 +1,4 @@
-//! The loop: turns, queues, limits and ends.
+//! The loop: its data and phases, and methods that create, inspect and end it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -46,12 +46,13 @@ pub struct AgentLoop {
     pub(super) usage: Usage,
     pub(super) requests: u64,
     pub(super) tool_calls: u64,
-    /// The limit that ends the run after the current batch, if a limit was reached.
+    /// The limit that was reached in this turn, if any. It ends the run after the calls of the turn, unless a result ends the run.
     pub(super) reached: Option<LimitReached>,
     pub(super) repeats: Repeats,
     /// The number of retries of each tool. Retries that made progress do not count.
     pub(super) retries: BTreeMap<String, u32>,
-    /// The failed tries of each tool. The issues of the tries show whether the model makes progress.
+    /// The tries of each tool that were refused, or after which the tool asked for another call. Their issues show whether the model makes
+    /// progress.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
@@ -62,17 +63,17 @@ pub struct AgentLoop {
     /// The number of successive continuations of the answer, including the continuation that the last reply needs.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) continued: u32,
-    /// The requests and calls of the children that ended, and the number of these children. The tokens and cost of ended children are part
-    /// of `usage`.
+    /// The requests and calls of the ended children and of the runs below them, and the number of all these runs. Their tokens and cost are
+    /// part of `usage`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) children: Option<Box<Spent>>,
-    /// The initial, empty message of the reply that is being streamed. `None` if no reply has begun.
+    /// The initial, empty message of the reply that is being streamed. `None` if no reply is being streamed.
     pub(super) streaming: Option<Arc<Message>>,
     pub(super) is_suspended: bool,
-    /// The state of the prompt, for tools.
+    /// The state that the prompt passed for tools, serialized as JSON.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
-    /// The signature of the state, if the driver signed the run before it is stored.
+    /// The driver's signature of the run, if the run was signed before it was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     /// The plans of the run's tools, by which secret arguments are withheld.
@@ -121,13 +122,14 @@ pub(super) enum Phase {
     CallModel,
     Prepare,
     /// The calls of the segment do not run, because the reply was cut or a steering message arrived. Each [transition](AgentLoop::step)
-    /// starts or ends one call.
+    /// starts or ends one call, or leaves the segment.
     Skip,
     Approve,
     CallTools,
     Await,
     TurnEnd,
-    /// Waits for steering messages after a turn. The value is true if the driver recorded `Some(true)` for the end of the turn.
+    /// Waits for steering messages after a turn. The value, as that of `PollFollowUps`, is true if the driver recorded `Some(true)` for the
+    /// end of the turn.
     PollSteering(bool),
     PollFollowUps(bool),
     /// The next [transition](AgentLoop::step) ends the run with this `End`, and emits `agent_end`.
@@ -225,7 +227,8 @@ impl AgentLoop {
         self
     }
 
-    /// Ends the run. Each call without a result gets a result with the reason, and no further request is made.
+    /// Ends the run. Each call without a result gets a result with the reason, a reply that is being streamed is recorded as aborted, and
+    /// no further request is made.
     ///
     /// This can be called at any time. Only the first end of a run counts.
     pub fn abort(&mut self, reason: &str) {

@@ -50,7 +50,7 @@ pub(super) struct Slot {
     /// from the approved ones, or if the call now needs a decision.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) asked_again: u32,
-    /// The signature of the driver. The signature covers the state of the call, so it is removed when the state changes.
+    /// The driver's signature of the call. It covers the state of the call, so it is removed when the state changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mac: Option<String>,
     pub(super) signature: Option<Signature>,
@@ -59,8 +59,8 @@ pub(super) struct Slot {
     pub(super) result: Option<ToolResultMessage>,
 }
 
-/// The state of a call. A call that waits for inputs or a child becomes ready again. When a run is resumed, a ready call may be prepared
-/// again, or need another decision.
+/// The state of a call. A call that waited for inputs or a child becomes ready again. When a run is resumed, a ready or undecided call may
+/// be prepared again, and a ready call may need another decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SlotState {
@@ -171,7 +171,8 @@ impl Batch {
     }
 }
 
-/// Returns the reply with unique call ids: a call that repeats an earlier id gets a new id.
+/// Returns the reply with call ids that are unique within it: a call that repeats an earlier id gets a new id. A failed reply is returned
+/// unchanged, because its calls do not run.
 pub(super) fn with_unique_ids(message: Message) -> Arc<Message> {
     let message = Arc::new(message);
     let calls = message.as_assistant().map_or(0, |reply| reply.tool_calls().take(2).count());

@@ -15,7 +15,7 @@ use crate::message::Usage;
 pub(crate) struct Spent {
     pub(crate) requests: u64,
     pub(crate) tool_calls: u64,
-    /// The number of runs.
+    /// The number of runs that calls started.
     pub(crate) runs: u32,
     pub(crate) usage: Usage,
 }
@@ -106,7 +106,7 @@ impl TreeBudget {
         self.spent().add(spent);
     }
 
-    /// Counts a new run. Returns false if the tree already has `max` runs.
+    /// Counts a run that a call starts. Returns false, and does not count it, if calls of the tree have already started `max` runs.
     #[cfg(feature = "runtime")]
     pub(crate) fn take_run(&self, max: u32) -> bool {
         let mut spent = self.spent();
@@ -125,7 +125,7 @@ pub(crate) struct TreeReservation {
     pub(crate) limits: UsageLimits,
     /// Maximum number of runs that calls of the tree may start.
     pub(crate) max_runs: u32,
-    /// The requests, calls and runs to reserve, and the tokens that the run used since its last reservation.
+    /// The requests, calls and runs to reserve, and the tokens and cost that the run used since its last reservation.
     pub(crate) wanted: Spent,
     /// The number of reserved calls that did not run.
     pub(crate) returned: u64,
@@ -143,7 +143,7 @@ pub(crate) struct ReservedPart {
 
 #[cfg(feature = "durable-restate")]
 impl Spent {
-    /// Counts the used tokens and the returned calls, and reserves as much of the wanted amounts as the limits allow.
+    /// Adds the used tokens and cost, subtracts the returned calls, and reserves as much of the wanted amounts as the limits allow.
     pub(crate) fn reserve(
         &mut self,
         TreeReservation { limits, max_runs, wanted, returned }: TreeReservation,
@@ -172,7 +172,7 @@ impl TreeBudget {
         Self::new(UsageLimits { tool_calls, ..UsageLimits::default() }, spent)
     }
 
-    /// Sets the number of calls that may still be made.
+    /// Sets the number of calls that may still be made. Does nothing if calls are not limited.
     pub(crate) fn set_calls(&self, number: u64) {
         if let Some(allowed) = self.limits.tool_calls {
             self.spent().tool_calls = allowed.saturating_sub(number);

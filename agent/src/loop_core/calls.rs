@@ -70,7 +70,7 @@ impl AgentLoop {
     /// Records progress that the call at this position reports. The progress is ignored if the call is no longer running.
     ///
     /// # Errors
-    /// Returns an error if the call is not in the segment that runs.
+    /// Returns an error if the call is not in the segment that runs, or if the run waits only for the results of other calls.
     pub fn record_call_update(&mut self, ord: u32, partial: Progress) -> Result<(), RecordError> {
         let at = self.running(ord)?;
         if let Some(slot) = self.batch.slots.get(at).filter(|slot| slot.state == SlotState::Ready) {
@@ -380,7 +380,7 @@ impl AgentLoop {
             end.edited_args.clone_from(&slot.args);
         }
         if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
-            // The answers of two sub-agents differ in words even if they say the same, so all answers count as equal.
+            // Two answers of a sub-agent differ in words even if they say the same, so all results of its calls count as equal.
             let is_child = self.config.tools.get(&name).is_some_and(|tool| tool.of_assistant);
             let compared = |outcome: &ToolOutcome| {
                 if is_child {

@@ -23,7 +23,7 @@ use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 /// Maximum depth of nested runs. A stored run with a greater depth is not resumed.
 #[cfg(feature = "runtime")]
 pub(crate) const MAX_DEPTH: u8 = 8;
-/// The handle in the record of a call whose child waits.
+/// The handle of a call whose child waits, in the record of the call. On an engine, also the handle of a call whose child was started.
 #[cfg(feature = "runtime")]
 pub(crate) const CHILD_HANDLE: &str = "agent:child";
 
@@ -54,7 +54,7 @@ impl AgentLoop {
         path.with(&slot.call.id, &slot.call.name, &child.run)
     }
 
-    /// Returns the amounts that the run and its children have used.
+    /// Returns the amounts that the run and its children have used. The number of runs does not include this run.
     pub(crate) fn spent(&self) -> Spent {
         let mut spent = self.children.as_deref().cloned().unwrap_or_default();
         // The usage of the run includes the usage of children that ended.
@@ -85,7 +85,8 @@ impl AgentLoop {
         Spent::deserialize(metadata.get(SPENT).filter(|_| is_child)?).ok()
     }
 
-    /// Aborts a waiting child, because its call ends. The events of the child precede the end of the call.
+    /// Aborts a waiting child, because its call ends, and counts the amounts that the child used. The events of the child precede the end
+    /// of the call.
     pub(super) fn end_child(&mut self, at: usize, mut child: Box<AgentLoop>, reason: &str) {
         if let Some(slot) = self.batch.slots.get(at) {
             child.path = Self::path_to(&self.path, slot, &child);
@@ -150,8 +151,8 @@ impl AgentLoop {
         &self.path
     }
 
-    /// Returns the budget of the tree, which this run shares with its children. The first call creates the budget from the limits of this
-    /// run.
+    /// Returns the budget of the tree, which this run shares with its children. If the tree has no budget yet, it gets one with the limits
+    /// of this run, in which the amounts that the run has used are counted.
     pub(crate) fn tree_budget(&mut self) -> Arc<TreeBudget> {
         let limits = self.config.limits.clone();
         let mut spent = self.spent();
@@ -230,7 +231,7 @@ impl AgentLoop {
         Ok(false)
     }
 
-    /// Ends the wait for results if calls are ready to run again because their children continue.
+    /// If the run waits for results, enters the phase that the calls now require, because children continue or their calls have ended.
     pub(crate) fn continue_calls(&mut self) {
         if self.phase == Phase::Await {
             self.advance();

@@ -27,7 +27,7 @@ use crate::tool::value::Tool;
 #[serde(default)]
 #[non_exhaustive]
 pub struct LoopConfig {
-    /// Maximum number of replies; 50 by default.
+    /// Maximum number of turns; 50 by default. 0 counts as 1.
     pub max_turns: u32,
     /// Other limits of the run; none by default.
     pub limits: UsageLimits,
@@ -122,8 +122,8 @@ impl Default for LoopConfig {
 
 /// Limits of a run. `None` means no limit.
 ///
-/// Requests, tokens and cost are checked before each request, and calls before they run; these limits do not cut a reply that has begun. A
-/// limit that is reached ends the run with [`End::Limit`](super::End::Limit).
+/// Requests, tokens and cost are checked before each request, and calls before they run; these limits do not cut a reply that has begun.
+/// The run ends with [`End::Limit`](super::End::Limit) if a limit forbids a further request or call, or if the time is over.
 ///
 /// ```
 /// use agent::UsageLimits;

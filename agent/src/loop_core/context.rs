@@ -10,7 +10,7 @@ use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
 /// The error of a reply after which the request was made again.
 const REPLACED: &str = "the reply was cut before it was complete, so the request was made again";
 
-/// Returns whether this reply was replaced: the request was made again, and another reply followed.
+/// Returns whether this reply was replaced: it was cut, so its request was made again.
 pub(super) fn is_replaced(reply: &AssistantMessage) -> bool {
     reply.stop_reason == StopReason::Error && reply.error.as_deref() == Some(REPLACED)
 }
@@ -22,7 +22,7 @@ impl AgentLoop {
     }
 
     /// Records a change of the view that no step of this run in this process made. The change is a compaction that the application
-    /// requested, or a stored change. The usage of its summary counts for the run.
+    /// requested, or a stored change. The usage of its summary counts for the run, as that of one request.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;
@@ -81,7 +81,7 @@ impl AgentLoop {
         }
     }
 
-    /// Emits an event between two steps.
+    /// Emits an event about a request: its context, its delay, its budget or its model.
     pub(crate) fn record_event(&mut self, kind: EventKind) {
         self.emit(|_| kind);
     }

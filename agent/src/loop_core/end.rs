@@ -79,7 +79,7 @@ impl End {
     }
 }
 
-/// The kind of a run's end, as a word.
+/// The way in which a run stopped: the kind of its end, or its suspension.
 ///
 /// ```
 /// use agent::{Assistant, RunStop, ScriptedModel};
@@ -228,7 +228,7 @@ macro_rules! limits {
 }
 
 limits! {
-    /// The replies of the model.
+    /// The turns of the run.
     Turns = "turns", "turns";
     /// The requests to the model.
     Requests = "requests", "requests";
@@ -244,7 +244,7 @@ limits! {
     WallTime = "wall_time", "seconds";
     /// The cost.
     Cost = "cost", "units of money";
-    /// The calls that repeat an earlier call.
+    /// The equal calls, as the loop guard counts them.
     RepeatedCalls = "repeated_calls", "repeated calls";
     /// A budget that runs share. [`LimitReached::budget`] is its name.
     Budget = "budget", "units of a budget";

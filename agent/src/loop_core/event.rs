@@ -118,7 +118,8 @@ impl Event {
 ///
 /// Each call has exactly one start event, one end event and one result message, and any number of updates between start and end. Start
 /// events are in call order, and end events are in the order in which calls finish. Result messages are in call order, at the end of the
-/// segment. `agent_end` is always the last event.
+/// segment. If a resumed run needs further decisions on calls, `approval_required` and `approval_resolved` follow once more before these
+/// calls run. `agent_end` is always the last event.
 ///
 /// As JSON, the `type` field of an event has the name of the kind in snake case: [`AgentStart`](Self::AgentStart) is `agent_start`.
 ///
@@ -152,11 +153,11 @@ pub enum EventKind {
         /// The message. For a streamed reply, this is the initial, empty message.
         message: Arc<Message>,
     },
-    /// A reply grows by a delta, or by a part that arrives whole, such as an image or a citation source
-    /// ([`ModelEvent::Part`]).
+    /// A streamed reply changes: a part starts, grows or ends, a part arrives whole, such as an image or a citation source
+    /// ([`ModelEvent::Part`]), or data of the provider arrives.
     #[non_exhaustive]
     MessageUpdate {
-        /// The addition. [`text_delta`](ModelEvent::text_delta) returns the added text.
+        /// The change. [`text_delta`](ModelEvent::text_delta) returns the added text.
         update: ModelEvent,
     },
     /// A message is complete and part of the conversation.
@@ -200,7 +201,7 @@ pub enum EventKind {
     ApprovalResolved {
         /// The call's id.
         call_id: String,
-        /// Whether the call may run. As JSON: `decision`, which is `allow` or `deny`.
+        /// Whether the decision allowed the call. As JSON: `decision`, which is `allow` or `deny`.
         allowed: bool,
         /// Whether the decision changed the arguments.
         edited: bool,
@@ -230,7 +231,8 @@ pub enum EventKind {
         result: ToolResult,
         /// The effect of the call on the run.
         control: Control,
-        /// Whether the tool's body ran. False if the call ended earlier, for example because its arguments were refused.
+        /// Whether the tool's body ran. False if the call ended earlier, for example because its arguments were refused, and if the run
+        /// ended before the end of the call was recorded.
         ran: bool,
         /// Whether the result was reused from an earlier call.
         cached: bool,
@@ -246,7 +248,7 @@ pub enum EventKind {
         assistant: Option<StopReason>,
         /// The ids of the calls of the turn, in call order.
         tool_results: Vec<String>,
-        /// The usage of the turn.
+        /// The usage of the replies of the turn, and of the sub-agents that ended in it. The usage of summaries is not included.
         usage: Usage,
     },
     /// The run waits for decisions, inputs or results from outside.
@@ -262,7 +264,7 @@ pub enum EventKind {
     AgentEnd {
         /// How the run ended.
         stop: RunStop,
-        /// The error message, the reason for a cancellation, or the limit. `None` for any other end.
+        /// The error message, the reason of the cancellation, or the word of the limit. `None` for any other end.
         detail: Option<String>,
         /// Every message that the run added.
         messages: Vec<Arc<Message>>,

@@ -43,7 +43,7 @@ pub struct ModelReply {
 }
 
 impl ModelReply {
-    /// Creates a reply that was not cut.
+    /// Creates a reply that counts as cut only if its stop reason says so.
     pub fn new(message: impl Into<Box<AssistantMessage>>) -> Self {
         Self { message: message.into(), is_cut: false, limit: None, too_long: None, notices: Vec::new() }
     }
@@ -225,7 +225,7 @@ pub enum CallDecision {
     Later,
 }
 
-/// The error for a result that the run does not wait for, or for a missing result. The loop is unchanged.
+/// The error for a result that the run does not wait for, that does not fit, or that is missing. The loop is unchanged.
 ///
 /// ```
 /// use agent::loop_core::{AgentLoop, LoopConfig, RecordError};

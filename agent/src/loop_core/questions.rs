@@ -8,7 +8,7 @@ use crate::tool::question::Question;
 use crate::tool::question::{QuestionInput, RecordedInput};
 
 impl AgentLoop {
-    /// Returns the questions that the run and its children wait for, in call order.
+    /// Returns the questions that the run and its children wait for: first those of the run, in call order, and then those of the children.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig};

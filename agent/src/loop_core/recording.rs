@@ -17,7 +17,8 @@ use crate::tool::output::Control;
 
 /// # Steps and events
 impl AgentLoop {
-    /// Returns the next step without changing the loop. The step stays the same until its result is recorded.
+    /// Returns the next step without changing the loop. The step changes when a result is recorded, when the run is ended or calls are
+    /// skipped, and, while the run is [driven](crate::steps::drive), when [`take_event`](Self::take_event) takes a pending transition.
     pub fn next(&self) -> Step {
         match &self.phase {
             Phase::PollFirst => Step::Poll { key: self.key(StepKind::Poll, 0), queue: Queue::Steering },
@@ -176,8 +177,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records whether the run continues after a turn: `Some(true)` asks the model again, `Some(false)` ends the run, and `None` lets the
-    /// loop decide. Completes [`Step::TurnEnd`](super::Step::TurnEnd).
+    /// Records whether the run continues after a turn: `Some(true)` asks the model again unless a limit is reached, `Some(false)` ends the
+    /// run, and `None` lets the loop decide. Completes [`Step::TurnEnd`](super::Step::TurnEnd).
     ///
     /// # Errors
     /// Returns an error if the run is not at the end of a turn.

@@ -201,7 +201,8 @@ const NOT_BEGUN: [&str; 10] = [
     "no_result",
 ];
 
-/// Returns whether the call counts against the limit of calls. A failure with a code that the tool chose counts.
+/// Returns whether the call counts against the limit of calls. A denied or interrupted call does not count; a failure with a code that the
+/// tool chose does.
 fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of tries, including tries with progress, as a multiple of the allowed retries.
+/// Maximum number of retries, including those after progress, as a multiple of the retries that are allowed without progress.
 const WITH_PROGRESS: u32 = 3;
 
 /// The tries of one tool in a run: calls that were refused, and calls after which the tool asked for another call.

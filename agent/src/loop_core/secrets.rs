@@ -23,17 +23,17 @@ impl RunSecrets {
         Self(self.0.as_ref().filter(|secrets| secrets.is_needed()).cloned())
     }
 
-    /// Returns the plan of a tool, or `None` if the driver did not set the tool.
+    /// Returns the plan of a tool, or `None` if the tool is not among the definitions that the driver passed to the loop.
     pub(super) fn plan(&self, tool: &str) -> Option<Plan> {
         self.0.as_ref()?.plan(tool).cloned()
     }
 
-    /// Returns the arguments without secrets, or `None` if the arguments contain no secrets.
+    /// Returns the arguments without secrets, or `None` if nothing has to be withheld.
     pub(super) fn arguments(&self, tool: &str, args: &ToolArguments) -> Option<ToolArguments> {
         self.0.as_ref()?.arguments(tool, args)
     }
 
-    /// Returns the message without secrets, or `None` if the message contains no secrets.
+    /// Returns the message without secrets, or `None` if nothing has to be withheld.
     pub(super) fn message(&self, message: &Message) -> Option<Message> {
         self.0.as_ref()?.message(message).map(|(message, _)| message)
     }

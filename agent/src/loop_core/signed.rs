@@ -47,7 +47,7 @@ impl AgentLoop {
         })
     }
 
-    /// Returns the signature of the state, if the run is signed.
+    /// Returns the signature of the run, if the run was signed.
     pub(crate) fn mac(&self) -> Option<&str> {
         self.mac.as_deref()
     }

@@ -54,7 +54,7 @@ pub enum Step {
     Prepare {
         /// The key of the step. The `ord` of the key is the position of the first call.
         key: StepKey,
-        /// The calls of one segment.
+        /// The calls of one segment that are not prepared yet.
         calls: Vec<Arc<ToolCall>>,
     },
     /// Ask whether these calls may run. Record: [`record_decisions`](super::AgentLoop::record_decisions).
@@ -96,7 +96,7 @@ impl Step {
     }
 }
 
-/// The two queues of a run.
+/// One of the two queues of messages for a run.
 ///
 /// ```
 /// use agent::run::Queue;
@@ -116,7 +116,7 @@ pub enum Queue {
     FollowUp,
 }
 
-/// A call that waits for a decision.
+/// A request for a decision on a call.
 ///
 /// A request can be stored, and sent to the person who decides. The application passes the decision back together with the request. The
 /// call and the JSON of a request show `"[secret]"` instead of [secret arguments](crate::guide::arguments#secrets), and the `Debug` text

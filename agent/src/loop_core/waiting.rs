@@ -198,9 +198,9 @@ pub(crate) struct SignedCall {
     /// The fingerprint of the name and parameters of the call's tool.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) fingerprint: u64,
-    /// The validated arguments, if the call needs a decision.
+    /// The validated arguments, if the call waits for a decision.
     pub(crate) asked: Option<ToolArguments>,
-    /// The arguments that the request for a decision shows, if the call needs a decision.
+    /// The arguments that the request for a decision shows, if the call waits for one.
     #[cfg_attr(not(feature = "approvals-signed"), expect(dead_code, reason = "only signatures read it"))]
     pub(crate) shown: Option<ToolArguments>,
     /// The signature of the call, if the driver signed it.

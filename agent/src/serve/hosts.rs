@@ -46,7 +46,7 @@ impl HostPolicy {
         Ok(Self { hosts, origins })
     }
 
-    /// Returns whether only the names of this machine are accepted.
+    /// Returns whether all accepted hosts are loopback names or addresses.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn is_local(&self) -> bool {
         self.hosts.iter().all(|host| LOCAL.contains(&&*host.name))

@@ -41,7 +41,7 @@ impl BudgetHold {
 pub struct BudgetUse {
     /// The key of the budget.
     pub budget: String,
-    /// The amount that was spent.
+    /// The amount that was spent, including holds that expired without a settlement.
     pub spent: u64,
     /// The amount that is reserved for requests that are not settled yet.
     pub held: u64,

@@ -39,18 +39,20 @@
 //! A session that is opened may contain a run whose process died. `continue_run` continues this run under its own id: stored replies are
 //! not requested again, and calls that have ended do not run again. If a call began and its end was not recorded, the
 //! [effect](crate::tool::Effect) of the tool decides. Calls of `pure` and `idempotent` tools run again with the same idempotency key, at
-//! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it). A `once` call never runs again: it ends
-//! as interrupted, with the code `lost`. Approval decisions that were not used yet are requested again. `prompt` does not continue such a
-//! run. It gives each open call its recorded result, or a result that reports that no result was recorded, and begins a new run.
+//! most [`max_attempts`](crate::tool::ToolPolicy::max_attempts) times (3 unless the tool sets it), as long as the parameters of the tool
+//! and the arguments are the same. Any other call does not run again: it ends as interrupted, with the code `lost`. Calls that wait are an
+//! exception: a call that asked a person, or that started a sub-agent whose steps are stored, continues, and the result of a deferred call
+//! is still awaited. Approval decisions that were not used yet are requested again. `prompt` does not continue such a run. It gives each
+//! open call its recorded result, or a result that reports that no result was recorded, and begins a new run.
 //!
 //! # When the store fails
 //!
-//! A body does not run if its begin cannot be recorded. Any other failure of the store ends the run with
-//! [`RunError::Store`](crate::RunError::Store), which carries the typed [error](StoreError) and the output of the run. The conversation in
-//! memory is complete, and the next prompt stores the missing messages and the missing ends of calls. If two assistants write to one
-//! session, their messages do not mix. The assistant that writes later gets a [conflict](StoreErrorKind::Conflict) before its next reply,
-//! and must open the session again. Recorded times affect only queries by time, lists and [retention](Store::delete_finished_before). No
-//! run depends on them.
+//! Most operations are tried up to three times while the store is busy or cannot be reached. A body does not run if its begin cannot be
+//! recorded. Every failure of the store ends the run with [`RunError::Store`](crate::RunError::Store), which carries the typed
+//! [error](StoreError) and the output of the run. The conversation in memory is complete, and the next prompt stores the missing messages
+//! and the missing ends of calls. If two assistants write to one session, their messages do not mix. The assistant that writes later gets a
+//! [conflict](StoreErrorKind::Conflict) before its next reply, and must open the session again. Recorded times affect only queries by time,
+//! lists and [retention](Store::delete_finished_before). No run depends on them.
 //!
 //! # When the store hangs
 //!
@@ -256,8 +258,8 @@ pub trait Store: Send + Sync {
     /// Ends a pending record. Returns false if no record has this key, or if the record has already ended.
     fn finish<'a>(&'a self, key: &'a StepKey, end: InvocationEnd) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Records the handle under which the result of a pending record will be delivered from outside. Returns false if no pending record has
-    /// this key.
+    /// Records the handle of a pending record, whose call waits for a result from outside, a person or a sub-agent. Returns false if no
+    /// pending record has this key.
     fn defer<'a>(&'a self, key: &'a StepKey, handle: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Returns the record with this key, if there is one.
@@ -267,8 +269,8 @@ pub trait Store: Send + Sync {
     /// key.
     fn list(&self, query: InvocationQuery) -> BoxFuture<'_, Result<Vec<InvocationRecord>, StoreError>>;
 
-    /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit`. These calls may have been
-    /// lost. Records with a handle, whose result comes from outside, are not included.
+    /// Returns the oldest pending records that began before a time (milliseconds since 1970), at most `limit` (`SqlStore` returns at most
+    /// 1,000). These calls may have been lost. Records with a handle are not included, because their calls [wait](Self::defer).
     fn pending_before(
         &self,
         at: i64,
@@ -297,10 +299,10 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> BoxFuture<'a, Result<Vec<(u64, SessionEntry)>, StoreError>>;
 
-    /// Returns at most `limit` sessions that have entries and whose names contain the text `containing`; the case of ASCII letters is
-    /// ignored. The latest session is first, by the time of its last entry. Sessions with equal times are ordered by name, in the sort
-    /// order of the store. `after` is the last session of the previous page, or `None` for the first page. A session that gets an entry
-    /// between two pages moves to the front.
+    /// Returns at most `limit` sessions (`SqlStore` returns at most 1,000) that have entries and whose names contain the text `containing`;
+    /// the case of ASCII letters is ignored. The latest session is first, by the time of its last entry. Sessions with equal times are
+    /// ordered by name, in the sort order of the store. `after` is the last session of the previous page, or `None` for the first page. A
+    /// session that gets an entry between two pages moves to the front.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store cannot list sessions. The default implementation always returns
@@ -357,8 +359,8 @@ pub trait Store: Send + Sync {
         Box::pin(std::future::ready(Err(no_budgets())))
     }
 
-    /// Replaces the holds with this id by the spent amounts, each with the key of its budget. Returns whether there was such a hold. A
-    /// second settlement has no effect.
+    /// Replaces the holds with this id on these budgets by the spent amounts. Each amount comes with the key of its budget. Returns whether
+    /// there was such a hold. A second settlement has no effect.
     ///
     /// # Errors
     /// Returns [`Unsupported`](StoreErrorKind::Unsupported) if the store keeps no budgets. The default implementation always returns this

@@ -117,11 +117,11 @@ impl fmt::Display for InvocationStatus {
 pub struct InvocationRecord {
     /// The key of the call, the same on every attempt.
     pub key: StepKey,
-    /// The provider's id of the call.
+    /// The id of the call in the conversation.
     pub call_id: String,
     /// The tool's name, as in the call.
     pub tool: String,
-    /// The fingerprint of the tool's parameters at the time of the call.
+    /// The fingerprint of the tool's name and parameters at the time of the call.
     #[serde(default, with = "whole")]
     pub fingerprint: u64,
     /// The session that the run belongs to.
@@ -131,7 +131,7 @@ pub struct InvocationRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The validated arguments, or for a refused call the arguments that the model sent. Secret arguments are [left
-    /// out](Self::is_withheld).
+    /// out](Self::is_withheld), unless the application stores them.
     #[serde(default)]
     pub args: Value,
     /// Whether secret arguments were left out.
@@ -148,7 +148,8 @@ pub struct InvocationRecord {
     /// The number of attempts at the call. A call that [continues](Self::continues) counts no further attempt.
     #[serde(default = "first")]
     pub attempt: u32,
-    /// The handle under which a result from outside will be delivered.
+    /// The handle under which a result from outside will be delivered, or a handle of the library if the call [continues](Self::continues)
+    /// later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// The end of the call, or `None` while it is pending.
@@ -315,7 +316,7 @@ pub struct InvocationQuery {
     pub until: Option<i64>,
     /// The key and the [begin](InvocationRecord::created_at) of the last record of an earlier page. Only later records match.
     pub after: Option<(StepKey, i64)>,
-    /// Maximum number of records on a page. At most 1,000 are returned.
+    /// Maximum number of records on a page, from 1 to 1,000. A number outside of this range counts as the nearest one within it.
     pub limit: usize,
 }
 

@@ -70,7 +70,7 @@ pub enum EntryKind {
     /// A message.
     #[non_exhaustive]
     Message {
-        /// The message. Secret arguments of calls in the message are left out.
+        /// The message. Secret arguments of its calls are left out, unless the application stores them.
         message: Arc<Message>,
         /// The ids of the calls whose secret arguments were left out.
         #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,7 +96,7 @@ pub enum EntryKind {
         /// The change.
         change: Box<ViewChange>,
     },
-    /// A kind of a later version.
+    /// A kind of a later version, or a change of the view that this version cannot read.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
@@ -152,8 +152,8 @@ impl EntryKind {
         Self::Message { message: message.into(), withheld: Vec::new(), is_cut: false }
     }
 
-    /// Creates an entry for a message that is not stored in full. `withheld` has the ids of the calls whose secret arguments are left out,
-    /// and `is_cut` is true if the reply was cut by its token limit.
+    /// Creates an entry for a reply that was cut, or that is stored without secret arguments. `withheld` has the ids of the calls whose
+    /// secret arguments are left out, and `is_cut` is true if the reply was cut by its token limit.
     pub fn message_without(message: impl Into<Arc<Message>>, withheld: Vec<String>, is_cut: bool) -> Self {
         Self::Message { message: message.into(), withheld, is_cut }
     }

@@ -288,12 +288,13 @@ impl<'c> RunInvocation<'c> {
 
 /// An event that reaches a run while it waits for calls, answers or children.
 enum FirstReady<T> {
-    /// The call, request or child at this position has a result, or `None` if the engine lost the call or child.
+    /// The result or event of the call, request or child at this position. `None` if the engine lost the call or child. The position means
+    /// nothing for [`WaitEnd::Late`].
     Done(usize, Option<T>),
     TimedOut,
     /// The run was cancelled, for this reason.
     Stop(Arc<str>),
-    /// A notice about messages arrived. The wait continues, unless a steering message takes precedence over the children.
+    /// A notice about messages arrived. The wait continues, but a steering message may take precedence over the children.
     Mail,
 }
 

@@ -56,7 +56,7 @@ struct AnswerRequest {
     value: Value,
 }
 
-/// Returns an error if the role of a message is not `user`: replies of the model and results of calls from outside would be forged.
+/// Returns an error if the role of a message is not `user`, because a reply or a result that is sent from outside would be forged.
 fn require_user_message(message: Arc<Message>) -> Result<Arc<Message>, TerminalError> {
     if matches!(*message, Message::User(_)) {
         return Ok(message);
@@ -114,7 +114,8 @@ impl AgentHandlers {
         Ok(Json(outcome))
     }
 
-    /// Cancels a run. Its tools in this process are cancelled at once. The run ends at the end of its step, or at once if it waits.
+    /// Cancels a run. Its tools in this process are cancelled at once. The run ends at the end of its step, or at once if it waits. Returns
+    /// false if the run is over.
     #[handler]
     async fn cancel(
         &self,

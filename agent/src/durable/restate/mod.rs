@@ -39,8 +39,8 @@ const INBOX: &str = "Inbox";
 /// An allowance for engine and network, added to the time of the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
-/// Maximum number of attempts at an invocation. All attempts together take about a quarter of an hour. After the last attempt, the engine
-/// pauses the invocation until an operator acts.
+/// Maximum number of attempts at an invocation. The pauses between them take about a quarter of an hour together. After the last attempt,
+/// the engine pauses the invocation until an operator acts.
 const ATTEMPTS: u64 = 100;
 
 pub(super) fn check_key(key: &str) -> Result<(), ServiceError> {

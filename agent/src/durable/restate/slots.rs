@@ -2,7 +2,8 @@
 //!
 //! A slot is a promise of the workflow that performs the run. The run waits for the slots in order. The inbox of the run fills the slots
 //! with notices. At its end, the run itself fills the next slot. The engine accepts only the first value for a slot. So either a notice
-//! reaches the run before its end, or the sender of the notice learns that the run is over. A run without notices makes no requests.
+//! reaches the run before its end, or the sender of the notice learns that the run is over. Without notices, a run makes no request to its
+//! inbox to look for messages.
 
 use std::sync::{Arc, OnceLock};
 

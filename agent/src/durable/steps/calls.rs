@@ -27,7 +27,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Runs calls. A call that asked a person runs again when each of its questions has an input.
+    /// Runs calls, and only starts the runs of calls of assistants. The calls that asked a person run again together, once all their
+    /// questions have inputs.
     pub(super) async fn run_calls(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,

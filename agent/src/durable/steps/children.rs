@@ -16,7 +16,8 @@ use crate::steps::{SharedLoop, StepError, Steps as _};
 use crate::tool::{invoke::timed_out, outcome::ToolOutcome};
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Starts a run for each call of an assistant, and returns the other calls.
+    /// Starts a run for each call of an assistant, as far as the limits of the tree allow, and returns the other calls. Calls for which no
+    /// run is started end.
     pub(super) async fn start_children(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,

@@ -67,7 +67,7 @@ impl SqlStore {
     /// permissions, and the added files get the same permissions.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, created or migrated.
+    /// Returns an error if the path is not Unicode text, or if the file cannot be opened, created or migrated.
     pub async fn sqlite(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = std::path::absolute(path)
             .map_err(|error| error::from_io("the path cannot be made absolute", error))?;
