@@ -50,7 +50,8 @@ impl Message {
         Self::Assistant(content.into())
     }
 
-    /// Returns the role in the stored form: `user`, `assistant`, `tool_result`, `custom`, or the role of an unknown message.
+    /// Returns the role in the stored form: `user`, `assistant`, `tool_result`, `custom`, or the role of an unknown message, which is empty
+    /// if the message has none.
     pub fn role(&self) -> &str {
         match self {
             Self::User(_) => "user",
@@ -72,7 +73,7 @@ impl Message {
         }
     }
 
-    /// Returns the text of the text parts, joined.
+    /// Returns the texts of the text parts, joined without a separator.
     pub fn text(&self) -> String {
         join_text(self.content())
     }

@@ -29,7 +29,7 @@ pub enum StopReason {
     ContentFilter,
     /// The provider paused and expects another request with the reply so far.
     Pause,
-    /// The provider failed. The message's `error` gives the reason.
+    /// The request failed, or the provider ended the reply with an error. The message's `error` gives the reason, if it is known.
     Error,
     /// The request was cancelled.
     Aborted,

@@ -130,7 +130,8 @@ pub(super) fn find_error(value: &Value) -> Option<&Value> {
     })
 }
 
-/// Finds the message in the body of an error: the first text in the fields that servers use for messages, at most 6 levels deep.
+/// Finds the message in the body of an error: the body itself if it is a text, or else the first text in the fields that servers use for
+/// messages, at most 6 levels deep.
 pub(super) fn find_message(body: &Value) -> Option<String> {
     fn find(value: &Value, depth: usize) -> Option<String> {
         match value {

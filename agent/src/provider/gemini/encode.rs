@@ -325,7 +325,8 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
+    /// Writes a turn as text, without JSON values, in the frequent cases: an input with a single text, a reply with only texts and calls,
+    /// and a result with only texts. Returns `false`, and writes nothing, in all other cases.
     fn push_plain<'m>(&self, turn: &WireTurn<'m>, ids: &mut GeminiIds<'m>, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {
@@ -473,7 +474,8 @@ fn is_no_text(part: &Part, _provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_))
 }
 
-/// Creates a content. `rest` contains its fields other than `role` and `parts`. If `rest` contains `no_role`, the content has no role.
+/// Creates a content. `rest` contains its other fields; a `role` or `parts` in it replaces the parameter. If `rest` contains `no_role`, the
+/// content has no role.
 fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
     let mut content = JsonObject::new();
     content.insert("role".into(), role.into());

@@ -1,4 +1,4 @@
-//! The versions and thinking settings of Gemini's models, derived from the names of the models.
+//! Facts that the names of Gemini's models tell: the version, the thinking settings, and whether a model generates images.
 
 use serde_json::{Value, json};
 

@@ -34,7 +34,7 @@ pub(super) fn has_stop_sequences(model: &str) -> bool {
 }
 
 /// Returns whether a model follows a schema for its reply, as far as its name tells. The models before gpt-4o do not, and neither do
-/// o1-mini and o1-preview.
+/// o1-mini and o1-preview. Returns `true` for unknown names.
 ///
 /// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
 pub(super) fn has_structured_output(model: &str) -> bool {
@@ -78,7 +78,8 @@ pub(super) fn can_search_in_chat(model: &str) -> bool {
     !is_openai(base_name(model)) || is_search_model(model)
 }
 
-/// Returns the effort for a level: the highest supported effort that is not above the level, or else the lowest supported effort.
+/// Returns the effort for a level: the highest supported effort that is not above the level, or else the lowest supported effort. A level
+/// other than `none` gets at least the lowest effort with reasoning.
 ///
 /// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages. All models
 /// support `low` to `high`; only gpt-5 `minimal`; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6. gpt-5-pro

@@ -37,7 +37,7 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// A parser of event streams. The chunks may have any size and end anywhere.
 ///
 /// The work is linear in the number of bytes, whatever the size of the chunks. An event in a single chunk with one `data` line is passed on
-/// without a copy. Only events that are split or have several lines are copied.
+/// without a copy. Only events that are split, have several `data` lines or are not UTF-8 are copied.
 ///
 /// One rule differs from the standard. If the stream ends in an event without a blank line, [`finish`](Self::finish) passes the event on,
 /// because servers omit the blank line after their last event.
@@ -61,10 +61,10 @@ pub const MAX_EVENT: usize = 16 << 20;
 pub struct SseParser {
     /// An unfinished line.
     line: Vec<u8>,
-    /// The data lines so far of an event that is split or has several lines.
+    /// The data lines so far of an event that is split or has several `data` lines.
     data: Vec<u8>,
     has_data: bool,
-    /// The type of a split event.
+    /// The type of such an event.
     event: Vec<u8>,
     last_id: String,
     retry: Option<u64>,
@@ -131,7 +131,7 @@ const MAX_STRAY: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SseEvent<'a> {
-    /// The type of the event; `message` if the stream names none.
+    /// The type of the event; `message` if the event names none.
     pub event: &'a str,
     /// The data lines of the event, joined by LF.
     pub data: &'a str,
@@ -289,7 +289,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// Reads the rare fields, and fields without a colon.
+    /// Reads all other lines: the rare fields, fields without a colon, comments, and JSON without `data:`.
     #[cold]
     fn read_field<'c>(
         &mut self,

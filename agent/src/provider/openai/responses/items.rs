@@ -78,7 +78,7 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
             let is_empty = said.is_empty();
             let part = Part::text(said);
             fields.shift_remove("role");
-            // A message with only its role and text is the default form, and needs no provider data.
+            // A message with only a role and a text that is not empty is written back in the same form, so it needs no provider data.
             if fields.is_empty() && !is_empty {
                 return Some(vec![part]);
             }
