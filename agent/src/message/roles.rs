@@ -106,7 +106,7 @@ pub struct AssistantMessage {
     /// The provider's id of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// Data of the provider about the whole message. The parts of it that the provider needs back are sent to it.
+    /// Data of the provider about the whole message. The provider gets back the fields that it needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_data: Option<Box<ProviderData>>,
     /// Fields that this version does not know. They are preserved.

@@ -73,7 +73,7 @@ pub(super) struct WireTurn<'a> {
     pub(super) content: TurnContent<'a>,
     /// The data that this provider attached to the message.
     pub(super) data: Option<&'a Value>,
-    /// Whether the turn is added to the previous message.
+    /// Whether the turn is added to the previous message, if the protocol joins turns.
     pub(super) joins: bool,
     /// The position before the turn, if encoding can continue there: the turn starts a message and is not a result.
     pub(super) start: Option<TurnBoundary>,

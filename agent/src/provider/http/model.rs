@@ -157,8 +157,8 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds a header, for example an organisation. The value of a header whose name contains `key`, `token`, `auth`, `secret` or `cookie`
-    /// is never shown.
+    /// Adds a header, for example an organisation. It replaces a header of the same name. The value of a header whose name contains `key`,
+    /// `token`, `auth`, `secret` or `cookie` is never shown.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
