@@ -33,7 +33,7 @@ pub struct UserMessage {
     /// The content of the message.
     #[serde(deserialize_with = "read_parts")]
     pub content: Vec<Part>,
-    /// The id of a message that came through a queue. A queue accepts only the first of several messages with the same id.
+    /// The id of a message that came through a queue. A queue does not add a message while it has another one with the same id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Data of one provider about the message. It is sent only to that provider.

@@ -51,7 +51,8 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
 }
 
 /// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error. A status below 500
-/// therefore takes precedence over `Server`, and the status of a bad key or a rate limit takes precedence over `InvalidRequest`.
+/// therefore takes precedence over `Server`, and the status of a bad key or a rate limit takes precedence over `InvalidRequest`. In all
+/// other cases, a reported kind takes precedence.
 fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);

@@ -53,8 +53,8 @@ pub(super) struct ManagedCall<'a> {
 }
 
 impl<'a> ManagedCall<'a> {
-    /// Returns the calls of a reply, in order, each with its result, if the reply contains the result. A result without a call is returned,
-    /// too.
+    /// Returns the calls of the provider's tools in a reply, in order, each with its result, if the reply contains the result. A result
+    /// without a call is returned, too.
     pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
         let mut calls: Vec<Self> = Vec::new();
         for tool in reply.content.iter().filter_map(|part| match &part.content {

@@ -121,7 +121,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 
     /// Returns the results of the tools that the provider ran for this reply, in order. The results are read from the parts and the
-    /// provider data of the reply.
+    /// provider data of the reply. By default, returns none.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {

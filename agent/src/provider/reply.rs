@@ -322,7 +322,7 @@ mod tests {
     use crate::model::ModelRequest;
     use crate::provider::HttpRequest;
 
-    /// Accepts every event and every document.
+    /// Accepts every event and every JSON document.
     #[derive(Debug)]
     struct Anything;
 

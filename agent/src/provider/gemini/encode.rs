@@ -263,8 +263,9 @@ impl Encoder<'_> {
     /// list and writes again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
-        // Gemini requires that a conversation begins with the user, or with cached content. Source: an error for a history that begins with
-        // a call, https://github.com/google-gemini/gemini-cli/issues/11814.
+        // Gemini requires that a conversation begins with a message of the user, or with cached content, so a message is put before a reply
+        // at the beginning. A request that was read and begins with the model is written as it was read. Source: an error for a history
+        // that begins with a call, https://github.com/google-gemini/gemini-cli/issues/11814.
         let needs_user = !is_cached && !is_assistant_first(messages, provider);
         let (from, unchanged) = (list.start(), CallIds::unchanged());
         let mut ids = GeminiIds::new(provider, messages.get(..from.messages).unwrap_or_default());

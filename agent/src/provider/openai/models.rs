@@ -9,8 +9,8 @@ pub(super) fn is_non_reasoning(model: &str) -> bool {
         || name.contains("-chat-latest")
 }
 
-/// Returns whether a model is known to reason by default. Such a model accepts no sampling settings, and its system prompt has the role
-/// `developer`.
+/// Returns whether a model is known to reason by default. Unless its reasoning is turned off, such a model accepts no sampling settings.
+/// Its system prompt has the role `developer`.
 pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = base_name(model);
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !is_non_reasoning(model)
@@ -27,8 +27,8 @@ pub(super) fn is_reasoning_at(model: &str, level: Option<Thinking>) -> bool {
 
 /// Returns whether a model accepts stop sequences. Models that reason refuse them, even while reasoning is turned off.
 ///
-/// Source: `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create), for o3 and o4-mini; the
-/// responses of gpt-5 and its successors.
+/// Sources: for o3 and o4-mini, `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create); for gpt-5 and
+/// its successors, the API's error when `stop` is sent.
 pub(super) fn has_stop_sequences(model: &str) -> bool {
     !is_reasoning_model(model)
 }

@@ -4,8 +4,8 @@
 //! The data of each kind of item is:
 //!
 //! * `reasoning`, and tools that the provider runs: the whole item, on the first of several parts;
-//! * `message`: on the first part, the item's own fields as `item`; on each further part, the mark `more`; on every part, the
-//!   fields of its text as `part`;
+//! * `message`: on the first part, the item's own fields as `item`, with the mark `plain` if its content was a string, or `empty` if it was
+//!   an empty list; on each further part, the mark `more`; on every part, its own further fields as `part`;
 //! * `function_call`: the fields of the item without a neutral form.
 
 use serde_json::{Value, json};
