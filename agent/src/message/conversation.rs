@@ -111,7 +111,7 @@ impl Conversation {
         &self.messages
     }
 
-    /// Removes all messages and all changes of the view.
+    /// Removes all messages and all changes of the view. Stored fields that this version does not know stay.
     pub fn clear(&mut self) {
         self.messages.clear();
         self.view = Arc::default();

@@ -193,7 +193,7 @@ impl HandOff {
         }
     }
 
-    /// Updates the messages to the end of this conversation. Reads only the messages added since the last update. If this is another
+    /// Brings the messages up to date with this conversation. Reads only the messages added since the last update. If this is another
     /// conversation than before, reads all messages.
     pub(crate) fn update(&mut self, conversation: &[Arc<Message>]) {
         let same = match (&self.last, self.read.checked_sub(1).and_then(|at| conversation.get(at))) {

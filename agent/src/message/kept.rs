@@ -78,7 +78,7 @@ pub(crate) struct KeptText {
 }
 
 impl KeptText {
-    /// Returns the number of bytes that this value holds.
+    /// Returns the number of bytes of the texts, and of the lists of messages and positions.
     fn size(&self) -> usize {
         let texts: usize = self.segments.iter().map(|segment| segment.text.len()).sum();
         texts + self.messages.len() * size_of::<usize>() + self.points.len() * size_of::<ResumePoint>()

@@ -17,9 +17,9 @@ pub(super) struct ErrorReport {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<ModelErrorKind>,
     pub(super) retryable: Option<bool>,
-    /// The delay before a retry that the body asks for. A delay in a header takes precedence.
+    /// The delay that the body asks for before a retry. A delay in a header takes precedence.
     pub(super) retry_after: Option<Duration>,
-    /// The id of the request that the body contains. An id in a header takes precedence.
+    /// The request id in the body. An id in a header takes precedence.
     pub(super) request_id: Option<String>,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn find_message(body: &Value) -> Option<String> {
     find(body, 6)
 }
 
-/// Creates the error for an event named `error` that is not JSON.
+/// Creates the error for an event named `error` whose data is not JSON.
 pub(super) fn from_text(text: &str) -> ModelError {
     let report = ErrorReport {
         message: Some(text.trim().chars().take(MAX_WORDS).collect()),

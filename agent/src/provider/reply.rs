@@ -63,7 +63,7 @@ enum BodyForm {
 /// The byte order mark of UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Maximum number of blank bytes before a response, with its byte order mark: some proxies send them to keep a connection open.
+/// Maximum number of blank bytes before a response, including its byte order mark. Some proxies send blank bytes to keep a connection open.
 const MAX_BLANKS: usize = 64 << 10;
 
 /// Maximum number of bytes of an error's body that are kept. The text of an error shows far fewer bytes.

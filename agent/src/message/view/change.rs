@@ -179,7 +179,7 @@ pub enum ViewError {
     )]
     #[non_exhaustive]
     NoRoom {
-        /// The window.
+        /// The context window, in tokens.
         window: u64,
     },
     /// The request is probably too long, and no part of the conversation can be replaced.

@@ -212,7 +212,7 @@ impl ConversationView {
         self.changes.last().map_or(0, |change| change.generation)
     }
 
-    /// Returns the context window that a change recorded, in tokens, or `None` if no change did.
+    /// Returns the smallest context window that a change recorded, in tokens, or `None` if no change did.
     pub(crate) fn window(&self) -> Option<u64> {
         self.window
     }

@@ -239,8 +239,8 @@ impl Encoder<'_> {
         some_text(&data.data, TOKEN)
     }
 
-    /// Returns the number of messages that are sent. The pieces of a paused reply are not sent, because the continuation token replaces
-    /// them.
+    /// Returns the number of messages that are sent. If there is a continuation token, it replaces the pieces of the paused reply at the
+    /// end, so they are not sent.
     fn sent(&self) -> usize {
         let messages = &self.request.messages;
         if self.token().is_none() {

@@ -64,8 +64,8 @@ pub struct Gemini {
     /// Whether schemas are sent as `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0, which older models need. By default
     /// they are sent as `parametersJsonSchema` and `responseJsonSchema`.
     pub open_api_schemas: bool,
-    /// Whether a stream may end without `finishReason`, for proxies that leave it out. A broken connection then looks like the
-    /// end of a reply.
+    /// Whether a stream may end without `finishReason`, for proxies that leave it out. A stream that ends early, without an error of the
+    /// connection, then looks complete.
     pub lenient_end: bool,
 }
 

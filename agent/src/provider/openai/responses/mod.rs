@@ -46,7 +46,7 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// By default, the whole conversation is sent, and the provider keeps nothing (`store: false`): reasoning is sent back encrypted, with the
+/// The whole conversation is sent. By default, the provider keeps nothing (`store: false`), and reasoning is sent back encrypted, with the
 /// item that followed it. Settings that the API refuses are left out, with a warning: `temperature` and `top_p` while the model reasons,
 /// and `stop` always.
 #[derive(Clone, Debug, PartialEq, Eq)]
