@@ -39,7 +39,7 @@ pub struct Usage {
     pub reasoning: u64,
     /// The total that the provider reported, or `input + output`.
     pub total: u64,
-    /// The cost, if prices are known. A sum includes only the replies whose prices are known.
+    /// The cost, if the provider reports it or prices are known. A sum includes only the replies whose cost is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// The input and output tokens of the last request that the provider made for the reply, if it made several. The first request may be
@@ -126,7 +126,8 @@ impl<'a> Sum<&'a Usage> for Usage {
     }
 }
 
-/// The cost of a [`Usage`], in the currency of the price list. Its fields correspond to those of the usage.
+/// The cost of a [`Usage`], in the currency of the price list. Its fields correspond to those of the usage. A cost that the provider
+/// reported is in US dollars, and has only a `total`.
 ///
 /// ```
 /// use agent::message::Cost;

@@ -99,9 +99,9 @@ pub enum OutcomeKind {
     Retry,
     /// The call failed. The message's `code` gives the kind of failure.
     Failed,
-    /// A rule or a person did not allow the call.
+    /// A rule, a hook or a person did not allow the call.
     Denied,
-    /// The call was stopped, or it is unknown how it ended.
+    /// The call was stopped or never started, or it is unknown how it ended.
     Interrupted,
     /// Any other word, as it was stored.
     Other(String),

@@ -67,7 +67,7 @@ pub(super) enum ForeignMedia {
     AfterResults,
 }
 
-/// A unit of a conversation that a protocol writes as one message, item or block.
+/// A unit of a conversation. A protocol writes it as a message, as items, or as blocks of the previous message.
 #[derive(Debug)]
 pub(super) struct WireTurn<'a> {
     pub(super) content: TurnContent<'a>,

@@ -23,7 +23,7 @@ use crate::tool::secrets::SecretArguments;
 
 /// A model of a provider, accessed over HTTP. Clones share the connections and the settings.
 ///
-/// A model needs a tokio runtime with timers.
+/// A model needs a tokio runtime with I/O and timers.
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
