@@ -94,7 +94,7 @@ pub(super) enum ViewChangeKind {
         #[serde(default, skip_serializing_if = "is_unused")]
         usage: Box<Usage>,
     },
-    /// The text of one result is shortened: its beginning and its end are kept.
+    /// The text of one result is shortened: its beginning and its end are kept. Other parts of the result are removed.
     Shorten {
         /// The index of the result in the conversation.
         index: usize,

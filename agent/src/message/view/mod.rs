@@ -129,6 +129,7 @@ impl Conversation {
     }
 
     /// Shortens the text of the result at this index to its beginning and its end, in the view. Both together have at most `bytes` bytes.
+    /// Other parts of the result, such as images, are removed.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -291,6 +292,7 @@ impl ConversationView {
     }
 
     /// Shortens the text of the result at this index of the conversation to its beginning and its end, of together at most `bytes` bytes.
+    /// Other parts of the result are removed.
     ///
     /// # Errors
     /// Fails if the message is not a result in the view.

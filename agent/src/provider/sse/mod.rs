@@ -178,7 +178,7 @@ impl SseParser {
         self
     }
 
-    /// Sets the maximum length of a line, and of the data of an event, in bytes. Default: [`MAX_EVENT`].
+    /// Sets the maximum length of the data of an event, and of a line that is split between chunks, in bytes. Default: [`MAX_EVENT`].
     ///
     /// ```
     /// use agent::provider::sse::SseParser;
@@ -200,7 +200,8 @@ impl SseParser {
     /// Parses the next bytes and calls `on` for each event that they complete.
     ///
     /// # Errors
-    /// Fails when a line or an event exceeds the maximum length. The parser cannot be used after that.
+    /// Fails when the data of an event, or a line that is split between chunks, exceeds the maximum length. The parser cannot be used after
+    /// that.
     pub fn push(&mut self, chunk: &[u8], mut on: impl FnMut(SseEvent<'_>)) -> Result<(), ParseError> {
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
