@@ -178,7 +178,8 @@ impl SseParser {
         self
     }
 
-    /// Sets the maximum length of the data of an event, and of a line that is split between chunks, in bytes. Default: [`MAX_EVENT`].
+    /// Sets the maximum length of the data of an event, and of a line that does not end in the chunk in which it begins, in bytes. Default:
+    /// [`MAX_EVENT`].
     ///
     /// ```
     /// use agent::provider::sse::SseParser;
@@ -200,8 +201,8 @@ impl SseParser {
     /// Parses the next bytes and calls `on` for each event that they complete.
     ///
     /// # Errors
-    /// Fails when the data of an event, or a line that is split between chunks, exceeds the maximum length. The parser cannot be used after
-    /// that.
+    /// Fails when the data of an event, or a line that does not end in the chunk in which it begins, exceeds the maximum length. The parser
+    /// cannot be used after that.
     pub fn push(&mut self, chunk: &[u8], mut on: impl FnMut(SseEvent<'_>)) -> Result<(), ParseError> {
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
