@@ -140,7 +140,8 @@ impl Serialize for Message {
 }
 
 impl<'de> Deserialize<'de> for Message {
-    /// A message with an unknown role is preserved. A known role with missing fields is an error that names the role and the field.
+    /// A message with an unknown role is preserved. A known role with missing or malformed fields is an error that names the role and the
+    /// fault.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         fn read<T: for<'de> Deserialize<'de> + Into<Message>>(
             role: &str,
