@@ -42,10 +42,10 @@ impl ToolCall {
 /// The arguments of a call, as the raw text of the model.
 ///
 /// The arguments are kept as text, because parsing loses details that validation needs: repeated keys, `42` as opposed to `42.0`, and the
-/// position at which JSON is broken. Empty text means no arguments and reads as `{}`.
+/// position at which JSON is broken. Blank text means no arguments and reads as `{}`.
 ///
-/// The serde form is the JSON value if the value has the same content as the text, which is nearly always the case. If not, the serde form
-/// is the text as a JSON string, so a string always means raw text:
+/// The serde form is the JSON value if the value has the same content as the text and is not null, a string or very deep, which is nearly
+/// always the case. If not, the serde form is the text as a JSON string, so a string always means raw text:
 ///
 /// ```
 /// use agent::message::ToolArguments;
@@ -111,7 +111,7 @@ impl ToolArguments {
     }
 }
 
-/// Arguments are equal if their texts are equal. Empty text equals `{}`.
+/// Arguments are equal if their texts are equal. Blank text equals `{}`.
 impl PartialEq for ToolArguments {
     fn eq(&self, other: &Self) -> bool {
         self.text() == other.text()

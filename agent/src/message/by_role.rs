@@ -50,7 +50,8 @@ impl Message {
         Self::Assistant(content.into())
     }
 
-    /// Returns the role in the stored form: `user`, `assistant`, `tool_result`, `custom`, or the role of an unknown message.
+    /// Returns the role in the stored form: `user`, `assistant`, `tool_result`, `custom`, or the role of an unknown message, which is empty
+    /// if the message has none.
     pub fn role(&self) -> &str {
         match self {
             Self::User(_) => "user",
@@ -72,7 +73,7 @@ impl Message {
         }
     }
 
-    /// Returns the text of the text parts, joined.
+    /// Returns the texts of the text parts, joined without a separator.
     pub fn text(&self) -> String {
         join_text(self.content())
     }
@@ -139,7 +140,8 @@ impl Serialize for Message {
 }
 
 impl<'de> Deserialize<'de> for Message {
-    /// A message with an unknown role is preserved. A known role with missing fields is an error that names the role and the field.
+    /// A message with an unknown role is preserved. A known role with missing or malformed fields is an error that names the role and the
+    /// fault.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         fn read<T: for<'de> Deserialize<'de> + Into<Message>>(
             role: &str,

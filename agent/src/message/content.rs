@@ -168,7 +168,7 @@ fn shorten(value: &Value) -> String {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderData {
-    /// The provider.
+    /// The name of the provider.
     pub provider: String,
     /// The data, in the provider's own form.
     #[serde(with = "json")]

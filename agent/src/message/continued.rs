@@ -9,7 +9,7 @@ use super::{CustomMessage, Message};
 
 /// The kind of the message that asks for the rest of an answer.
 const KIND: &str = "continue";
-/// The text of the message that asks for the rest of an answer. The message comes from the application, so that it is not shown as a
+/// The text of the message that asks for the rest of an answer. It is sent in a [`CustomMessage`], so that front ends do not show it as a
 /// message of the user.
 const TEXT: &str = "Your last message was cut because of its length. Continue it exactly where it ends: repeat nothing, and add no introduction.";
 

@@ -58,7 +58,7 @@ pub struct Conversation {
     extra: Map<String, Value>,
 }
 
-/// The empty list of changes, which all conversations without changes of the view share, so that they need no allocation.
+/// The empty list of changes, which new conversations share, so that they need no allocation.
 static UNCHANGED: LazyLock<Arc<Vec<ViewChange>>> = LazyLock::new(Arc::default);
 
 impl Default for Conversation {
@@ -111,7 +111,7 @@ impl Conversation {
         &self.messages
     }
 
-    /// Removes all messages and all changes of the view.
+    /// Removes all messages and all changes of the view. Stored fields that this version does not know stay.
     pub fn clear(&mut self) {
         self.messages.clear();
         self.view = Arc::default();
@@ -147,7 +147,7 @@ impl Conversation {
         self.messages.clone()
     }
 
-    /// Replaces the messages. Stored fields that this version does not know are preserved.
+    /// Replaces the messages. The changes of the view, and stored fields that this version does not know, are preserved.
     pub(super) fn set_messages(&mut self, messages: Vec<Arc<Message>>) {
         self.messages = messages.into();
     }

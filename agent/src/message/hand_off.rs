@@ -1,4 +1,4 @@
-//! Converts a conversation with replies of other models into the messages that one model may get.
+//! Converts a conversation with replies of other models into the messages that are sent to one model.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
@@ -117,17 +117,19 @@ impl Recipient {
     }
 }
 
-/// The messages of a conversation as one model may get them, updated message by message.
+/// The messages of a conversation in the form in which they are sent to one model, updated message by message.
 ///
 /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
 /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that is then
-///   empty is left out. The provider data of calls and of whole messages is sent back to its provider over the same protocol. Tools that a
-///   provider ran are described in words for other models.
+///   empty is left out. The provider data of calls and of whole messages, and opaque items, are sent back to their provider over the same
+///   protocol, to any of its models. Tools that a provider ran are described in words for other models. Parts of unknown kinds are left out
+///   of replies.
 /// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
 ///   summary.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
 /// * Provider data of messages that were read from a request is sent back only over the protocol of that request.
-/// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
+/// * Images, documents and audio that the model does not accept are replaced by a description, except in replies, where the encoder
+///   decides. Arguments that are not JSON become `{}`.
 ///
 /// A message that needs no change is shared, not copied. The conversation must be [sound](Conversation::is_sound).
 #[derive(Clone, Debug, Default)]
@@ -191,7 +193,7 @@ impl HandOff {
         }
     }
 
-    /// Updates the messages to the end of this conversation. Reads only the messages added since the last update. If this is another
+    /// Brings the messages up to date with this conversation. Reads only the messages added since the last update. If this is another
     /// conversation than before, reads all messages.
     pub(crate) fn update(&mut self, conversation: &[Arc<Message>]) {
         let same = match (&self.last, self.read.checked_sub(1).and_then(|at| conversation.get(at))) {
@@ -254,8 +256,8 @@ impl HandOff {
         }
     }
 
-    /// Returns whether the next message of the conversation has only texts, so that every recipient gets it unchanged. If so, `due` is
-    /// updated. Most messages are of this kind, and need no call of [`convert`](Self::convert).
+    /// Returns whether every recipient is known to get the next message of the conversation unchanged, because it has only texts. If so,
+    /// `due` is updated. Most messages are of this kind, and need no call of [`convert`](Self::convert).
     fn passes(&mut self, message: &Message) -> bool {
         let (content, data) = match message {
             Message::User(user) => (&user.content, &user.provider_data),
@@ -463,7 +465,8 @@ fn is_paused(message: &Message) -> bool {
     matches!(message, Message::Assistant(reply) if reply.stop_reason == StopReason::Pause)
 }
 
-/// Returns whether every recipient gets a part unchanged: a text or a call, without provider data.
+/// Returns whether every recipient gets a part unchanged: a text or a call, without provider data. The id and the arguments of a call are
+/// checked separately.
 fn is_plain(part: &Part) -> bool {
     part.provider_data.is_none() && matches!(part.content, Content::Text(_) | Content::ToolCall(_))
 }

@@ -1,8 +1,9 @@
 //! Encoded messages that are kept for the next request of their conversation.
 //!
 //! Encoders keep the text of the messages that they wrote. The next request of the conversation begins with the same messages, so only the
-//! messages after them are written. All dependencies of the text are compared each time. A message is compared by its address, which is not
-//! reused as long as the kept text holds the message. Everything else is compared by the encoder's key.
+//! messages after them are written. All dependencies of the text are compared each time. The messages are compared by the number of their
+//! list or, if it differs, by their addresses, which are not reused as long as the kept text holds the messages. Everything else is
+//! compared by the encoder's key.
 #![allow(dead_code, reason = "only the protocols of providers keep texts, and only an assistant forks them")]
 
 use std::any::Any;
@@ -77,7 +78,7 @@ pub(crate) struct KeptText {
 }
 
 impl KeptText {
-    /// Returns the number of bytes that this value holds.
+    /// Returns the number of bytes of the texts, and of the lists of messages and positions.
     fn size(&self) -> usize {
         let texts: usize = self.segments.iter().map(|segment| segment.text.len()).sum();
         texts + self.messages.len() * size_of::<usize>() + self.points.len() * size_of::<ResumePoint>()

@@ -57,7 +57,7 @@ impl Clone for NumberedMessages {
     }
 }
 
-/// The messages that all empty lists share, so that an empty list needs no allocation.
+/// The messages that new and cleared lists share, so that they need no allocation.
 static EMPTY: LazyLock<Arc<NumberedMessages>> = LazyLock::new(|| Arc::new(NumberedMessages::new(Vec::new())));
 
 impl Default for MessageList {

@@ -1,4 +1,4 @@
-//! The parts that a hand-off leaves out.
+//! Counts of the parts that a hand-off leaves out or rewrites.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use super::by_role::Message;
 use super::content::Content;
 use super::part::Part;
 
-/// Counts of the parts of a conversation that one model does not get.
+/// Counts of the parts of a conversation that one model does not get, or gets only in words.
 ///
-/// A [hand-off](crate::model::ModelInfo::hand_off) leaves out or rewrites parts that only another model understands. Failed replies are not
-/// counted, because no model gets them.
+/// A [hand-off](crate::model::ModelInfo::hand_off) leaves out or rewrites parts that the model does not understand or accept. Failed
+/// replies are not counted, because no model gets them.
 ///
 /// ```
 /// use agent::message::{AssistantMessage, Conversation, HandOffLosses, Message, Part};

@@ -363,8 +363,8 @@ fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'stati
     })
 }
 
-/// Reads the content of a message: a list of parts. A string is a text part, alone or in a list. Null is an empty list, and is skipped in a
-/// list.
+/// Reads the content of a message: a list of parts. A string is a text part, alone or in a list. A single part is a list of one. Null is an
+/// empty list, and is skipped in a list.
 pub(super) fn read_parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Part>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Null => Vec::new(),

@@ -33,7 +33,7 @@ pub struct UserMessage {
     /// The content of the message.
     #[serde(deserialize_with = "read_parts")]
     pub content: Vec<Part>,
-    /// The id of a message that came through a queue. A queue accepts only the first of several messages with the same id.
+    /// The id of a message that came through a queue. A queue does not add a message while it has another one with the same id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Data of one provider about the message. It is sent only to that provider.
@@ -50,7 +50,7 @@ impl UserMessage {
         Self { content: content.into_iter().collect(), ..Self::default() }
     }
 
-    /// Returns the text of the text parts, joined.
+    /// Returns the texts of the text parts, joined without a separator.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
@@ -100,13 +100,13 @@ pub struct AssistantMessage {
     /// The reason why the reply ended, in the provider's own word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_stop_reason: Option<String>,
-    /// Details of the end: the error, the reason for a cancellation, or the explanation of a refusal.
+    /// Details of the end, for example the error, the reason for a cancellation, or the explanation of a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The provider's id of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// The data that the provider needs back with the whole message.
+    /// Data of the provider about the whole message. The provider gets back the fields that it needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_data: Option<Box<ProviderData>>,
     /// Fields that this version does not know. They are preserved.
@@ -124,12 +124,12 @@ impl AssistantMessage {
         Self { content, stop_reason, ..Self::default() }
     }
 
-    /// Returns the text of the text parts, joined.
+    /// Returns the texts of the text parts, joined without a separator.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
 
-    /// Returns the thinking parts, joined.
+    /// Returns the texts of the thinking parts, joined without a separator.
     pub fn thinking(&self) -> String {
         let texts = self.content.iter().filter_map(|part| match &part.content {
             Content::Thinking { text, .. } => Some(text.as_str()),
@@ -138,7 +138,7 @@ impl AssistantMessage {
         texts.collect()
     }
 
-    /// Returns the refusal parts, joined, or `None` if the model did not refuse.
+    /// Returns the texts of the refusal parts, joined without a separator, or `None` if the model did not refuse.
     pub fn refusal(&self) -> Option<String> {
         let texts = self.content.iter().filter_map(|part| match &part.content {
             Content::Refusal(text) => Some(text.as_str()),
@@ -256,7 +256,7 @@ impl ToolResultMessage {
         self
     }
 
-    /// Returns the text of the text parts, joined.
+    /// Returns the texts of the text parts, joined without a separator.
     pub fn text(&self) -> String {
         join_text(&self.content)
     }
@@ -355,7 +355,7 @@ pub struct CustomMessage {
     /// else as a message of the user. `None` sends nothing.
     #[serde(default, deserialize_with = "read_some_parts", skip_serializing_if = "Option::is_none")]
     pub for_model: Option<Vec<Part>>,
-    /// The data that the provider needs back with the whole message.
+    /// Data of one provider about the message. It is sent only to that provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_data: Option<Box<ProviderData>>,
     /// Fields that this version does not know. They are preserved.

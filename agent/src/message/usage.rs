@@ -39,11 +39,11 @@ pub struct Usage {
     pub reasoning: u64,
     /// The total that the provider reported, or `input + output`.
     pub total: u64,
-    /// The cost, if prices are known. A sum includes only the replies whose prices are known.
+    /// The cost, if the provider reports it or prices are known. A sum includes only the replies whose cost is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// The input and output tokens of the provider's last request, if the provider made several requests for the reply. The first request
-    /// may be for a summary, for example.
+    /// The input and output tokens of the last request that the provider made for the reply, if it made several. The first request may be
+    /// for a summary, for example.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_request: Option<Box<(u64, u64)>>,
     /// The provider's original report. A sum has none.
@@ -60,12 +60,13 @@ impl Usage {
         Self { input, output, total: input.saturating_add(output), ..Self::default() }
     }
 
-    /// Returns the input and output tokens of the provider's last request, from which the length of the next request is estimated.
+    /// Returns the input and output tokens of the last request that the provider made for the reply, or the counts of the reply if it made
+    /// only one. The length of our next request is estimated from them.
     pub(crate) fn last_request(&self) -> (u64, u64) {
         self.last_request.as_deref().copied().unwrap_or((self.input, self.output))
     }
 
-    /// Sets the counts of the last of several requests.
+    /// Sets the counts of the last of several requests that the provider made for the reply.
     #[cfg(feature = "anthropic")]
     pub(crate) fn set_last_request(&mut self, last: &Self) {
         self.last_request = Some(Box::new((last.input, last.output)));
@@ -125,7 +126,8 @@ impl<'a> Sum<&'a Usage> for Usage {
     }
 }
 
-/// The cost of a [`Usage`], in the currency of the price list. Its fields correspond to those of the usage.
+/// The cost of a [`Usage`], in the currency of the price list. Its fields correspond to those of the usage. A cost that the provider
+/// reported is in US dollars, and has only a `total`.
 ///
 /// ```
 /// use agent::message::Cost;
@@ -138,7 +140,7 @@ impl<'a> Sum<&'a Usage> for Usage {
 #[serde(default)]
 #[non_exhaustive]
 pub struct Cost {
-    /// The cost of input tokens.
+    /// The cost of input tokens, except tokens read from or written to the cache.
     pub input: f64,
     /// The cost of output tokens.
     pub output: f64,

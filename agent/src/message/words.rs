@@ -29,7 +29,7 @@ pub enum StopReason {
     ContentFilter,
     /// The provider paused and expects another request with the reply so far.
     Pause,
-    /// The provider failed. The message's `error` gives the reason.
+    /// The request failed, or the provider ended the reply with an error. The message's `error` gives the reason, if it is known.
     Error,
     /// The request was cancelled.
     Aborted,
@@ -99,9 +99,9 @@ pub enum OutcomeKind {
     Retry,
     /// The call failed. The message's `code` gives the kind of failure.
     Failed,
-    /// A rule or a person did not allow the call.
+    /// A rule, a hook or a person did not allow the call.
     Denied,
-    /// The call was stopped, or it is unknown how it ended.
+    /// The call was stopped or never started, or it is unknown how it ended.
     Interrupted,
     /// Any other word, as it was stored.
     Other(String),

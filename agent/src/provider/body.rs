@@ -12,7 +12,7 @@ use crate::message::kept::TextSegment;
 
 /// The body of a request: JSON text.
 ///
-/// The text consists of segments. Requests of one conversation share the segments with the messages that were sent before. The `Debug` form
+/// The text consists of segments. Requests of one conversation share the segments that contain the messages sent before. The `Debug` form
 /// shows only the length of the text, because arguments may contain secrets.
 #[derive(Clone)]
 pub(super) struct RequestBody {

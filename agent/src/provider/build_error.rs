@@ -15,14 +15,14 @@ use crate::model::ModelError;
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildModelError {
-    /// The provider is unknown or not compiled in, or the name contains no model.
+    /// The provider is unknown or not compiled in, or the name contains no model and the provider has no default model.
     #[error("{message}")]
     #[non_exhaustive]
     Unknown {
         /// The text of the error: the fault and advice, for example the known providers or a similar name.
         message: String,
     },
-    /// No key was set, and the environment variable is empty or unset.
+    /// No key was set, and the environment variables that may contain one are empty or unset.
     #[error("`{provider}` needs a key: give one to the builder, or set {variable}")]
     #[non_exhaustive]
     NoKey {
@@ -31,7 +31,8 @@ pub enum BuildModelError {
         /// The environment variable, or variables, that were read.
         variable: String,
     },
-    /// No address was set, and the provider has no default address, because each account has a different one.
+    /// No address was set, the environment variable is empty or unset, and the provider has no default address, because each account has a
+    /// different one.
     #[error("`{provider}` needs an address: give a base URL to the builder, or set {variable}")]
     #[non_exhaustive]
     NoAddress {
@@ -40,7 +41,7 @@ pub enum BuildModelError {
         /// The environment variable that was read.
         variable: String,
     },
-    /// The address is not a valid URL.
+    /// The address is not a valid URL with the scheme `http` or `https` and a host.
     #[error(
         "`{url}` is not the address of a server: write it with its scheme, like `https://api.example.com/v1`"
     )]

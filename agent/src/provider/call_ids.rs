@@ -29,7 +29,7 @@ impl CallIds {
         self.changed.is_empty()
     }
 
-    /// Returns whether the provider accepts all ids of these messages unchanged. If so, no new ids need to be assigned.
+    /// Returns whether the provider accepts all call ids in these messages unchanged. If so, no new ids need to be assigned.
     pub(super) fn are_fine(
         messages: &[Arc<Message>],
         is_fine: impl Fn(&str, Option<&AssistantMessage>) -> bool,

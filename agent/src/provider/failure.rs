@@ -17,9 +17,9 @@ pub(super) struct ErrorReport {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<ModelErrorKind>,
     pub(super) retryable: Option<bool>,
-    /// The delay before a retry that the body asks for. A delay in a header takes precedence.
+    /// The delay that the body asks for before a retry. A delay in a header takes precedence.
     pub(super) retry_after: Option<Duration>,
-    /// The id of the request that the body contains. An id in a header takes precedence.
+    /// The request id in the body. An id in a header takes precedence.
     pub(super) request_id: Option<String>,
 }
 
@@ -51,7 +51,8 @@ pub(super) fn kind_of_status(status: u16) -> ModelErrorKind {
 }
 
 /// Combines the reported kind and the status. Some servers report `Server` or `InvalidRequest` for every error. A status below 500
-/// therefore takes precedence over `Server`, and the status of a bad key or a rate limit takes precedence over `InvalidRequest`.
+/// therefore takes precedence over `Server`, and the status of a bad key or a rate limit takes precedence over `InvalidRequest`. In all
+/// other cases, a reported kind takes precedence.
 fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind {
     use ModelErrorKind as K;
     let by_status = kind_of_status(status);
@@ -130,7 +131,8 @@ pub(super) fn find_error(value: &Value) -> Option<&Value> {
     })
 }
 
-/// Finds the message in the body of an error: the first text in the fields that servers use for messages, at most 6 levels deep.
+/// Finds the message in the body of an error: the body itself if it is a text, or else the first text in the fields that servers use for
+/// messages, at most 6 levels deep.
 pub(super) fn find_message(body: &Value) -> Option<String> {
     fn find(value: &Value, depth: usize) -> Option<String> {
         match value {
@@ -148,7 +150,7 @@ pub(super) fn find_message(body: &Value) -> Option<String> {
     find(body, 6)
 }
 
-/// Creates the error for an event named `error` that is not JSON.
+/// Creates the error for an event named `error` whose data is not JSON.
 pub(super) fn from_text(text: &str) -> ModelError {
     let report = ErrorReport {
         message: Some(text.trim().chars().take(MAX_WORDS).collect()),

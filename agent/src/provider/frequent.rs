@@ -62,7 +62,7 @@ pub(super) fn has_text(text: Option<&Text<'_>>) -> bool {
     text.is_some_and(|text| !text.as_str().is_empty())
 }
 
-/// Reads an event as `T`. Returns `None` if the data does not fit `T` or is not UTF-8, or if the event is an error.
+/// Reads an event as `T`. Returns `None` if the data is not an object that fits `T`, or is not UTF-8, or if the event is named `error`.
 pub(super) fn read<'a, T: Deserialize<'a>>(event: &SseEvent<'a>) -> Option<T> {
     if event.is_lossy || event.event == "error" || generalizes() {
         return None;

@@ -11,9 +11,9 @@ use crate::model::ManagedResult;
 
 /// Returns the results of the tools that the provider ran for this reply, in order, in the same form for every provider.
 ///
-/// The results are read from the provider data of the reply, so the function also works on a stored conversation. For a protocol that is
-/// not compiled in, it returns an empty list. A protocol of your own implements
-/// [`Protocol::managed_results`](super::Protocol::managed_results).
+/// The results are read from the parts and the provider data of the reply, so the function also works on a stored conversation. It knows
+/// the protocols of this library that are compiled in, and returns an empty list for a reply of any other protocol. For a protocol of your
+/// own, call its [`Protocol::managed_results`](super::Protocol::managed_results).
 ///
 /// ```
 /// # #[cfg(feature = "gemini")] {
@@ -53,8 +53,8 @@ pub(super) struct ManagedCall<'a> {
 }
 
 impl<'a> ManagedCall<'a> {
-    /// Returns the calls of a reply, in order, each with its result, if the reply contains the result. A result without a call is returned,
-    /// too.
+    /// Returns the calls of the provider's tools in a reply, in order, each with its result, if the reply contains the result. A result
+    /// without a call is returned, too.
     pub(super) fn all(reply: &'a AssistantMessage) -> Vec<Self> {
         let mut calls: Vec<Self> = Vec::new();
         for tool in reply.content.iter().filter_map(|part| match &part.content {

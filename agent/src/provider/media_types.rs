@@ -77,7 +77,7 @@ pub(super) fn describe_unsupported<'p, W>(
     parts.iter().map(|part| words(part).unwrap_or_else(|| part.clone())).collect()
 }
 
-/// Returns the media type in its usual spelling and without parameters, or `None` if the media have no media type.
+/// Returns the media type in its usual spelling and without parameters, or `None` if the media have no media type, or an empty one.
 pub(super) fn media_type(media: &Media) -> Option<String> {
     let given = media.mime_type.as_deref()?;
     let essence = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -152,7 +152,7 @@ fn is_text(mime: &str) -> bool {
         || mime.ends_with("+yaml")
 }
 
-/// Returns the name of a document, or a default name with the ending of its media type.
+/// Returns the name of a document, or else `document` with the ending of its media type, if a usual ending is known.
 pub(super) fn file_name(media: &Media) -> Cow<'_, str> {
     if let Some(name) = &media.name {
         return name.into();

@@ -23,14 +23,14 @@
 //!
 //! | level | Anthropic from 4.6 | Anthropic 3.7 to 4.5 | OpenAI | Gemini from 3 | Gemini 2.5 |
 //! | --- | --- | --- | --- | --- | --- |
-//! | `none` | `disabled`; from 5.5: Sonnet `between_tools`; Opus, Fable and Mythos effort `low` | `disabled` | `none` from 5.1 to 6; 5 `minimal`; o-series, 6 Astra, 6.1 `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 0; Pro 128 |
+//! | `none` | `disabled`; Sonnet from 5.5 `between_tools`; Opus from 5.5, Fable and Mythos effort `low` | `disabled` | `none` from 5.1 to 6; 5 `minimal`; o-series, 6 Astra, 6.1 `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 0; Pro 128 |
 //! | `minimal` | effort `low` | 1024 tokens | 5 `minimal`, else `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 512 tokens |
 //! | `low`, `medium`, `high` | effort of that name | 1024, 8000, 16000 tokens | effort of that name | level of that name; 3 Pro has no `MEDIUM` | 1024, 8192, 24576 tokens |
 //! | `xhigh` | effort `xhigh`; 4.6 `high` | 24000 tokens | `xhigh` from 5.2, else `high` | `HIGH` | the maximum |
 //! | `max` | effort `max` | 32000 tokens | `max` from 5.6, else the highest available | `HIGH` | the maximum |
-//! | a budget | the nearest effort | that many tokens | the nearest effort | the nearest level | that many tokens, within its bounds |
+//! | a budget | the nearest effort | that many tokens, at least 1024 | the nearest effort | the nearest level | that many tokens, within its bounds |
 //!
-//! The setting is left out for models that are known not to think.
+//! The setting is left out for models that are known not to think, and for the servers of OpenAI's protocol that have no field for it.
 //!
 //! A [custom message](crate::message::CustomMessage) of kind `system` (at OpenAI also `developer`) is an instruction in the middle of a
 //! conversation and is sent with that role. Gemini has no such role. Custom messages for Gemini, and custom messages of other kinds, are

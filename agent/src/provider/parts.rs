@@ -167,7 +167,7 @@ pub(super) fn own_data<'d>(provider: &str, data: Option<&'d ProviderData>) -> Op
     data.filter(|data| data.provider == provider).map(|data| &data.data)
 }
 
-/// Returns a resource as text, for models that accept only text, or `None` if the resource is not text.
+/// Returns the text of a resource, or `None` if the resource is not text.
 pub(super) fn resource_text(resource: &Resource) -> Option<String> {
     resource.as_text().map(str::to_owned)
 }

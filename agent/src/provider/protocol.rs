@@ -121,7 +121,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
     }
 
     /// Returns the results of the tools that the provider ran for this reply, in order. The results are read from the parts and the
-    /// provider data of the reply.
+    /// provider data of the reply. By default, returns none.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -244,8 +244,8 @@ pub trait Decoder: Send {
         let _ = out;
     }
 
-    /// Returns whether the reply reported how it ended. If so, only usage can still be missing, so the reply is complete even if the
-    /// connection breaks.
+    /// Returns whether the reply reported how it ended. If so, at most its usage is missing, so a connection that breaks is no longer an
+    /// error.
     fn has_ended(&self) -> bool;
 
     /// Returns whether the stream is complete, so that the rest of the response need not be awaited. By default, returns `false`, and the

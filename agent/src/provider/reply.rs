@@ -63,7 +63,7 @@ enum BodyForm {
 /// The byte order mark of UTF-8.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Maximum number of blank bytes before a response: some proxies send them to keep a connection open.
+/// Maximum number of blank bytes before a response, including its byte order mark. Some proxies send blank bytes to keep a connection open.
 const MAX_BLANKS: usize = 64 << 10;
 
 /// Maximum number of bytes of an error's body that are kept. The text of an error shows far fewer bytes.
@@ -156,7 +156,8 @@ impl ReplyReader {
         }
     }
 
-    /// Returns whether the response is complete, so that [`finish`](Self::finish) may be called even if the connection breaks.
+    /// Returns whether the stream is complete, so that [`finish`](Self::finish) may be called before the response ends. Returns `false` for
+    /// a response that is not a stream.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -321,7 +322,7 @@ mod tests {
     use crate::model::ModelRequest;
     use crate::provider::HttpRequest;
 
-    /// Accepts every event and every document.
+    /// Accepts every event and every JSON document.
     #[derive(Debug)]
     struct Anything;
 

@@ -12,8 +12,8 @@ use crate::model::ModelRequest;
 use crate::tool::definition::ToolDefinition;
 use crate::tool::options::ToolOptions;
 
-/// Reads a definition from an object with `name`, `description` and, under `schema_key`, a schema. Returns `None` if the object is not a
-/// function tool, or if this library does not accept the tool.
+/// Reads a definition from an object with `name`, `description`, a schema under `schema_key`, and perhaps `input_examples`. Returns `None`
+/// if the object is not a function tool, or if this library does not accept the tool.
 pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition> {
     let schema = tool.get(schema_key)?;
     let plan = Plan::compile(text(tool, "name")?, schema, PlanOptions::default()).ok()?;

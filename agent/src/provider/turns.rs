@@ -27,7 +27,7 @@ pub(super) struct WireRules {
     pub(super) joining: TurnJoining,
     /// The position of the media of a result.
     pub(super) result_media: ResultMedia,
-    /// The position of the media in replies of other providers.
+    /// The position at which the media of other providers' replies are sent.
     pub(super) foreign_media: ForeignMedia,
 }
 
@@ -56,7 +56,7 @@ pub(super) enum ResultMedia {
     AfterIfFailed(fn(&Part, &str) -> bool),
 }
 
-/// The position of the media in replies of other providers. Most protocols accept no media in messages of the assistant.
+/// The position at which the media of other providers' replies are sent. Most protocols accept no media in messages of the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForeignMedia {
     /// In the message of the assistant.
@@ -67,13 +67,13 @@ pub(super) enum ForeignMedia {
     AfterResults,
 }
 
-/// A unit of a conversation that a protocol writes as one message, item or block.
+/// A unit of a conversation. A protocol writes it as a message, as items, or as blocks of the previous message.
 #[derive(Debug)]
 pub(super) struct WireTurn<'a> {
     pub(super) content: TurnContent<'a>,
     /// The data that this provider attached to the message.
     pub(super) data: Option<&'a Value>,
-    /// Whether the turn is added to the previous message.
+    /// Whether the turn is added to the previous message, if the protocol joins turns.
     pub(super) joins: bool,
     /// The position before the turn, if encoding can continue there: the turn starts a message and is not a result.
     pub(super) start: Option<TurnBoundary>,
@@ -101,7 +101,7 @@ pub(super) enum TurnContent<'a> {
     },
     /// The result of a call.
     Result(WireResult<'a>),
-    /// Media that were moved out of earlier turns, written for a message of the user.
+    /// Media that were moved out of earlier turns, already encoded as parts of a user's message.
     Media(Vec<Value>),
 }
 
@@ -135,7 +135,7 @@ impl<'a> TurnShaper<'a> {
     /// Returns the turns of a conversation from a position on, in order. A message with an unknown role has no turn.
     ///
     /// # Errors
-    /// Fails when media that are sent in another field or message cannot be written.
+    /// Fails when media of a result that are sent in another field or message cannot be written.
     pub(super) fn turns(
         &self,
         messages: &'a MessageList,

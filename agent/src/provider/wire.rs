@@ -14,9 +14,9 @@ use crate::message::{AssistantMessage, MessageList};
 
 /// A list of messages that is being written.
 ///
-/// The text of the conversation's last request is kept, and continued if the same messages are sent again. An item stays open until the
-/// next item begins, because further turns may join the item. The kept text cannot be changed. If a turn would join the last item of the
-/// kept text, the encoder continues from an [earlier](Self::rewind) position.
+/// The text of the conversation's last request is kept, and continued as far as the messages of this request are the same. An item stays
+/// open until the next item begins, because further turns may join the item. The kept text cannot be changed. If a turn would join the last
+/// item of the kept text, the encoder continues from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
     /// The key of an item's list of blocks or parts. Turns that join the item are added to this list.
@@ -58,8 +58,8 @@ struct Key<K> {
 }
 
 impl<'a> WireList<'a> {
-    /// Creates the list of these messages. The list continues the text of the conversation's last request, if that request had the same
-    /// `key`. `stable` is the number of messages whose text does not depend on later messages.
+    /// Creates the list of these messages. The list continues the text of the conversation's last request as far as its messages are the
+    /// same, if that request had the same `key`. `stable` is the number of messages whose text does not depend on later messages.
     pub(super) fn new<K: PartialEq + Send + Sync + 'static>(
         messages: &'a MessageList,
         content: &'static str,
@@ -146,7 +146,7 @@ impl<'a> WireList<'a> {
         ids
     }
 
-    /// Continues from the kept position before the current position.
+    /// Continues from the kept position before the current position, or from the beginning if there is none.
     pub(super) fn rewind(&mut self) {
         let now = self.resumed.messages;
         self.resume(|point| point.messages < now);
@@ -220,7 +220,7 @@ impl<'a> WireList<'a> {
         self.items += 1;
     }
 
-    /// Returns the last item, or `None` if it is already written as text.
+    /// Returns the last item, or `None` if it is already written as text, or if the list is empty.
     pub(super) fn last_mut(&mut self) -> Option<&mut Value> {
         match &mut self.last {
             LastItem::Open(item) => Some(item),
@@ -246,7 +246,7 @@ impl<'a> WireList<'a> {
         Ok(())
     }
 
-    /// Adds a block to the last item as text. Returns `false` if the item cannot be changed.
+    /// Adds a block to the last item as text. Returns `false`, and adds nothing, unless the item was appended as text and can grow.
     pub(super) fn join_text(&mut self, write: impl FnOnce(&mut String)) -> bool {
         let can_grow = matches!(self.last, LastItem::Written { can_grow: true });
         if can_grow {
@@ -258,7 +258,7 @@ impl<'a> WireList<'a> {
         can_grow
     }
 
-    /// Writes the open item as text, if there is one. No turn can join the item afterwards.
+    /// Writes the last item as text, if it is open. No turn can join the last item afterwards.
     fn close(&mut self) {
         if let LastItem::Open(mut item) =
             std::mem::replace(&mut self.last, LastItem::Written { can_grow: false })

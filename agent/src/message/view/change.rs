@@ -38,7 +38,7 @@ pub struct ViewChange {
     /// The number of messages that the conversation had when the change was made. Replies among these messages were made from an earlier
     /// view.
     pub(crate) made_at: usize,
-    /// The kind of change, with the replaced messages or results.
+    /// The kind of change, with its data.
     #[serde(flatten)]
     pub(super) kind: ViewChangeKind,
 }
@@ -85,7 +85,8 @@ pub(super) enum ViewChangeKind {
         /// The results, each with its line.
         results: Vec<ClearedResult>,
     },
-    /// The messages before `at` are replaced by a summary. Pinned messages stay.
+    /// The messages before `at` are replaced by a summary. Pinned messages stay and, if `at` is within a turn, so does the message of the
+    /// user that the turn answers.
     Summary {
         /// The summary.
         text: String,
@@ -93,7 +94,7 @@ pub(super) enum ViewChangeKind {
         #[serde(default, skip_serializing_if = "is_unused")]
         usage: Box<Usage>,
     },
-    /// The text of one result is shortened: its beginning and its end are kept.
+    /// The text of one result is shortened: its beginning and its end are kept. Other parts of the result are removed.
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
@@ -145,14 +146,15 @@ impl ClearedResult {
 #[derive(Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewError {
-    /// A cut before this message would split a call from its result, or a reply from its continuation.
+    /// A cut before this message would split a call from its result, or a reply from its continuation, or the message is neither of the
+    /// user nor a reply.
     #[error("the view cannot be cut before message {at}: it would split a call from its result")]
     #[non_exhaustive]
     Split {
         /// The index of the message.
         at: usize,
     },
-    /// The messages before the cut are already in a summary, or no message would be left after the cut.
+    /// No message before the cut is left to summarize, or no message would be left after the cut.
     #[error("the view cannot be cut before message {at}: {reason}")]
     #[non_exhaustive]
     OutOfRange {
@@ -177,7 +179,7 @@ pub enum ViewError {
     )]
     #[non_exhaustive]
     NoRoom {
-        /// The window.
+        /// The context window, in tokens.
         window: u64,
     },
     /// The request is probably too long, and no part of the conversation can be replaced.

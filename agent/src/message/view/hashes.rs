@@ -8,8 +8,8 @@ use super::super::content::Content;
 /// The hashes of the first message of a conversation, of its first two messages, and so on, up to the longest prefix that was needed.
 ///
 /// The hashes are the same in every process. They also stay the same when messages are stored and read again, because they cover only
-/// roles, texts, and the names and ids of calls. They do not cover arguments, which a store may withhold, or numbers, whose spelling a
-/// store may change.
+/// roles, texts, the names and ids of calls, and the positions of other parts. They do not cover arguments, which a store may withhold, or
+/// numbers, whose spelling a store may change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PrefixHashes(Vec<u64>);
 

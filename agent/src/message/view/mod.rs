@@ -22,8 +22,8 @@ use super::roles::ToolResultMessage;
 use super::usage::Usage;
 use super::words::StopReason;
 
-/// A conversation as a model gets it: all of its messages, except that results can be cleared and old messages replaced by a summary.
-/// The conversation itself stays complete.
+/// A conversation as a model gets it: all of its messages, except that results can be cleared or shortened and old messages replaced by a
+/// summary. The conversation itself stays complete.
 ///
 /// Each change returns a [`ViewChange`], and [`fold`](Self::fold) builds the same view from the conversation and its changes. Every view
 /// can be sent, because a change that would split a call from its result is refused. The conversation must be
@@ -47,8 +47,8 @@ pub(crate) struct ConversationView {
 }
 
 impl Conversation {
-    /// Returns the messages that are sent to a model: all messages of the conversation, except that results may be cleared and old messages
-    /// replaced by a summary. The conversation itself stays complete.
+    /// Returns the messages that are sent to a model: all messages of the conversation, except that results may be cleared or shortened and
+    /// old messages replaced by a summary. The conversation itself stays complete.
     ///
     /// ```
     /// use agent::message::{Conversation, Message, UserMessage};
@@ -82,8 +82,9 @@ impl Conversation {
     /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result or a reply from its continuation. Also fails if the cut is not after an earlier
-    /// cut, or would leave no message. [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the message at this index is neither of the user nor a reply, or if the cut would split a call from its result or a reply
+    /// from its continuation. Also fails if no message before the cut is left to summarize, or if no message would be left after it.
+    /// [`cuts`](Self::cuts) returns the indices that are possible.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
     }
@@ -128,6 +129,7 @@ impl Conversation {
     }
 
     /// Shortens the text of the result at this index to its beginning and its end, in the view. Both together have at most `bytes` bytes.
+    /// Other parts of the result, such as images, are removed.
     ///
     /// ```
     /// use agent::message::{AssistantMessage, Conversation, Message, OutcomeKind, Part, ToolResultMessage};
@@ -211,13 +213,13 @@ impl ConversationView {
         self.changes.last().map_or(0, |change| change.generation)
     }
 
-    /// Returns the context window that a change recorded, in tokens, or `None` if no change did.
+    /// Returns the smallest context window that a change recorded, in tokens, or `None` if no change did.
     pub(crate) fn window(&self) -> Option<u64> {
         self.window
     }
 
-    /// Updates the view to the end of this conversation. Reads only new messages, unless the earlier messages or the recorded changes
-    /// differ from the last update. If they differ, the view is created anew.
+    /// Brings the view up to date with this conversation. Reads only the new messages, unless earlier messages or recorded changes are not
+    /// those of the last update; then the view is created anew.
     #[cfg(feature = "runtime")]
     pub(crate) fn update(&mut self, conversation: &Conversation) {
         let messages = conversation.shared();
@@ -258,8 +260,9 @@ impl ConversationView {
     /// within a turn, the message of the user that the turn answers stays, too.
     ///
     /// # Errors
-    /// Fails if the cut would split a call from its result or a reply from its continuation. Also fails if the cut is not after an earlier
-    /// cut, or would leave no message. [`cuts`](Self::cuts) returns the indices that are possible.
+    /// Fails if the message at this index is neither of the user nor a reply, or if the cut would split a call from its result or a reply
+    /// from its continuation. Also fails if no message before the cut is left to summarize, or if no message would be left after it.
+    /// [`cuts`](Self::cuts) returns the indices that are possible.
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })
     }
@@ -289,6 +292,7 @@ impl ConversationView {
     }
 
     /// Shortens the text of the result at this index of the conversation to its beginning and its end, of together at most `bytes` bytes.
+    /// Other parts of the result are removed.
     ///
     /// # Errors
     /// Fails if the message is not a result in the view.
@@ -385,7 +389,7 @@ impl ConversationView {
         self.replaced.contains_key(&index)
     }
 
-    /// Returns whether this message continues a reply that its provider paused.
+    /// Returns whether the message at this index continues a reply that its provider paused.
     fn continues_reply(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.conversation.get(at)?.as_assistant());
         before.is_some_and(|reply| reply.stop_reason == StopReason::Pause)

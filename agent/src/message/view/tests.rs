@@ -51,14 +51,14 @@ fn conversation(random: &mut Random) -> Conversation {
         }
     }
     if random.below(2) == 0 {
-        // The newest reply has open calls.
+        // The newest reply has an open call.
         messages.push(AssistantMessage::new([Part::tool_call("open", "search", "{}")]).into());
     }
     messages.into_iter().collect()
 }
 
-/// Asserts that the messages can be sent: they are sound, except for the open calls of the newest reply, and begin with a message of a
-/// user.
+/// Asserts that the messages can be sent: they are sound, except for the open calls of the newest reply. After a compaction, they begin
+/// with the summary, which no result follows directly.
 fn assert_can_be_sent(view: &ConversationView, case: &str) {
     let sent = view.messages();
     let mut whole: Conversation = sent.iter().cloned().collect();

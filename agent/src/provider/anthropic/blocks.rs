@@ -105,7 +105,7 @@ fn read_source(source: &Value) -> Option<Media> {
 /// [files](https://platform.claude.com/docs/en/build-with-claude/files), and the types of its SDK.
 const DOCUMENTS: &[&str] = &["application/pdf", "text/plain"];
 
-/// Writes the source of a document: a PDF, or any text as plain text.
+/// Writes the source of a document: any text in memory as plain text, or else a PDF or a file that is stored at Anthropic.
 fn document_source(media: &Media) -> Result<Value, UnsupportedPart> {
     if let Some(text) = document_text(media) {
         return Ok(json!({"type": "text", "media_type": "text/plain", "data": text}));
@@ -143,8 +143,8 @@ pub(super) struct BlockTarget {
 }
 
 /// Writes a part as a block. Returns `None` for parts that must not or need not be sent: texts of whitespace without provider data;
-/// thinking, provider tools and opaque parts of other providers; and parts of unknown kinds. Anthropic produces texts of whitespace, but
-/// does not accept them.
+/// resources of whitespace; thinking and provider tools without data of this provider; opaque parts of other providers; and parts of
+/// unknown kinds. Anthropic produces texts of whitespace, but does not accept them.
 ///
 /// # Errors
 /// Fails when Anthropic does not accept the kind or the media type of the part.
@@ -280,8 +280,8 @@ pub(super) fn is_safe_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. `number` is the number of proposals that were
-/// already in use. If `number` is above 0, a digest is appended, so that the id differs from these proposals.
+/// Replaces the characters of an id that Anthropic does not accept: all but `[a-zA-Z0-9_-]`. An empty id becomes `call`. `number` is the
+/// number of proposals that were already in use. If `number` is above 0, a digest is appended, so that the id differs from these proposals.
 pub(super) fn safe_id(id: &str, number: u32) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let safe: String = id.chars().map(safe).collect();

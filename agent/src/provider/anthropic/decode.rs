@@ -57,7 +57,7 @@ enum BlockKind {
     Other,
 }
 
-/// The names of the events whose data is read. An event without a name has the name `message`.
+/// The names of the events whose data must be JSON. An event without a name has the name `message`.
 const EVENTS: [&str; 8] = [
     "message",
     "error",
@@ -172,7 +172,7 @@ impl AnthropicDecoder {
         }
     }
 
-    /// Reads the stop reason of a message, or of the delta at its end.
+    /// Reads the stop reason and the state, such as the container, of a message, or of the delta at its end.
     fn read_stop(&mut self, message: &Value) {
         if let Some(reason) = some_text(message, "stop_reason") {
             self.stop.reason = Some(reason.to_owned());

@@ -159,7 +159,8 @@ impl Encoder<'_> {
         MAX_CACHE_MARKS - [request.cached_conversation, system, tools].iter().flatten().count()
     }
 
-    /// Returns the id of the container in which code ran last, so that the next reply runs its code in the same container.
+    /// Returns the id of the container in which code ran last, so that the next reply runs its code in the same container. Returns `None`
+    /// if no code ran, or if the request has no tools that the provider runs.
     fn container(&self) -> Option<&Value> {
         if self.request.managed_tools.is_empty() {
             return None;
@@ -210,7 +211,7 @@ impl Encoder<'_> {
             return Ok(ThinkingSettings { thinking: off, effort, ..plain });
         }
         let wanted = models::budget(level).max(MIN_BUDGET);
-        // Thinking counts towards the token limit, so the default limit leaves room for the thinking and the answer.
+        // Thinking counts towards the token limit, so the default limit leaves room for the thinking and the rest of the reply.
         let max_tokens = request.max_tokens.unwrap_or(wanted + MAX_TOKENS);
         if style == ThinkingStyle::Adaptive {
             let thinking = Some(json!({"type": "adaptive"}));
@@ -320,8 +321,9 @@ impl Encoder<'_> {
     /// Writes the turns from the start of `list` on. Returns `false` if a turn before the start has to be written again, too.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
-        // Anthropic requires that a request begins with the user. Source: the error `messages: first message must use the "user" role`
-        // (https://github.com/lobehub/lobehub/issues/1601).
+        // Anthropic requires that a request begins with a message of the user, so one is put before a reply at the beginning. A request
+        // that was read and begins with the assistant is written as it was read. Source: the error `messages: first message must use the
+        // "user" role` (https://github.com/lobehub/lobehub/issues/1601).
         let needs_user = !is_assistant_first(messages, &self.model.provider);
         let write = |part: &Part| self.write(part, false, ids);
         let shaper = TurnShaper { rules: &RULES, model: self.model, ids, write: &write };
@@ -377,7 +379,8 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
+    /// Writes a turn as text, without JSON values, in the frequent cases: an input or a result with a single text, and a reply that is a
+    /// single text or ends with a call. Returns `false`, and writes nothing, in all other cases.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {

@@ -57,7 +57,8 @@ pub(super) fn tool(
     })
 }
 
-/// Returns the results of the tools that Anthropic ran. Editing files does not count as running code.
+/// Returns the results of the web searches, web fetches and code that Anthropic ran. Its other tools, for example the one that edits files,
+/// have no neutral results.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     ManagedCall::all(reply).iter().filter_map(result).collect()
 }

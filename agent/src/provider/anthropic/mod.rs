@@ -65,9 +65,9 @@ mod tests;
 /// `temperature` and `top_p` are left out, with a warning, where Anthropic refuses them: together with thinking, from version `2026-10-21`
 /// on, and with models from 4.7. With models 4.5 and 4.6, only `top_p` is left out, if `temperature` is set, too.
 ///
-/// Texts that are only whitespace are left out, because Anthropic refuses them, even in its own replies. Messages without other content are
-/// left out, too, and so is whitespace at the end of an assistant message that the model continues. A conversation that becomes empty is an
-/// error.
+/// Texts that are only whitespace and have no provider data are left out, because Anthropic refuses them, even in its own replies. Messages
+/// without other content are left out, too, and so is whitespace at the end of an assistant message that the model continues. A
+/// conversation that becomes empty is an error.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnthropicMessages {

@@ -24,14 +24,14 @@ pub(super) fn thinking_style(model: &str) -> ThinkingStyle {
     }
 }
 
-/// Returns whether a model follows a schema for its reply: all models from version 4.5, and Opus 4.1.
+/// Returns whether a model follows a schema for its reply: all models from version 4.5, Opus 4.1, and models whose name has no version.
 ///
 /// Source: Anthropic's page on [structured outputs](https://platform.claude.com/docs/en/build-with-claude/structured-outputs).
 pub(super) fn has_structured_output(model: &str) -> bool {
     version(model).is_none_or(|version| version >= (4, 5)) || model.contains("opus-4-1")
 }
 
-/// Returns the `type` of `thinking` with which a model of the adaptive style thinks least, or `None` if the model always thinks.
+/// Returns the `type` of `thinking` with which a model thinks least, or `None` if the model always thinks.
 ///
 /// Source: Anthropic's pages on what is new in [Opus 5.5](https://platform.claude.com/docs/en/models/opus-5-5/whats-new-opus-5-5)
 /// and Sonnet 5.5, and `LiteLLM` 1.106.2: Fable, Mythos and Opus from 5.5 always think. Sonnet from 5.5 thinks at least between its calls.

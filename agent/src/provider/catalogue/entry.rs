@@ -34,7 +34,7 @@ pub struct ProviderEntry {
 
 impl ProviderEntry {
     /// Creates a provider with this protocol. By default, the key is in the environment variable `NAME_API_KEY`, where `NAME` is the
-    /// provider's name in upper case.
+    /// provider's name in upper case, with `_` in place of characters other than letters and digits.
     pub fn new(name: impl Into<String>, protocol: impl Protocol + 'static) -> Self {
         Self::shared(name, Arc::new(protocol))
     }
@@ -52,14 +52,15 @@ impl ProviderEntry {
         }
     }
 
-    /// Sets the base URL, which replaces the default of the protocol. The URL may end with the version of the API, or be the complete URL
-    /// of the endpoint.
+    /// Sets the base URL, which replaces the default of the protocol. The [environment variable](crate::provider::Catalogue#names) for the
+    /// provider's address takes precedence. The URL may end with the version of the API, or be the complete URL of the endpoint.
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
     }
 
-    /// Adds an environment variable that may contain the key. The first variable that is set is used.
+    /// Adds an environment variable that may contain the key. The first variable that is set and not blank is used. The variable of
+    /// [`new`](Self::new) is then read only if it is added, too.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -169,8 +170,8 @@ impl ProviderEntry {
         &*self.protocol
     }
 
-    /// Returns the prefix of the provider's environment variables: the first key variable without `_API_KEY`, or else the name in upper
-    /// case.
+    /// Returns the prefix of the provider's environment variables: the first key variable without `_API_KEY`, or else the name as
+    /// [`variable`] converts it.
     pub(super) fn prefix(&self) -> String {
         let by_key = self.key_variables.first().and_then(|variable| variable.strip_suffix("_API_KEY"));
         by_key.map_or_else(|| variable(&self.name), str::to_owned)

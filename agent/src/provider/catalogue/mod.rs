@@ -106,8 +106,9 @@ impl Catalogue {
     }
 
     /// Sets the settings of a model that differ from those of its provider: the address, headers, key, protocol, capabilities, facts and
-    /// options of the builder. They replace earlier settings of this model; if the builder has no facts, earlier facts stay. A header
-    /// replaces a header of the provider with the same name. The settings of a model's [own builder](Self::builder) take precedence.
+    /// options of the builder. The builder's name must contain the provider and the model; its catalogue is ignored. The settings replace
+    /// earlier settings of this model; if the builder has no facts, earlier facts stay. A header replaces a header of the provider with the
+    /// same name. The settings of a model's [own builder](Self::builder) take precedence.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -169,7 +170,7 @@ impl Catalogue {
         self
     }
 
-    /// Sets the timeouts, retries, limits and listeners of all models.
+    /// Sets the timeouts, retries, limits and listeners of all models without options of their own.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -216,12 +217,12 @@ impl Catalogue {
         HttpModel::builder(name).catalogue(self.clone())
     }
 
-    /// Returns the providers, in the order in which they were added.
+    /// Returns the providers, in the order in which they were added. A provider that replaces another one takes its position.
     pub fn providers(&self) -> impl Iterator<Item = &ProviderEntry> {
         self.providers.iter()
     }
 
-    /// Returns the facts about a model, `provider/model`, or `None` if the catalogue has none.
+    /// Returns the facts about a model, `provider/model`: those that were set, or else the built-in ones, or else `None`.
     ///
     /// ```
     /// use agent::provider::Catalogue;
@@ -266,8 +267,8 @@ impl Catalogue {
     }
 }
 
-/// Returns the protocol of the provider with this name, or the protocol with this name, for example `anthropic-messages` or `openai-chat`.
-/// Returns `None` if neither exists.
+/// Returns the protocol of the built-in provider with this name, or the built-in protocol with this name, for example `anthropic-messages`
+/// or `openai-chat`. Returns `None` if neither exists.
 ///
 /// ```
 /// # #[cfg(all(feature = "anthropic", feature = "openai"))] {

@@ -14,7 +14,7 @@ use crate::provider::parts::{JsonObject, JsonSource, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// The fields of a candidate that describe its content and are kept with the message.
+/// The fields of a candidate, besides its content, that are kept with the message.
 const STATE_FIELDS: [&str; 5] =
     ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
@@ -413,8 +413,8 @@ fn has_content(value: &Value) -> bool {
     }
 }
 
-/// Returns the texts of the arguments in a chunk, one entry for each part. The entry of a part without arguments is `None`. A parsed value
-/// would lose repeated keys and the digits of long numbers.
+/// Returns the texts of the arguments in the first candidate of a chunk, one entry for each part. The entry of a part without arguments is
+/// `None`. A parsed value would lose repeated keys and the digits of long numbers.
 fn argument_texts(json: &str) -> Vec<Option<String>> {
     #[derive(Deserialize)]
     struct RawChunk<'a> {

@@ -239,8 +239,8 @@ impl Encoder<'_> {
         some_text(&data.data, TOKEN)
     }
 
-    /// Returns the number of messages that are sent. The pieces of a paused reply are not sent, because the continuation token replaces
-    /// them.
+    /// Returns the number of messages that are sent. If there is a continuation token, it replaces the pieces of the paused reply at the
+    /// end, so they are not sent.
     fn sent(&self) -> usize {
         let messages = &self.request.messages;
         if self.token().is_none() {
@@ -263,8 +263,9 @@ impl Encoder<'_> {
     /// list and writes again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
-        // Gemini requires that a conversation begins with the user, or with cached content. Source: an error for a history that begins with
-        // a call, https://github.com/google-gemini/gemini-cli/issues/11814.
+        // Gemini requires that a conversation begins with a message of the user, or with cached content, so a message is put before a reply
+        // at the beginning. A request that was read and begins with the model is written as it was read. Source: an error for a history
+        // that begins with a call, https://github.com/google-gemini/gemini-cli/issues/11814.
         let needs_user = !is_cached && !is_assistant_first(messages, provider);
         let (from, unchanged) = (list.start(), CallIds::unchanged());
         let mut ids = GeminiIds::new(provider, messages.get(..from.messages).unwrap_or_default());
@@ -325,7 +326,8 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
+    /// Writes a turn as text, without JSON values, in the frequent cases: an input with a single text, a reply with only texts and calls,
+    /// and a result with only texts. Returns `false`, and writes nothing, in all other cases.
     fn push_plain<'m>(&self, turn: &WireTurn<'m>, ids: &mut GeminiIds<'m>, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         if turn.data.is_some() {
@@ -473,7 +475,8 @@ fn is_no_text(part: &Part, _provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_))
 }
 
-/// Creates a content. `rest` contains its fields other than `role` and `parts`. If `rest` contains `no_role`, the content has no role.
+/// Creates a content. `rest` contains its other fields; a `role` or `parts` in it replaces the parameter. If `rest` contains `no_role`, the
+/// content has no role.
 fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
     let mut content = JsonObject::new();
     content.insert("role".into(), role.into());

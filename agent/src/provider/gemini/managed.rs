@@ -25,7 +25,7 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
 /// Writes a tool for a request, or returns `None` for a tool that another field requests.
 ///
 /// # Errors
-/// Fails when Gemini does not have the tool, or does not support its settings.
+/// Fails if Gemini or the model does not have the tool, or if the tool limits the domains. `max_uses` is left out.
 pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<Value>, ModelError> {
     let no_limits = |is_limited: bool| {
         if is_limited {
@@ -52,7 +52,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<
 }
 
 /// Returns the results of the tools that Gemini ran. The results of code, and the images, come from the parts. The searches and pages come
-/// from the candidate's metadata. If the metadata have no queries, the queries of the search calls are used.
+/// from the candidate's metadata. If the metadata have no queries, those of the first search call with queries are used.
 pub(super) fn results(reply: &AssistantMessage) -> Vec<ManagedResult> {
     let data = own_data(&reply.provider, reply.provider_data.as_deref()).unwrap_or(&Value::Null);
     let grounding = data.get("groundingMetadata").unwrap_or(&Value::Null);

@@ -54,8 +54,8 @@ mod tests;
 /// Objects among the [provider options](ModelRequest::provider_options) are merged into the objects of the request key by key, so
 /// `{"generationConfig": {"seed": 7}}` leaves the rest of `generationConfig` unchanged.
 ///
-/// Gemini 3 requires a signature for calls, and calls of other models have none. These calls are sent with the placeholder that Gemini's
-/// [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for this case.
+/// Gemini 3 and later require a signature for the first call of a reply, and calls of other models have none. This call is then sent with
+/// the placeholder that Gemini's [documentation](https://ai.google.dev/gemini-api/docs/thought-signatures) gives for this case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Gemini {
@@ -64,8 +64,8 @@ pub struct Gemini {
     /// Whether schemas are sent as `parameters` and `responseSchema`, a subset of `OpenAPI` 3.0, which older models need. By default
     /// they are sent as `parametersJsonSchema` and `responseJsonSchema`.
     pub open_api_schemas: bool,
-    /// Whether a stream may end without `finishReason`, for proxies that leave it out. A broken connection then looks like the
-    /// end of a reply.
+    /// Whether a stream may end without `finishReason`, for proxies that leave it out. A stream that ends early, without an error of the
+    /// connection, then looks complete.
     pub lenient_end: bool,
 }
 
@@ -114,7 +114,7 @@ impl Gemini {
         }
     }
 
-    /// Accepts streams that end without `finishReason` as complete.
+    /// Accepts streams that end without `finishReason` as complete, if they contain a candidate.
     ///
     /// ```
     /// use agent::model::ModelInfo;

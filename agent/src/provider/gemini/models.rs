@@ -1,4 +1,4 @@
-//! The versions and thinking settings of Gemini's models, derived from the names of the models.
+//! Facts that the names of Gemini's models tell: the version, the thinking settings, and whether a model generates images.
 
 use serde_json::{Value, json};
 
@@ -24,9 +24,10 @@ pub(super) fn is_image_model(model: &str) -> bool {
 /// Returns `thinkingConfig` for a level, or `None` for models that do not think. A model whose name has no version is treated as one of the
 /// newest models.
 ///
-/// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking). Gemini 3 and later have levels. All models
-/// have `LOW` and `HIGH`. All but Pro 3.0 have `MEDIUM`. Models other than Pro, before 3.7, have `MINIMAL` (according to `LiteLLM` 1.106.2).
-/// Gemini 2.5 has budgets: Pro accepts 128 to 32768 tokens and always thinks, Flash 0 to 24576, and Flash-Lite 512 to 24576, or 0 for no thinking.
+/// Source: Google's page on [thinking](https://ai.google.dev/gemini-api/docs/thinking). Gemini 3 and later have levels. All models have
+/// `LOW` and `HIGH`. All but Pro 3.0 have `MEDIUM`. Models other than Pro, before 3.7, have `MINIMAL` (according to `LiteLLM` 1.106.2).
+/// Gemini 2.5 has budgets: Pro accepts 128 to 32768 tokens and always thinks, Flash 0 to 24576, and Flash-Lite 512 to 24576, or 0 for no
+/// thinking.
 pub(super) fn thinking(model: &str, level: Thinking) -> Option<Value> {
     let thinks = model.contains("gemini") && !model.contains("-image") && !model.contains("-tts");
     let version = version(model).unwrap_or((u32::MAX, 0));

@@ -95,7 +95,8 @@ impl PartialArguments {
         true
     }
 
-    /// Returns the text of the arguments. The text is empty if no value arrived, or only an empty object.
+    /// Returns the text of the arguments: their original text, if they arrived as one value and it is known. The text is empty if no value
+    /// arrived, or only an empty object without an original text.
     pub(super) fn into_text(self) -> String {
         match (self.original, self.root) {
             (Some(text), _) => text,

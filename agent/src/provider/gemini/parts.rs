@@ -167,8 +167,8 @@ pub(super) fn write_call(out: &mut String, call: &ToolCall) {
     out.push('}');
 }
 
-/// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty texts without provider data; thinking,
-/// provider tools and opaque parts of other providers; and parts of unknown kinds.
+/// Writes a part for Gemini. Returns `None` for parts that must not or need not be sent: empty texts without provider data; thinking and
+/// provider tools without data of this provider; opaque parts of other providers; and parts of unknown kinds.
 ///
 /// # Errors
 /// Fails when Gemini does not accept the kind or the media type of the part.

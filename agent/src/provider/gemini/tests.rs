@@ -96,8 +96,8 @@ fn streams_and_bodies_decode_to_one_message_and_encode_back() {
             {"functionResponse": {"name": "t", "response": {"output": "3"}}}])
     );
     assert_eq!(written["contents"][3], json!({"role": "user", "parts": [{"text": "And?"}]}));
-    // The state of one provider is not sent to another provider. Gemini 3 gets the placeholder for a call
-    // without a signature.
+    // The state of one provider is not sent to another provider. Gemini 3 gets the placeholder for the first call if no call has a
+    // signature.
     let foreign = api().encode(&ModelInfo::new("other", "gemini", "gemini-3-pro"), &request).unwrap().json();
     assert_eq!(
         foreign["contents"][1]["parts"],

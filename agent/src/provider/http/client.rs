@@ -1,4 +1,4 @@
-//! Sends one request and receives one response, over reqwest.
+//! The HTTP client of providers, over reqwest: sends a request, with or without retries, and receives its response.
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,7 +18,8 @@ use crate::traffic::OnTraffic;
 
 /// An HTTP client for providers. Clones share its connections.
 ///
-/// Redirects are not followed, because the new address would receive the key.
+/// The library's own client follows no redirects, because the new address would receive the key. A client of the application keeps its own
+/// policy.
 #[derive(Clone)]
 pub(in crate::provider) struct HttpClient {
     client: reqwest::Client,
@@ -51,7 +52,7 @@ impl HttpClient {
     /// Creates a client with the connections of the options.
     ///
     /// # Errors
-    /// Fails when the proxy's URL is invalid, or TLS cannot be set up.
+    /// Fails when the proxy's URL is invalid, or the client cannot be set up, for example its TLS.
     pub(in crate::provider) fn new(options: HttpOptions) -> Result<Self, ModelError> {
         let client = match &options.client {
             Some(client) => client.clone(),
@@ -65,9 +66,9 @@ impl HttpClient {
         &self.options
     }
 
-    /// Sends a request, with retries, until a response begins. Failed connections and responses with the status 408, 409, 429 or 5xx are
-    /// retried within the limits of the options. The header `x-should-retry` takes precedence over the status. The response of the last
-    /// attempt is returned, whatever its status.
+    /// Sends a request, with retries, until a response begins. Failed connections, timeouts and responses with the status 408, 409, 429 or
+    /// 5xx are retried within the limits of the options. The header `x-should-retry` takes precedence over the status. The response of the
+    /// last attempt is returned, whatever its status.
     ///
     /// Dropping the future ends the exchange at once.
     ///
@@ -179,8 +180,8 @@ impl HttpClient {
     }
 }
 
-/// Returns the client that all clones of these options share. If the options were changed after the client was created, a new client
-/// replaces the old client.
+/// Returns the client that all clones of these options share. If it was created with another connection timeout, `User-Agent` or proxy, a
+/// new client replaces it.
 fn shared_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
     let mut shared = options.connections.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = shared.as_ref().filter(|known| {
@@ -297,7 +298,7 @@ fn secret_forms(secret: &Secret) -> Vec<Secret> {
     if key == secret.expose() { vec![secret.clone()] } else { vec![secret.clone(), key.into()] }
 }
 
-/// Creates the error for a failed connection. `address` is the URL as it may be shown.
+/// Creates the error for a request that could not be sent, or whose response broke off. `address` is the URL as it may be shown.
 fn transport_error(error: reqwest::Error, address: &str, secrets: &[Secret]) -> ModelError {
     let error = error.without_url();
     let (kind, message) = if error.is_timeout() {

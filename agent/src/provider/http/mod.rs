@@ -2,8 +2,9 @@
 //!
 //! A request is retried after connection failures, timeouts and the statuses 408, 409, 429 and 5xx. The header `x-should-retry` takes
 //! precedence over the status. After an event of the reply was returned, the request is not retried. A delay that the provider asks for
-//! (`retry-after-ms`, `retry-after`) takes precedence over the configured delay. When the connection breaks, the events received so far are
-//! returned, and then the error. If the reply had already reported how it ended, the reply is complete, and there is no error.
+//! (`retry-after-ms`, `retry-after`) takes precedence over the configured delay. When the connection breaks and the request is not retried,
+//! the events received so far are returned, and then the error. If the reply had already reported how it ended, the reply is complete, and
+//! there is no error.
 //!
 //! Dropping a future or a stream ends the exchange at once. Cancelling the token of a [`StepCx`](crate::model::StepCx) drops the
 //! stream's exchange.

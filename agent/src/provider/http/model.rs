@@ -23,7 +23,7 @@ use crate::tool::secrets::SecretArguments;
 
 /// A model of a provider, accessed over HTTP. Clones share the connections and the settings.
 ///
-/// A model needs a tokio runtime with timers.
+/// A model needs a tokio runtime with I/O and timers.
 ///
 /// ```
 /// # #[cfg(feature = "openai")]
@@ -139,7 +139,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the key or its source. By default the provider's environment variable is read.
+    /// Sets the key or its source. By default, the key is that of the catalogue, or else the provider's environment variable is read.
     pub fn key(mut self, key: impl Into<ApiKey>) -> Self {
         self.key = Some(key.into());
         self
@@ -151,14 +151,14 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Sets the base URL of the provider. The URL may end with the version of the API, or be the complete URL of the endpoint.
+    /// Sets the base URL, instead of the provider's. The URL may end with the version of the API, or be the complete URL of the endpoint.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
     }
 
-    /// Adds a header, for example an organisation. The value of a header whose name contains `key`, `token`, `auth`, `secret` or `cookie`
-    /// is never shown.
+    /// Adds a header, for example an organisation. It replaces a header of the same name. The value of a header whose name contains `key`,
+    /// `token`, `auth`, `secret` or `cookie` is never shown.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -219,7 +219,7 @@ impl HttpModelBuilder {
         self
     }
 
-    /// Adds the settings of this model in the catalogue. Settings of the builder take precedence.
+    /// Adds the settings that the catalogue has for this model. Settings of the builder take precedence.
     fn or(self, settings: Self) -> Self {
         Self {
             name: self.name,

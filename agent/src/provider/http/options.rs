@@ -47,8 +47,8 @@ use crate::traffic::{OnTraffic, Traffic};
 pub struct HttpOptions {
     /// Maximum time to establish a connection. Default: 60 s.
     pub connect_timeout: Duration,
-    /// Maximum time from the request to the first byte of the response. Default: 5 min, because reasoning models are silent for a long
-    /// time.
+    /// Maximum time from the request to the first byte of the response, in addition to `connect_timeout`. Default: 5 min, because reasoning
+    /// models are silent for a long time.
     pub first_byte_timeout: Duration,
     /// Maximum time between two pieces of the response. Default: 5 min.
     pub idle_timeout: Duration,
@@ -170,7 +170,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets the maximum time until the first byte of the response. Default: 5 min.
+    /// Sets the maximum time until the first byte of the response, in addition to the time to establish a connection. Default: 5 min.
     pub fn with_first_byte_timeout(mut self, timeout: Duration) -> Self {
         self.first_byte_timeout = timeout;
         self
@@ -240,14 +240,16 @@ impl HttpOptions {
         ReplyLimits { body: self.max_body, event: self.max_event, document: self.max_document }
     }
 
-    /// Calls `listener` before the pause of each retry. The function must not block. If it panics, it is not called again.
+    /// Calls `listener` before the pause of each retry of a request for a reply. Retries of token counts are only logged. The function must
+    /// not block. If it panics, it is not called again.
     pub fn on_retry(mut self, listener: impl Fn(&Retry<'_>) + Send + Sync + 'static) -> Self {
         self.on_retry = Some(Observer::new("on_retry", Arc::new(listener)));
         self
     }
 
     /// Calls `listener` after each reply for which the provider reported usage. For a reply that broke off, `listener` gets the usage that
-    /// was reported so far. The function must not block. If it panics, it is not called again.
+    /// was reported so far. It is not called if the stream of the reply is dropped before its end. The function must not block. If it
+    /// panics, it is not called again.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]

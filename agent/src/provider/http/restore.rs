@@ -49,7 +49,8 @@ impl NullRestorer {
         self.texts.clear();
     }
 
-    /// Adds the event to `out`. If the event ends calls or the answer, their rewritten forms are added before the event.
+    /// Adds the event to `out`. If the event ends calls or the answer, their rewritten forms are added before the event. A call that
+    /// arrives whole is replaced by its rewritten form.
     pub(super) fn push(&mut self, event: ModelEvent, out: &mut impl Extend<ModelEvent>) {
         match &event {
             ModelEvent::ToolCallStart { content_index, id, name } => {
@@ -107,7 +108,7 @@ impl NullRestorer {
         Some(ModelEvent::Part { content_index, part: Box::new(part) })
     }
 
-    /// Returns the rewritten call, or `None` if nothing had to be removed.
+    /// Returns the rewritten call, or `None` if nothing had to be removed, or if the schema of its tool is not strict.
     fn restore_call(&mut self, content_index: usize) -> Option<ModelEvent> {
         let mut part = self.calls.remove(&content_index)?;
         let Content::ToolCall(call) = &mut part.content else { return None };

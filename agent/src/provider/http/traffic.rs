@@ -7,7 +7,7 @@ use crate::traffic::{OnTraffic, Traffic, TrafficKind, next_exchange};
 
 const REDACTED: &str = "[redacted]";
 
-/// The reporter of one exchange to its listeners. Dropping the reporter reports the end of the exchange.
+/// The reporter of one exchange to its listeners. Dropping the reporter reports the end of the exchange, if it was not reported before.
 pub(super) struct TrafficReporter {
     listeners: Vec<OnTraffic>,
     server: String,

@@ -21,7 +21,7 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
 /// Writes a tool for a request to Responses.
 ///
 /// # Errors
-/// Fails when the API does not have the tool, or does not support its settings.
+/// Fails if the API does not have the tool, or if the tool blocks domains. `max_uses` is left out, with a warning.
 pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     Ok(match tool {
         ManagedTool::WebSearch { max_uses, allowed_domains, blocked_domains } => {
@@ -47,7 +47,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
 /// Returns the field that requests a web search in Chat Completions, and the field's value. Returns `None` if the tool is not a web search.
 ///
 /// # Errors
-/// Fails when the server or the model does not have a search, or does not support its settings.
+/// Fails if the server or the model has no web search, or if the tool limits the domains. `max_uses` is left out, with a warning.
 pub(super) fn chat_search<'f>(
     tool: &ManagedTool,
     field: Option<&'f str>,

@@ -9,8 +9,8 @@ pub(super) fn is_non_reasoning(model: &str) -> bool {
         || name.contains("-chat-latest")
 }
 
-/// Returns whether a model is known to reason by default. Such a model accepts no sampling settings, and its system prompt has the role
-/// `developer`.
+/// Returns whether a model is known to reason by default. Unless its reasoning is turned off, such a model accepts no sampling settings.
+/// Its system prompt has the role `developer`.
 pub(super) fn is_reasoning_model(model: &str) -> bool {
     let name = base_name(model);
     (is_o_series(name) || name.starts_with("gpt-5") || name.starts_with("gpt-6")) && !is_non_reasoning(model)
@@ -27,14 +27,14 @@ pub(super) fn is_reasoning_at(model: &str, level: Option<Thinking>) -> bool {
 
 /// Returns whether a model accepts stop sequences. Models that reason refuse them, even while reasoning is turned off.
 ///
-/// Source: `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create), for o3 and o4-mini; the
-/// responses of gpt-5 and its successors.
+/// Sources: for o3 and o4-mini, `stop` in OpenAI's [reference](https://platform.openai.com/docs/api-reference/chat/create); for gpt-5 and
+/// its successors, the API's error when `stop` is sent.
 pub(super) fn has_stop_sequences(model: &str) -> bool {
     !is_reasoning_model(model)
 }
 
 /// Returns whether a model follows a schema for its reply, as far as its name tells. The models before gpt-4o do not, and neither do
-/// o1-mini and o1-preview.
+/// o1-mini and o1-preview. Returns `true` for unknown names.
 ///
 /// Source: OpenAI's guide to [structured outputs](https://platform.openai.com/docs/guides/structured-outputs).
 pub(super) fn has_structured_output(model: &str) -> bool {
@@ -78,7 +78,8 @@ pub(super) fn can_search_in_chat(model: &str) -> bool {
     !is_openai(base_name(model)) || is_search_model(model)
 }
 
-/// Returns the effort for a level: the highest supported effort that is not above the level, or else the lowest supported effort.
+/// Returns the effort for a level: the highest supported effort that is not above the level, or else the lowest supported effort. A level
+/// other than `none` gets at least the lowest effort with reasoning.
 ///
 /// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages. All models
 /// support `low` to `high`; only gpt-5 `minimal`; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6. gpt-5-pro

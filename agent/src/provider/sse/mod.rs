@@ -37,7 +37,7 @@ pub const MAX_EVENT: usize = 16 << 20;
 /// A parser of event streams. The chunks may have any size and end anywhere.
 ///
 /// The work is linear in the number of bytes, whatever the size of the chunks. An event in a single chunk with one `data` line is passed on
-/// without a copy. Only events that are split or have several lines are copied.
+/// without a copy. Only events that are split, have several `data` lines or are not UTF-8 are copied.
 ///
 /// One rule differs from the standard. If the stream ends in an event without a blank line, [`finish`](Self::finish) passes the event on,
 /// because servers omit the blank line after their last event.
@@ -61,10 +61,10 @@ pub const MAX_EVENT: usize = 16 << 20;
 pub struct SseParser {
     /// An unfinished line.
     line: Vec<u8>,
-    /// The data lines so far of an event that is split or has several lines.
+    /// The data lines so far of an event that is split or has several `data` lines.
     data: Vec<u8>,
     has_data: bool,
-    /// The type of a split event.
+    /// The type of such an event.
     event: Vec<u8>,
     last_id: String,
     retry: Option<u64>,
@@ -131,7 +131,7 @@ const MAX_STRAY: usize = 64 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SseEvent<'a> {
-    /// The type of the event; `message` if the stream names none.
+    /// The type of the event; `message` if the event names none.
     pub event: &'a str,
     /// The data lines of the event, joined by LF.
     pub data: &'a str,
@@ -178,7 +178,8 @@ impl SseParser {
         self
     }
 
-    /// Sets the maximum length of a line, and of the data of an event, in bytes. Default: [`MAX_EVENT`].
+    /// Sets the maximum length of the data of an event, and of a line that does not end in the chunk in which it begins, in bytes. Default:
+    /// [`MAX_EVENT`].
     ///
     /// ```
     /// use agent::provider::sse::SseParser;
@@ -200,7 +201,8 @@ impl SseParser {
     /// Parses the next bytes and calls `on` for each event that they complete.
     ///
     /// # Errors
-    /// Fails when a line or an event exceeds the maximum length. The parser cannot be used after that.
+    /// Fails when the data of an event, or a line that does not end in the chunk in which it begins, exceeds the maximum length. The parser
+    /// cannot be used after that.
     pub fn push(&mut self, chunk: &[u8], mut on: impl FnMut(SseEvent<'_>)) -> Result<(), ParseError> {
         let mut rest = chunk;
         if self.after_cr && !rest.is_empty() {
@@ -289,7 +291,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// Reads the rare fields, and fields without a colon.
+    /// Reads all other lines: the rare fields, fields without a colon, comments, and JSON without `data:`.
     #[cold]
     fn read_field<'c>(
         &mut self,

@@ -51,7 +51,7 @@ fn failed(content: Vec<Part>) -> ToolResultMessage {
     ToolResultMessage::new("c1", "look", OutcomeKind::Failed).with_content(content)
 }
 
-/// A conversation with two rounds of calls, and an answer.
+/// A conversation in which the model makes two calls twice, and answers after the results each time.
 fn long() -> Vec<Message> {
     let calls = |ids: [&str; 2], said: &str| {
         let calls = ids.map(|id| Part::tool_call(id, "look", "{}"));
@@ -92,7 +92,7 @@ fn every_window_of_a_conversation_begins_as_the_protocol_requires() {
             } else {
                 assert!(!body.to_string().contains(OPENING), "{} takes any beginning", api.api());
             }
-            // Each result directly follows its call.
+            // A result is in the body exactly if its call is.
             let text = body.to_string();
             for (call, answers) in [("I look.", ["one", "two"]), ("I look again.", ["three", "four"])] {
                 let is_there = text.contains(call);

@@ -70,8 +70,7 @@ fn streams() -> Vec<(Box<dyn Protocol>, String)> {
     ]
 }
 
-/// Reads the beginning of a response, after which the connection breaks for the given reason, or without a reason
-/// ends regularly.
+/// Reads the beginning of a response, after which the connection breaks for `reason`, or ends regularly if there is no reason.
 fn handed_out(
     protocol: &dyn Protocol,
     bytes: &[u8],

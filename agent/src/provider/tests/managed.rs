@@ -16,8 +16,8 @@ fn all() -> [ManagedTool; 4] {
     ]
 }
 
-/// Encodes each tool, or returns the error. A tool that a model is known to support must be encoded without an
-/// error.
+/// Encodes a request for each tool, and returns the bodies or the errors. Checks that the body does not depend on whether the results are
+/// rendered.
 fn sent(protocol: &dyn Protocol, provider: &str, model: &str) -> [Result<Value, String>; 4] {
     let info = ModelInfo::new(provider, protocol.api(), model);
     all().map(|tool| {
@@ -250,7 +250,7 @@ fn gemini() {
     assert_eq!(managed_results(&reply(&api, &answer.to_string())), [search(&["rust"], &[])]);
 }
 
-/// A reply that was stored, loaded and handed to a model of another provider still has the results of its tools.
+/// A reply that was stored and loaded still has the results of its tools.
 #[cfg(all(feature = "openai", feature = "anthropic"))]
 #[test]
 fn a_stored_reply_tells_the_same() {

@@ -1,4 +1,4 @@
-//! Replies of servers that no documentation describes.
+//! Replies in forms that servers send, but that no documentation describes.
 #![cfg_attr(
     not(feature = "openai"),
     allow(dead_code, unused_imports, reason = "most of it is of its servers")
@@ -226,7 +226,7 @@ fn an_open_call_of_a_withheld_reply_is_none_without_arguments() {
     }
 }
 
-/// Events of the Responses API for one item, between the beginning and the end of a reply.
+/// Returns a stream of the Responses API: the start of a reply, these events, and the end with this output.
 #[cfg(feature = "openai")]
 fn response(events: &[Value], output: &Value) -> String {
     let begun =

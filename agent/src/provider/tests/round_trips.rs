@@ -123,7 +123,7 @@ fn anthropic() {
         said(
             json!([asked, {"role": "user", "content": [result("t1", json!({"content": " \n"})), result("t2", json!({}))]}]),
         ),
-        // A tool of the provider without a result's content.
+        // The result of a provider's tool, without content.
         said(
             json!([{"role": "assistant", "content": [{"type": "mcp_tool_use", "id": "m", "name": "x", "server_name": "s", "input": {}},
             {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": false}]}, {"role": "user", "content": "go on"}]),

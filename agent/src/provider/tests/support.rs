@@ -1,4 +1,4 @@
-//! Helpers that read a body like the transport, without a network.
+//! Helpers that encode requests, and read responses as the transport does, without a network.
 
 use std::task::{Context, Poll, Waker};
 

@@ -20,7 +20,7 @@ use crate::provider::sse::SseEvent;
 pub(super) const THINKING_FIELDS: [&str; 4] =
     ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
 
-/// The fields of a message with state that some servers require back.
+/// The fields of a message that are kept as its provider data. Some servers require the first three back.
 const STATE_FIELDS: [&str; 5] =
     ["reasoning_details", "extra_content", "thought_signature", "annotations", "audio"];
 
@@ -295,7 +295,7 @@ impl ChatDecoder {
     }
 
     /// Decodes a call, or a piece of the call that [`find_call`](Self::find_call) returns. The first id and the first name that are not
-    /// empty are kept.
+    /// empty are kept. A call of another kind than a function becomes an opaque part.
     fn call(&mut self, piece: &Value, index: Option<u64>, out: &mut Vec<ModelEvent>) {
         if !matches!(text(piece, "type"), None | Some("" | "function"))
             && piece.get("function").is_none_or(Value::is_null)
@@ -481,8 +481,8 @@ impl Decoder for ChatDecoder {
     }
 }
 
-/// Merges a piece into `OpenRouter`'s reasoning details. Consecutive pieces of one kind form a block. Their `index` does not
-/// separate blocks, but a signature ends a block.
+/// Merges a piece into `OpenRouter`'s reasoning details. Consecutive pieces of one kind form a block, unless their ids, data or signatures
+/// differ. Their `index` does not separate blocks, but text after a signature starts a new block.
 fn merge_detail(list: &mut Vec<Value>, piece: &Value) {
     let is_continued = |last: &JsonObject| {
         let both = |key: &str| Some((last.get(key)?.as_str()?, some_text(piece, key)?));

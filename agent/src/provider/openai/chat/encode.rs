@@ -274,7 +274,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
+    /// Writes a turn as text, without JSON values, if it has only texts, calls and thoughts that are not sent, and no provider data: the
+    /// frequent case. Returns `false`, and writes nothing, for any other turn.
     fn push_plain(&self, turn: &WireTurn<'_>, ids: &CallIds, list: &mut WireList<'_>) -> bool {
         let provider = self.model.provider.as_str();
         match &turn.content {
@@ -335,8 +336,8 @@ impl Encoder<'_> {
         true
     }
 
-    /// Writes several plain texts as one text, separated by line breaks, because not every server accepts a list. A list that was read from
-    /// a request stays a list.
+    /// Writes plain texts as one text, separated by line breaks, because not every server accepts a list, and any other content as a list.
+    /// A list that was read from a request stays a list.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let content = content::content(parts, provider, &RULES, |part| write(part, provider, self.compat))?;
@@ -573,7 +574,7 @@ fn file(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     }
 }
 
-/// Writes audio with the API's name of its format. With OpenAI's limits, only WAV and MP3 are accepted.
+/// Writes audio with the API's name of its format. Only audio in memory is accepted and, with OpenAI's limits, only WAV and MP3.
 fn audio(media: &Media, compat: &Compat) -> Result<Value, UnsupportedPart> {
     let MediaSource::Data(bytes) = &media.source else { return Err("sound behind a URL".into()) };
     let media = if compat.openai_limits {

@@ -88,7 +88,8 @@ pub struct Compat {
     pub(super) echo_thinking: EchoThinking,
     /// The exact length of call ids, in letters and digits. Other ids are replaced. Equal ids have equal replacements.
     pub call_id_length: Option<usize>,
-    /// The maximum length of call ids, in characters. Longer ids of other providers are replaced. Equal ids have equal replacements.
+    /// The maximum length of call ids, in characters. Longer ids are replaced, unless the same provider and protocol made them. Equal ids
+    /// have equal replacements. Ignored if `call_id_length` is set.
     pub max_call_id: Option<usize>,
     /// The field that requests a web search: `web_search_options`, which OpenAI accepts only for its search models, `plugins`
     /// (`[{"id": "web"}]`), or a field that is set to `true`, such as `enable_search`. If `None`, a request for a search is refused.
@@ -133,7 +134,7 @@ impl Default for Compat {
 
 impl Compat {
     /// Returns the settings for a compatible server of which nothing else is known: `max_tokens`, the role `system`, no strict schemas, no
-    /// schema for the reply, no web search, and none of OpenAI's limits.
+    /// schema for the reply, no maximum length of call ids, no web search, and none of OpenAI's limits.
     pub fn plain() -> Self {
         Self {
             max_tokens_field: Cow::Borrowed("max_tokens"),
@@ -274,7 +275,8 @@ impl Compat {
         self
     }
 
-    /// Sets the maximum length of call ids, in characters. Longer ids of other providers are replaced. Equal ids have equal replacements.
+    /// Sets the maximum length of call ids, in characters. Longer ids are replaced, unless the same provider and protocol made them. Equal
+    /// ids have equal replacements. Ignored if `call_id_length` is set.
     pub fn with_max_call_id(mut self, length: usize) -> Self {
         self.max_call_id = Some(length);
         self

@@ -57,7 +57,7 @@ fn recorded_streams_decode_to_the_recorded_events() {
         let empty = json!({"type": "text", "text": ""});
         let expected: Vec<&Value> = list(result, "content").iter().filter(|part| **part != empty).collect();
         let found: Vec<Value> = message.content.iter().map(part).collect();
-        // A call without an id gets a different id than in the recording.
+        // Ids are not compared: a call without an id gets another id than in the recording.
         assert_eq!(found.len(), expected.len(), "{id}: {found:?}");
         for (found, expected) in found.iter().zip(expected) {
             for key in ["type", "text", "thinking", "name", "arguments"] {
@@ -85,7 +85,7 @@ fn recorded_streams_decode_to_the_recorded_events() {
             let expected = (result["usage"]["input"].as_u64(), result["usage"]["output"].as_u64());
             assert_eq!((Some(usage.0), Some(usage.1)), expected, "{id}");
         }
-        // The events in order: starts and deltas of each part.
+        // The events that start the parts, in order.
         let info = ModelInfo::new("test", OpenAiChat::API, "m");
         let mut reader = ReplyReader::new(&OpenAiChat::default(), &info, status, Vec::new());
         let mut events = Vec::new();

@@ -219,7 +219,8 @@ impl Encoder<'_> {
     }
 }
 
-/// Writes a turn as text if it has only texts and calls, which is the frequent case. Returns `false` for any other turn.
+/// Writes a turn as text, without JSON values, in the frequent cases: an input or a result with a single text, and a reply with at most one
+/// text, besides calls. Returns `false`, and writes nothing, in all other cases.
 fn push_plain(turn: &WireTurn<'_>, provider: &str, list: &mut WireList<'_>) -> bool {
     match &turn.content {
         TurnContent::Input { role, parts } => {

@@ -4,8 +4,8 @@
 //! The data of each kind of item is:
 //!
 //! * `reasoning`, and tools that the provider runs: the whole item, on the first of several parts;
-//! * `message`: on the first part, the item's own fields as `item`; on each further part, the mark `more`; on every part, the
-//!   fields of its text as `part`;
+//! * `message`: on the first part, the item's own fields as `item`, with the mark `plain` if its content was a string, or `empty` if it was
+//!   an empty list; on each further part, the mark `more`; on every part, its own further fields as `part`;
 //! * `function_call`: the fields of the item without a neutral form.
 
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
             let is_empty = said.is_empty();
             let part = Part::text(said);
             fields.shift_remove("role");
-            // A message with only its role and text is the default form, and needs no provider data.
+            // A message with only a role and a text that is not empty is written back in the same form, so it needs no provider data.
             if fields.is_empty() && !is_empty {
                 return Some(vec![part]);
             }

@@ -46,16 +46,16 @@ mod tests;
 /// # Ok::<(), agent::model::ModelError>(())
 /// ```
 ///
-/// The whole conversation is sent, and the provider keeps nothing (`store: false`): reasoning is sent back encrypted, with the
-/// item that followed it. Settings that the API refuses are left out, with a warning: `temperature` and `top_p` while the model
-/// reasons, and `stop` always.
+/// The whole conversation is sent. By default, the provider keeps nothing (`store: false`), and reasoning is sent back encrypted, with the
+/// item that followed it. Settings that the API refuses are left out, with a warning: `temperature` and `top_p` while the model reasons,
+/// and `stop` always.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenAiResponses {
     /// Whether the provider stores the reply.
     pub store: bool,
-    /// Whether encrypted reasoning is requested from models that reason. Without it, reasoning is sent back only if the provider stores it
-    /// or shows its text.
+    /// Whether encrypted reasoning is requested from models that reason, unless `store` is set. Without it, reasoning is sent back only if
+    /// the provider stores it or shows its text.
     pub encrypted_reasoning: bool,
     /// The kind of reasoning summary that is requested, such as `auto`. OpenAI refuses requests for summaries from organisations that are
     /// not verified, so the default is `None`.
@@ -80,7 +80,7 @@ impl OpenAiResponses {
         self
     }
 
-    /// Requests summaries of the model's reasoning, if the request sets a level of thinking.
+    /// Requests summaries of the model's reasoning, if the request sets a level of thinking other than `none`.
     pub fn with_summary(mut self, summary: impl Into<Cow<'static, str>>) -> Self {
         self.summary = Some(summary.into());
         self

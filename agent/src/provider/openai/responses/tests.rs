@@ -381,7 +381,7 @@ fn requests_are_read_and_written_again() {
     }
 }
 
-/// Decodes a stream whose deltas said `Hi` and whose completed item is `item`.
+/// Returns the events of a stream whose deltas say `Hi` and whose completed item is `item`.
 fn ended_as(item: &Value) -> Vec<Value> {
     let begun = json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []});
     vec![
