@@ -132,7 +132,7 @@ impl Connection {
         self.peer.is_transport_closed()
     }
 
-    /// Returns the name and version that the server reports.
+    /// Returns the name and version that the server reports, if it does.
     pub(super) fn server(&self) -> Option<(String, String)> {
         let info = self.peer.peer_info()?;
         let server = info.server_info.as_ref()?;
@@ -243,7 +243,8 @@ fn longest_message(limits: &ClientLimits) -> usize {
     limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
 
-/// Returns a policy that follows redirects only within the origin of `url`, so that no other server receives the token.
+/// Returns a policy that follows at most [`REDIRECTS`] redirects, only within the origin of `url`, so that no other server receives the
+/// token.
 fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     let origin = url.origin();
     reqwest::redirect::Policy::custom(move |attempt| {
@@ -257,8 +258,8 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host. Fails if the host has no address, or if one of its addresses is not public. The connection uses these
-/// addresses, because a second resolution of the name could return other addresses.
+/// Returns the addresses of a host. Fails if they cannot be looked up, if the host has none, or if one of them is not public. The
+/// connection uses these addresses, because a second resolution of the name could return other addresses.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);
