@@ -52,7 +52,7 @@ pub enum ModelEvent {
     ReplyStart {
         /// The provider's id of the reply.
         response_id: Option<String>,
-        /// The name of the model that gives the reply, if it is not the requested model.
+        /// The name of the model that gives the reply, if the provider reports it. It may be the name of the requested model.
         model: Option<String>,
     },
     /// A text part starts.

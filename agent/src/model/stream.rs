@@ -47,11 +47,11 @@ pub struct ModelStream {
     /// The events that the reader of this stream has not received yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// The chosen model, if the events come from a model that chooses among several. The inner stream sets the value when a reply begins or
-    /// fails.
+    /// The model that gives the reply, if the events are passed on from another stream. The source of the events sets the value when a
+    /// reply begins, fails or is dropped.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
-    /// The function that is called once, at the end of the reply.
+    /// The function that is called once, when the reply is complete or has failed.
     #[cfg(feature = "studio")]
     on_end: Option<OnStreamEnd>,
 }
@@ -88,7 +88,7 @@ impl ModelStream {
         }
     }
 
-    /// Sets a function of this library that is called at the end of the reply.
+    /// Sets a function of this library that is called when the reply is complete or has failed, but not if this stream is dropped before.
     #[cfg(feature = "studio")]
     pub(crate) fn with_on_end(
         mut self,

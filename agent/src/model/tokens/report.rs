@@ -232,7 +232,7 @@ impl ContextReport {
     /// Tokens are estimated from bytes. A token is 4 bytes of ASCII text, 3 bytes of other text, 2 bytes of encoded data, or 5 bytes of
     /// JSON. A Chinese, Japanese or Korean character counts 1.1 tokens.
     ///
-    /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated. The estimate
+    /// If a reply of the model in the messages reports its usage, only the messages after the newest such reply are estimated. The estimate
     /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless the
     /// reply records their size, as replies of [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are
     /// not counted. The result depends only on the arguments.
