@@ -24,7 +24,7 @@ pub(super) struct UiCall {
     pub(super) progress: CallProgress,
     /// The number of bytes of the arguments that were sent so far.
     pub(super) streamed: usize,
-    /// The id of the approval request that was sent.
+    /// The id of the approval request that was sent, or of the first open question of the call that the page was asked.
     pub(super) request: Option<String>,
     /// The id of the approval request that the run announced. The request may not have been sent yet.
     pub(super) wanted_request: Option<String>,

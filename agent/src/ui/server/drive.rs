@@ -72,7 +72,8 @@ impl UiServer {
         Ok(response::stream(protocol, body))
     }
 
-    /// Continues the run that an earlier process left in the session of a thread, if [`continue_runs`](Self::continue_runs) is set.
+    /// Continues the run that an earlier process left in the session of a thread, if [`continue_runs`](Self::continue_runs) is set. Does
+    /// nothing if another request uses the thread, or if the run needs tools that its page declared and `tools` is `None`.
     pub(super) async fn continue_unfinished(
         &self,
         scope: &Arc<str>,
