@@ -1,6 +1,6 @@
 // Reads JSON with the position of each key and value, and writes it. Numbers and repeated keys stay as they were written.
 
-/** Maximum depth of nested values. Deeper values are not read. */
+/** Maximum depth of nested values. Deeper nesting counts as a fault. */
 const MAX_DEPTH = 100;
 const SCALAR = /(?:"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
 const SPACE = /[ \t\r\n]*/y;

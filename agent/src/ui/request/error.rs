@@ -83,7 +83,7 @@ pub enum UiRequestError {
     #[error("run `{run_id}` of this thread is active")]
     #[non_exhaustive]
     Busy {
-        /// The id of the run, or an empty text if the run has only been reserved.
+        /// The id of the run, or an empty text if it is not known.
         run_id: String,
     },
     /// The last reply cannot be replaced by another reply.
