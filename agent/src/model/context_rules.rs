@@ -29,7 +29,7 @@ const MAX_RESERVE: u64 = 32_000;
 
 /// Rules for the [view](Conversation::view) of a conversation: when it is changed, and which content stays.
 /// [`manage_context`](crate::AssistantBuilder::manage_context) applies them to an assistant, and [`fit`](Self::fit) applies them in other
-/// loops.
+/// loops. Both fail unless 0 < [`target`](Self::target) < [`clear_at`](Self::clear_at) ≤ [`compact_at`](Self::compact_at) < 1.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, model::ContextRules};

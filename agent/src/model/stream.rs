@@ -67,6 +67,7 @@ impl ModelStream {
     ///   [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end. Empty deltas are left out.
     /// * It gives an id to a call without one, and changes an id that another call of the reply has.
     /// * It changes the stop reason `stop` to `tool_use` if the reply contains calls.
+    /// * It leaves out [`ToolCallArgument`](ModelEvent::ToolCallArgument) events: see [`with_argument_events`](Self::with_argument_events).
     /// * It ends with an error if the events end without [`Stop`](ModelEvent::Stop) or contradict each other.
     /// * When the token of `cx` is cancelled, it drops the events and ends the reply as aborted.
     pub fn new(

@@ -90,8 +90,8 @@ impl Studio {
         Self { assistant, remote: None, stop: CancelToken::new() }
     }
 
-    /// Allows access from other machines under these hosts, such as `studio.example:4000`. Requests need this token, which has at least 16
-    /// letters, digits, `-` or `_`. Every client with the token can run the tools, so serve the studio only behind TLS.
+    /// Allows access from other machines, under these hosts only, such as `studio.example:4000`. Requests need this token, which has at
+    /// least 16 letters, digits, `-` or `_`. Every client with the token can run the tools, so serve the studio only behind TLS.
     ///
     /// ```
     /// use agent::studio::Studio;

@@ -29,7 +29,8 @@ use tokio::time::Instant;
 
 /// Maximum length of a logged line of a child's error output, in bytes. Longer lines are cut.
 const LOG_LINE: usize = 4 << 10;
-/// The time after which a child that did not end is killed. The time begins when the input of the child was closed.
+/// Maximum wait for the end of a connection. `rmcp` closes the input of a child, terminates the child after 3 s, and kills it 3 s later, so
+/// this time is long enough for all three.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum wait for the last output of a child that ended. The wait is limited, because another process may keep the output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);

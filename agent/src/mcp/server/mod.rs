@@ -232,9 +232,9 @@ impl McpServer {
         self
     }
 
-    /// Adds host names under which clients may reach the server, with or without a port: `tools.example`, `localhost:8080`. By default,
-    /// only the names of this machine are accepted. This prevents DNS rebinding: requests of web pages whose host name resolves to this
-    /// machine.
+    /// Adds host names under which clients may reach the server, with or without a port: `tools.example`, `localhost:8080`. Without this
+    /// call, only the names of this machine are accepted; with it, only the added names. This prevents DNS rebinding: requests of web pages
+    /// whose host name resolves to this machine.
     pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.hosts.get_or_insert_default().extend(hosts.into_iter().map(Into::into));
         self

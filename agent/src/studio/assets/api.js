@@ -29,7 +29,7 @@ async function isThere() {
   return response && { status: response.status, info: response.ok ? await response.json().catch(() => null) : null };
 }
 
-/** Notifies the page that the studio answers again, and whether its process is the same as before. Asks for its address if the token is unknown. */
+/** Notifies the page that the studio answers again, and whether its process is the same. Asks for the address if the token is unknown. */
 function back({ status, info }) {
   if (status === 401) return unknownToken();
   const isSame = info?.instance === instance;

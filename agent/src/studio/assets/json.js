@@ -6,8 +6,9 @@ const SCALAR = /(?:"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|
 const SPACE = /[ \t\r\n]*/y;
 
 /**
- * Reads a text. A node is `{kind, start, end}` with `entries` (`{key, keyStart, keyEnd, value}`) of an object, `items` of an array, or `raw`
- * of a scalar. Returns `{root, fault}`: `fault` is the first position at which the text is not JSON, and `root` has the values before it.
+ * Reads a text. A node is `{kind, start, end}` with `entries` (`{key, keyStart, keyEnd, value}`) of an object, `items` of an array, or
+ * `raw` of a scalar. Returns `{root, fault}`: `fault` is the first position at which the text is not JSON, and `root` has the values
+ * before it.
  */
 export function parseJson(text) {
   let at = 0;
