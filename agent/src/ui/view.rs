@@ -60,7 +60,8 @@ impl View {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call of a sub-agent. No plan of the tool is needed, because the sub-agent's events contain no secrets.
+    /// Returns the arguments of a call that a sub-agent made: an empty object if the options hide arguments. No plan of the tool is needed,
+    /// because the sub-agent's events contain no secrets.
     pub(super) fn input_of_child(&self, args: &ToolArguments) -> Value {
         if self.options.args { value_or_text(args) } else { json!({}) }
     }

@@ -35,12 +35,11 @@ pub(super) struct UiCall {
     /// The end of a call with edited arguments. The end is held back until the result message arrives, which contains these arguments.
     pub(super) held_end: Option<Box<CallEnding>>,
     pub(super) is_provider: bool,
-    /// For a call of a sub-agent: the id of the root's call within which the sub-agent runs.
+    /// For a call that a sub-agent made: the id of the root's call within which the sub-agent runs.
     pub(super) within: Option<String>,
-    /// For a call of a sub-agent: the id of the sub-agent's run, if the run was announced.
+    /// For a call that a sub-agent made: the id of the sub-agent's run, if the run was announced.
     pub(super) child: Option<String>,
-    /// Whether the page has the call as a call of the protocol. Calls of sub-agents may be sent as data
-    /// instead.
+    /// Whether the page has the call as a call of the protocol. Calls that sub-agents make may be sent as data instead.
     pub(super) is_part: bool,
     /// The id of the reply with the call, or an empty text if the reply is unknown.
     pub(super) message_id: String,
