@@ -186,7 +186,7 @@ impl ModelStream {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns the reply so far: the content of the events that were already read.
+    /// Returns the reply so far. It may be ahead of the events that [`next`](Self::next) has returned.
     pub fn partial(&self) -> &AssistantMessage {
         self.accumulator.message()
     }

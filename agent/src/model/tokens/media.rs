@@ -1,4 +1,4 @@
-//! Estimates the sizes of images, documents and audio from their headers.
+//! Estimates the numbers of tokens of images, documents and audio from their data, without decoding them.
 
 use super::TokenCounter;
 use crate::message::{Media, MediaSource};

@@ -87,7 +87,7 @@ impl UiServer {
         if tools.is_none() && self.shared.options.client_tools && thread.needs_client_tools() {
             return Ok(());
         }
-        // If the thread is reserved, another request is already continuing the run.
+        // If the thread is reserved, another request is already continuing this run or beginning another.
         let Ok(reserved) = thread.reserve() else { return Ok(()) };
         self.shared.check_runs(scope)?;
         let prompt = thread.assistant.continue_run();
