@@ -237,9 +237,9 @@ pub enum ManagedResult {
     },
     /// The fetch of a web page.
     WebFetch {
-        /// The URL of the page.
+        /// The URL of the page, if the provider reports it.
         url: Option<String>,
-        /// The title of the page.
+        /// The title of the page, if the provider reports it.
         title: Option<String>,
         /// The text of the page, if the provider shows it.
         text: Option<String>,
@@ -248,7 +248,7 @@ pub enum ManagedResult {
     },
     /// A run of code.
     CodeExecution {
-        /// The code, or the shell command.
+        /// The code or the shell command, if the provider shows it.
         code: Option<String>,
         /// The standard output. Some providers include the error output in the standard output.
         stdout: String,
@@ -263,9 +263,9 @@ pub enum ManagedResult {
     },
     /// The generation of an image.
     ImageGeneration {
-        /// The image.
+        /// The image. `None` if drawing failed or the image cannot be read.
         image: Option<Media>,
-        /// The prompt that the provider made of the request.
+        /// The prompt that the provider made of the request, if it shows the prompt.
         prompt: Option<String>,
         /// The provider's error code, if drawing failed.
         error: Option<String>,

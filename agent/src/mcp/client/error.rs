@@ -46,11 +46,11 @@ pub enum McpClientError {
     Unauthorized {
         /// The name of the server, or its URL or program, as in [`McpClientError::Connect`].
         server: String,
-        /// The URL of the document that names the authorization server (RFC 9728).
+        /// The URL of the document that names the authorization server (RFC 9728), if the server reports it.
         resource_metadata: Option<String>,
-        /// The scope that a token needs.
+        /// The scope that a token needs, if the server reports it.
         scope: Option<String>,
-        /// The error code for the token that was sent, such as `invalid_token`.
+        /// The error code for the token that was sent, such as `invalid_token`, if the server reports it.
         error: Option<String>,
     },
     /// The tools of the server cannot be listed.

@@ -44,7 +44,8 @@ pub struct ContextReport {
     pub model: String,
     /// The size of the context window in tokens, or `None` if it was not set.
     pub window: Option<u64>,
-    /// The number of tokens that a request may use: the window without the tokens that are reserved for the reply.
+    /// The number of tokens that a request may use: the window without the tokens that are reserved for the reply. `None` if the window was
+    /// not set.
     pub usable: Option<u64>,
     /// The estimated tokens of the request.
     pub used: u64,
