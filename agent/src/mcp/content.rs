@@ -30,7 +30,7 @@ mod outgoing {
             }
             Content::ResourceLink(link) => ContentBlock::resource_link(resource(link)),
             Content::Thinking { .. } => return None,
-            // Parts that only a model produces are sent as JSON text.
+            // The protocol has no block for these parts, so they are sent as JSON text.
             Content::ToolCall(_) | Content::ProviderTool(_) | Content::Opaque(_) | Content::Unknown(_) => {
                 ContentBlock::text(serde_json::to_string(part).ok()?)
             }
@@ -67,8 +67,8 @@ mod incoming {
     use crate::message::{Content, Media, Part, Resource, ResourceLink};
     use rmcp::model::{ContentBlock, ResourceContents};
 
-    /// Returns a block of a server's result as a part. A block with invalid base64 becomes a text that reports the invalid
-    /// data.
+    /// Returns a block of a server's result as a part. A block with invalid base64 becomes a text that reports the invalid data, and a
+    /// block of an unknown kind becomes its JSON text.
     pub(in crate::mcp) fn part(block: ContentBlock) -> Part {
         match block {
             ContentBlock::Text(text) => Part::text(text.text),
@@ -126,7 +126,8 @@ mod incoming {
 
 #[cfg(feature = "mcp-client")]
 impl crate::tool::output::ToolOutput {
-    /// Returns the first item of the content as JSON text, in the form of MCP. Returns `None` if there is no content.
+    /// Returns the first item of the content as JSON text, in the form of MCP. Returns `None` if there is no content, or if the first item
+    /// is thinking, which MCP cannot represent.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-server")]

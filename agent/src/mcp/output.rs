@@ -45,7 +45,7 @@ impl OutputCheck {
     }
 }
 
-/// Returns the schema of the wrapping object, or `None` if the schema describes only objects.
+/// Returns the schema of the wrapping object, or `None` if the schema does not state that it has values other than objects.
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     if !has_other_values(schema, schema, MAX_DEPTH) {
         return None;
@@ -89,7 +89,7 @@ pub(super) fn mark() -> (String, Value) {
     ("fastmcp".to_owned(), json!({"wrap_result": true}))
 }
 
-/// Returns the schema of the value within a wrapping object, or `None` if the schema has no mark of FastMCP.
+/// Returns the schema of the value within a wrapping object, or `None` if the schema has no mark of FastMCP or no property `result`.
 #[cfg(feature = "mcp-client")]
 pub(super) fn unwrapped_schema(schema: &Value) -> Option<Value> {
     schema.get(MARK).filter(|mark| **mark == true)?;

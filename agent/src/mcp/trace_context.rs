@@ -16,13 +16,14 @@ const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
 
-/// Reads the context of a request, without malformed values. Returns `None` if there is no valid `traceparent`.
+/// Reads the context of a request, without malformed and too long values. Returns `None` if there is no valid `traceparent`.
 #[cfg(feature = "mcp-server")]
 pub(super) fn read(meta: &MetaObject) -> Option<HashMap<String, String>> {
     checked(meta.get_traceparent(), meta.get_tracestate(), meta.get_baggage())
 }
 
-/// Returns the metadata of a request with this context, without malformed values. Returns `None` if there is no valid `traceparent`.
+/// Returns the metadata of a request with this context, without malformed and too long values. Returns `None` if there is no valid
+/// `traceparent`.
 #[cfg(feature = "mcp-client")]
 pub(super) fn write(context: &HashMap<String, String>) -> Option<RequestMetaObject> {
     let value = |key: &str| context.get(key).map(String::as_str);

@@ -68,8 +68,8 @@ impl Accumulator {
         self.stopped
     }
 
-    /// Adds an event to the message. Adds the events for the reader to `out`: the event itself, and the starts and ends that the adapter
-    /// left out.
+    /// Adds an event to the message. Adds the events for the reader to `out`, in the form that
+    /// [`ModelStream::new`](super::ModelStream::new) describes.
     ///
     /// # Errors
     /// Fails if the event violates the grammar, for example if it follows the end of the reply.

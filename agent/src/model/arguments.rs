@@ -49,9 +49,10 @@ pub enum ArgumentChange {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<Value>,
     },
-    /// The tool refuses the value: the result of the call will report these issues.
+    /// The tool refuses a parameter: its value, or its key if the key is unknown or repeated. The result of the call will report these
+    /// issues.
     Refused {
-        /// The issues of the value.
+        /// The issues of the parameter.
         issues: Vec<String>,
     },
 }

@@ -15,8 +15,7 @@ pub(crate) trait AttemptTrace: Send {
     /// Records that an event of the reply arrived.
     fn record_event(&mut self, event: &ModelEvent);
 
-    /// Ends the trace with the reply so far. `error` is the kind of the error if the request
-    /// failed.
+    /// Ends the trace with the reply so far. `error` is the kind of the error if the request failed or was cancelled.
     fn end(self: Box<Self>, reply: &AssistantMessage, error: Option<ModelErrorKind>);
 }
 

@@ -10,13 +10,15 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// Minimum number of tokens that a clear must save. A clear must also save [`CLEARED_SHARE`], in thousandths of the usable window. Smaller
-/// clears are not worth their cost, because each clear invalidates the provider's cache.
+/// Minimum number of tokens that a clear must save if the request is shorter than [`ContextRules::compact_at`]. A clear must then also save
+/// [`CLEARED_SHARE`], in thousandths of the usable window. Smaller clears are not worth their cost, because each clear invalidates the
+/// provider's cache.
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
 /// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// Minimum number of tokens that a compaction, or a clear that avoids a compaction, must save, in thousandths of the usable window.
+/// Minimum number of tokens that a compaction, or a clear that avoids a compaction, must save, in thousandths of the usable window. If the
+/// request exceeds the usable window and cannot be compacted, every clear is made.
 const MIN_EFFECT: u64 = 100;
 /// The length that the newest messages should not exceed after a compaction, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
@@ -27,7 +29,7 @@ const MAX_RESERVE: u64 = 32_000;
 
 /// Rules for the [view](Conversation::view) of a conversation: when it is changed, and which content stays.
 /// [`manage_context`](crate::AssistantBuilder::manage_context) applies them to an assistant, and [`fit`](Self::fit) applies them in other
-/// loops.
+/// loops. Both fail unless 0 < [`target`](Self::target) < [`clear_at`](Self::clear_at) ≤ [`compact_at`](Self::compact_at) < 1.
 ///
 /// ```
 /// use agent::{Assistant, ScriptedModel, model::ContextRules};

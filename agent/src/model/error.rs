@@ -331,22 +331,22 @@ impl ModelError {
         &self.inner.message
     }
 
-    /// Returns the HTTP status.
+    /// Returns the HTTP status, if any.
     pub fn status(&self) -> Option<u16> {
         self.inner.status
     }
 
-    /// Returns the code of the error, which is usually the provider's own.
+    /// Returns the code of the error, if any. It is usually the provider's own.
     pub fn code(&self) -> Option<&str> {
         self.inner.code.as_deref()
     }
 
-    /// Returns the provider's id of the request.
+    /// Returns the provider's id of the request, if any.
     pub fn request_id(&self) -> Option<&str> {
         self.inner.request_id.as_deref()
     }
 
-    /// Returns the time that the provider asks to wait before a retry.
+    /// Returns the time that the provider asks to wait before a retry, if it names one.
     ///
     /// ```
     /// use agent::model::{ModelError, ModelErrorKind};
@@ -360,7 +360,7 @@ impl ModelError {
         self.inner.retry_after
     }
 
-    /// Returns the body of the response, cut to 2 KiB.
+    /// Returns the body of the response, cut to 2 KiB, if there is one.
     pub fn body(&self) -> Option<&str> {
         self.inner.body.as_deref()
     }

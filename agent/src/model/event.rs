@@ -50,9 +50,9 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 pub enum ModelEvent {
     /// The reply starts. The event has data about the whole reply, and may occur more than once.
     ReplyStart {
-        /// The provider's id of the reply.
+        /// The provider's id of the reply, if the provider reports it.
         response_id: Option<String>,
-        /// The name of the model that gives the reply, if it is not the requested model.
+        /// The name of the model that gives the reply, if the provider reports it. It may be the name of the requested model.
         model: Option<String>,
     },
     /// A text part starts.
@@ -152,9 +152,9 @@ pub enum ModelEvent {
     Stop {
         /// The reason why the reply ended.
         reason: StopReason,
-        /// Details for people, for example the explanation of a refusal.
+        /// Details for people, if there are any, for example the explanation of a refusal.
         detail: Option<String>,
-        /// The provider's word for the reason.
+        /// The provider's word for the reason, if it has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<String>,
     },

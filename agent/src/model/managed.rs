@@ -75,13 +75,12 @@ impl ManagedTool {
         Self::WebFetch { max_uses: None, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
     }
 
-    /// Limits the number of searches, or of pages that are read, per reply. Other tools than a web search and a web fetch have no limits
-    /// and stay unchanged.
+    /// Limits the searches of a web search, or the pages that a web fetch reads, per reply. Has no effect on other tools.
     pub fn max_uses(self, uses: u32) -> Self {
         self.limited(|max_uses, _, _| *max_uses = Some(uses))
     }
 
-    /// Limits a web search or a web fetch to these domains.
+    /// Limits a web search or a web fetch to these domains. Has no effect on other tools.
     ///
     /// ```
     /// use agent::model::ManagedTool;
@@ -93,7 +92,7 @@ impl ManagedTool {
         self.limited(|_, allowed, _| *allowed = domains.into_iter().map(Into::into).collect())
     }
 
-    /// Excludes these domains from a web search or a web fetch.
+    /// Excludes these domains from a web search or a web fetch. Has no effect on other tools.
     ///
     /// ```
     /// use agent::model::ManagedTool;
@@ -124,7 +123,8 @@ impl ManagedTool {
         Self::Other { provider: provider.into(), definition: definition.into() }
     }
 
-    /// Marks the tool, so that user interfaces do not show its results. Providers and models do not see the mark.
+    /// Marks the tool as one whose results a user interface should not show. The interface checks [`is_renderable`](Self::is_renderable).
+    /// Providers and models do not see the mark.
     ///
     /// ```
     /// use agent::model::{ManagedResult, ManagedTool};
@@ -235,20 +235,20 @@ pub enum ManagedResult {
         /// The provider's error code, if the search failed.
         error: Option<String>,
     },
-    /// A web page that was read.
+    /// The fetch of a web page.
     WebFetch {
-        /// The URL of the page.
+        /// The URL of the page, if the provider reports it.
         url: Option<String>,
-        /// The title of the page.
+        /// The title of the page, if the provider reports it.
         title: Option<String>,
         /// The text of the page, if the provider shows it.
         text: Option<String>,
         /// The provider's error code, if reading failed.
         error: Option<String>,
     },
-    /// Code that was run.
+    /// A run of code.
     CodeExecution {
-        /// The code, or the shell command.
+        /// The code or the shell command, if the provider shows it.
         code: Option<String>,
         /// The standard output. Some providers include the error output in the standard output.
         stdout: String,
@@ -261,11 +261,11 @@ pub enum ManagedResult {
         /// The provider's error code, if the run failed.
         error: Option<String>,
     },
-    /// An image that was drawn.
+    /// The generation of an image.
     ImageGeneration {
-        /// The image.
+        /// The image. `None` if drawing failed or the image cannot be read.
         image: Option<Media>,
-        /// The prompt that the provider made of the request.
+        /// The prompt that the provider made of the request, if it shows the prompt.
         prompt: Option<String>,
         /// The provider's error code, if drawing failed.
         error: Option<String>,

@@ -115,8 +115,8 @@ pub trait Model: Send + Sync {
     /// Starts one reply.
     fn stream(&self, cx: &StepCx, request: &ModelRequest) -> ModelStream;
 
-    /// Returns the identity of the model. Provider state in a conversation is sent back only to a model with the same identity, so a model
-    /// that creates provider state must have an identity. The default identity is empty.
+    /// Returns the identity of the model. The identity decides which provider state in a conversation is sent back to the model (see
+    /// [`hand_off`](ModelInfo::hand_off)), so a model that creates provider state must have an identity. The default identity is empty.
     fn info(&self) -> &ModelInfo {
         static NOBODY: LazyLock<ModelInfo> = LazyLock::new(ModelInfo::default);
         &NOBODY
@@ -183,7 +183,7 @@ pub trait Model: Send + Sync {
     }
 
     /// Returns the body that the provider would get for a request, for programs that show it. The body contains no address, headers or
-    /// keys. Returns `None` if the model sends no such body, which is the default.
+    /// keys. Returns `None` if the request cannot be written as a body, or if the model sends no such body, which is the default.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -417,13 +417,16 @@ impl ModelInfo {
         }
     }
 
-    /// Returns the messages of a conversation as this model may get them. An assistant calls this method itself. Any other driver calls it
-    /// before it creates a [`ModelRequest`].
+    /// Returns the messages of a conversation in the form in which they are sent to this model. An assistant calls this method itself. Any
+    /// other driver calls it before it creates a [`ModelRequest`].
     ///
-    /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
+    /// * Replies that failed or were aborted, messages without content for a model, messages with unknown roles, and parts of
+    ///   unknown kinds in replies are left out.
     /// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that has
-    ///   no other content is left out. The provider data of calls and of whole messages is sent back to its provider over the same
-    ///   protocol. For other models, calls that the provider ran are described in a text.
+    ///   no other content is left out. Opaque items and the provider data of calls and of whole messages are sent back to their provider
+    ///   over the same protocol, to any of its models. For other models, calls that the provider ran are described in a text.
+    /// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
+    ///   summary.
     /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
     /// * Images, documents and audio that the model does not accept are replaced by a description. Arguments that are not JSON become `{}`.
     ///
@@ -490,7 +493,7 @@ impl ModelInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StepCx {
-    /// The key of the step, which is sent to providers that accept an idempotency key.
+    /// The key of the step, if any. Models over HTTP send it to the provider as the header `idempotency-key`.
     pub key: Option<StepKey>,
     /// The number of the attempt, counted from 1. All attempts have the same key.
     pub attempt: u32,

@@ -39,7 +39,7 @@ pub struct ModelRequest {
     pub strict_tools: bool,
     /// Whether the examples of tools are added to their descriptions, for providers that have no field for examples.
     pub examples_in_descriptions: bool,
-    /// Whether the model may or must call tools.
+    /// Whether the model may, must or must not call tools, or which tool it must call.
     pub tool_choice: ToolChoice,
     /// Whether the model may call several tools at once.
     pub parallel_tool_calls: Option<bool>,
@@ -56,8 +56,8 @@ pub struct ModelRequest {
     /// Whether the reply has events for arguments while they arrive, value by value
     /// ([`ToolCallArgument`](super::ModelEvent::ToolCallArgument)).
     pub argument_events: bool,
-    /// The schema that the reply has to match. A model that cannot follow a schema gets a tool with this schema instead. An assistant
-    /// checks the answers: see `Prompt::output_schema`.
+    /// The schema that the reply has to match. It is sent to every model. An assistant instead offers a tool with this schema to a model
+    /// that cannot follow a schema, and checks the answers: see `Prompt::output_schema`.
     pub output: Option<OutputSchema>,
     /// Whether the provider's prompt cache should keep the system prompt, and for how long. Messages have marks of their own:
     /// [`Part::cache`](crate::message::Part::cache).
@@ -223,7 +223,7 @@ impl ModelRequest {
         self
     }
 
-    /// Sets whether the model must call a tool.
+    /// Sets whether the model may, must or must not call tools, or which tool it must call.
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = choice;
         self
@@ -328,8 +328,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets options that only this provider knows: an object whose keys are added to the body of requests to this provider. Replaces
-    /// earlier options for the provider.
+    /// Sets options that only this provider knows: an object whose keys are added to the body of requests to this provider, or replace
+    /// those in it (see [`provider_options`](Self::provider_options)). Replaces earlier options for the provider.
     ///
     /// ```
     /// # #[cfg(feature = "openai")] {
@@ -351,7 +351,7 @@ impl ModelRequest {
     }
 }
 
-/// The rule that says whether the model must call a tool.
+/// The rule that says whether the model may, must or must not call tools, or which tool it must call.
 ///
 /// ```
 /// use agent::model::ToolChoice;

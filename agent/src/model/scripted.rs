@@ -17,7 +17,8 @@ use stream::ScriptStream;
 /// A model that plays prepared replies. Like the replies of a real model, they are streamed in pieces, have call ids and can be cancelled.
 /// Clones share the script and the record of requests.
 ///
-/// Each request after the end of the script fails with an error that explains this.
+/// Each request after the end of the script fails with an error that explains this. A model with a function ([`from_fn`](Self::from_fn))
+/// answers every request.
 ///
 /// ```
 /// use agent::message::Message;

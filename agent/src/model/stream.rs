@@ -47,11 +47,11 @@ pub struct ModelStream {
     /// The events that the reader of this stream has not received yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// The chosen model, if the events come from a model that chooses among several. The inner stream sets the value when a reply begins or
-    /// fails.
+    /// The model that gives the reply, if the events are passed on from another stream. The source of the events sets the value when a
+    /// reply begins, fails or is dropped.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
-    /// The function that is called once, at the end of the reply.
+    /// The function that is called once, when the reply is complete or has failed.
     #[cfg(feature = "studio")]
     on_end: Option<OnStreamEnd>,
 }
@@ -67,6 +67,7 @@ impl ModelStream {
     ///   [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end. Empty deltas are left out.
     /// * It gives an id to a call without one, and changes an id that another call of the reply has.
     /// * It changes the stop reason `stop` to `tool_use` if the reply contains calls.
+    /// * It leaves out [`ToolCallArgument`](ModelEvent::ToolCallArgument) events: see [`with_argument_events`](Self::with_argument_events).
     /// * It ends with an error if the events end without [`Stop`](ModelEvent::Stop) or contradict each other.
     /// * When the token of `cx` is cancelled, it drops the events and ends the reply as aborted.
     pub fn new(
@@ -88,7 +89,7 @@ impl ModelStream {
         }
     }
 
-    /// Sets a function of this library that is called at the end of the reply.
+    /// Sets a function of this library that is called when the reply is complete or has failed, but not if this stream is dropped before.
     #[cfg(feature = "studio")]
     pub(crate) fn with_on_end(
         mut self,
@@ -185,7 +186,7 @@ impl ModelStream {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns the reply so far: the content of the events that were already read.
+    /// Returns the reply so far. It may be ahead of the events that [`next`](Self::next) has returned.
     pub fn partial(&self) -> &AssistantMessage {
         self.accumulator.message()
     }

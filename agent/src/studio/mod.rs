@@ -54,7 +54,8 @@ const MIN_TOKEN: usize = 16;
 /// A page to try the tools of an assistant and to follow its runs.
 ///
 /// The studio listens on this machine only, unless [`allow_remote`](Self::allow_remote) names other hosts. The page's requests carry a
-/// token, which is part of the [URL](Self::bind) and random by default. The studio writes only sessions, to the assistant's own store.
+/// token, which is part of the [URL](Self::bind) and random by default. The studio writes only to the assistant's own store: the sessions
+/// of its conversations, and the records of their calls.
 ///
 /// ```
 /// use agent::studio::Studio;
@@ -89,8 +90,8 @@ impl Studio {
         Self { assistant, remote: None, stop: CancelToken::new() }
     }
 
-    /// Allows access from other machines under these hosts, such as `studio.example:4000`. Requests need this token, which has at least 16
-    /// letters, digits, `-` or `_`. Every client with the token can run the tools, so serve the studio only behind TLS.
+    /// Allows access from other machines, under these hosts only, such as `studio.example:4000`. Requests need this token, which has at
+    /// least 16 letters, digits, `-` or `_`. Every client with the token can run the tools, so serve the studio only behind TLS.
     ///
     /// ```
     /// use agent::studio::Studio;

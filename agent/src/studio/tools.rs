@@ -100,7 +100,7 @@ impl StudioShared {
     }
 
     /// Checks arguments, and calls the tool. A call that needs a confirmation is rejected if `is_confirmed` is false. The call is cancelled
-    /// when the page disconnects.
+    /// when the page disconnects, and some time after the studio ends.
     pub(super) async fn call(
         &self,
         name: &str,

@@ -60,7 +60,7 @@ impl UiProtocol {
 /// The form in which the results of tools are sent.
 #[derive(Clone)]
 pub(super) enum ResultView {
-    /// The kind of the outcome, without any content.
+    /// The kind of the outcome or, for an error, its code and a fixed sentence.
     Hidden,
     /// The content that the model reads.
     ForModel,
@@ -102,9 +102,10 @@ pub struct UiData {
     pub name: String,
     /// The data.
     pub data: Value,
-    /// The id. A later part with the same name and id replaces this part.
+    /// The id, for the AI SDK: a later part with the same name and id replaces this part. AG-UI sends no id.
     pub id: Option<String>,
-    /// Whether the part is only announced, without becoming a part of the message.
+    /// Whether the part is only announced, without becoming a part of the message. It makes no difference for AG-UI, whose events do not
+    /// become parts of messages.
     pub is_transient: bool,
 }
 
@@ -133,8 +134,8 @@ type DataOfEvent = Arc<dyn Fn(&Event) -> Vec<UiData> + Send + Sync>;
 /// The options of an encoder or a server: which data of a run front ends receive, and what front ends may do.
 ///
 /// By default, arguments, reasoning, sources and token counts are sent. The content of results is not sent. Instead, front ends receive
-/// `{"outcome": "completed"}`, or the code of an error and a fixed sentence. Secret arguments, metadata, provider data, handles and error
-/// texts are never sent.
+/// `{"outcome": "completed"}`, or the code of an error and a fixed sentence. Secret arguments, metadata, provider data, handles and the
+/// texts of errors of a run are never sent.
 ///
 /// ```
 /// use agent::ui::UiOptions;
@@ -200,7 +201,8 @@ impl Default for UiOptions {
 }
 
 impl UiOptions {
-    /// Sends the content of results, in the form that the model reads.
+    /// Sends the content of results and the error texts of tools, in the form that the model reads. The content that calls report before
+    /// they end, the results of the provider's tools and the texts of sub-agents are sent, too.
     pub fn show_results(mut self) -> Self {
         self.results = ResultView::ForModel;
         self
@@ -224,7 +226,7 @@ impl UiOptions {
     }
 
     /// Sets whether the arguments of calls are sent. The arguments of calls that wait for approval are always sent, because a person needs
-    /// them for the decision.
+    /// them for the decision. Without arguments, coercions and the issues of refused arguments are not sent either.
     pub fn args(mut self, are_sent: bool) -> Self {
         self.args = are_sent;
         self
@@ -298,8 +300,9 @@ impl UiOptions {
         self
     }
 
-    /// Adds parts with data of the application. The function is called for every event except updates of a reply. The function is called
-    /// again when a client reconnects, so it should return the same parts for the same event. The parts are sent unchanged.
+    /// Adds parts with data of the application. The function is called for every event of the run, except updates of a reply, events of
+    /// sub-agents, and the event that suspends or ends the run. It is called again when a client reconnects, so it should return the same
+    /// parts for the same event. The parts are sent unchanged.
     pub fn data(mut self, data: impl Fn(&Event) -> Vec<UiData> + Send + Sync + 'static) -> Self {
         self.data = Some(Arc::new(data));
         self

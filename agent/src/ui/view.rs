@@ -55,17 +55,19 @@ impl View {
         self.options.args && !self.secrets.may_hide(tool)
     }
 
-    /// Returns the arguments of a call as they are sent to a front end: an empty object if the options hide arguments.
+    /// Returns the arguments of a call as they are sent to a front end: without secrets, or an empty object if the options hide arguments.
     pub(super) fn input(&self, tool: &str, args: &ToolArguments) -> Value {
         if self.options.args { self.input_to_decide(tool, args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call of a sub-agent. No plan of the tool is needed, because the sub-agent's events contain no secrets.
+    /// Returns the arguments of a call that a sub-agent made: an empty object if the options hide arguments. No plan of the tool is needed,
+    /// because the sub-agent's events contain no secrets.
     pub(super) fn input_of_child(&self, args: &ToolArguments) -> Value {
         if self.options.args { value_or_text(args) } else { json!({}) }
     }
 
-    /// Returns the arguments of a call that a person decides on, even if the options hide arguments.
+    /// Returns the arguments of a call that a person decides on, without secrets, even if the options hide arguments. Long arguments of an
+    /// unknown tool are cut.
     pub(super) fn input_to_decide(&self, tool: &str, args: &ToolArguments) -> Value {
         if let Some(less) = self.secrets.arguments(tool, args) {
             return value_or_text(&less);
@@ -80,8 +82,8 @@ impl View {
         self.secrets.definitions(tool).next().map(|definition| definition.parameters().clone())
     }
 
-    /// Returns the end of a call as it is sent to a front end. `sent` are the arguments of the model, and `was_denied` says whether a
-    /// person denied the call.
+    /// Returns the end of a call as it is sent to a front end. `ran` says whether the body of the tool ran, `sent` are the arguments of the
+    /// model, and `was_denied` says whether a person denied the call.
     pub(super) fn end(
         &self,
         result: &ToolResult,

@@ -80,8 +80,9 @@ pub(super) async fn call(
     }
 }
 
-/// Makes the call. Repeats the call if the server refused the call before the tool ran, or if the connection broke and trusted hints say
-/// that a repetition is harmless. Each of these reasons causes at most one repetition.
+/// Makes the call. Repeats the call at most once for each of these reasons: the server refused its headers, because the definition of the
+/// tool has changed; the server refused the token, and the configuration has a source of tokens; the connection broke, and trusted hints
+/// say that a repetition is harmless.
 async fn attempts(
     inner: &Inner,
     tool: &str,
@@ -339,8 +340,8 @@ fn reports_unknown_tool(text: &str) -> bool {
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// Lists the tools again, because the tool may no longer exist. Returns the outcome `tool_gone` if the new list does not contain the tool.
-/// If the list contains the tool, returns a failure with the text of the server.
+/// Lists the tools again, unless they were just listed for this reason, because the tool may no longer exist. Returns the outcome
+/// `tool_gone` if the list does not contain the tool. If the list contains the tool, returns a failure with the text of the server.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_for_unknown_tool().await;
     if !inner.listing().tools.contains_key(tool) {

@@ -77,8 +77,8 @@ pub(super) struct CommandEndpoint {
     pub(super) folder: Option<PathBuf>,
 }
 
-/// The environment variables that a child process receives by default. Programs use these variables to find other programs and the user's
-/// files.
+/// The environment variables of this program that a child process receives by default: those that programs commonly need, and that are no
+/// secrets.
 pub(super) const INHERITED: [&str; 10] =
     ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TMPDIR", "SYSTEMROOT", "APPDATA"];
 
@@ -87,7 +87,7 @@ pub(super) const INHERITED: [&str; 10] =
 pub(super) enum Era {
     /// The client detects the form.
     Auto,
-    /// 2026-07-28 and later, which have no sessions.
+    /// 2026-07-28, which has no sessions.
     Modern,
     /// 2025-11-25 and older, which begin with `initialize`.
     Legacy,
@@ -172,7 +172,8 @@ impl ClientConfig {
     }
 
     /// Sets the first half of the names that models see, `NAME__TOOL`. By default, the name is derived from the name that the server
-    /// reports: in lower case, without the scope and the words `mcp`, `server` and `servers`, and with at most 24 characters. For example,
+    /// reports: in lower case, without the scope and (unless it has no other words) the words `mcp`, `server` and `servers`, and with at
+    /// most 24 characters. If the server reports no name, it is its URL or program. For example,
     /// `example-servers/sequential-thinking-server` becomes `sequential_thinking`. If two servers receive the same name, set the name of
     /// one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -180,7 +181,7 @@ impl ClientConfig {
         self
     }
 
-    /// Speaks only the versions from 2026-07-28 on, which have no sessions. By default, the client detects the form of the protocol; see
+    /// Speaks only the version 2026-07-28, which has no sessions. By default, the client detects the form of the protocol; see
     /// [`legacy`](Self::legacy).
     pub fn modern(mut self) -> Self {
         self.era = Era::Modern;
@@ -293,8 +294,8 @@ impl ClientConfig {
         self
     }
 
-    /// Trusts the server's hints about its tools: that a tool only reads, or that its calls may be repeated. By default hints are ignored,
-    /// because a server can claim anything.
+    /// Trusts the server's hints about its tools, for example that a tool only reads, or that its calls may be repeated. By default hints
+    /// are ignored, because a server can claim anything.
     pub fn trust_hints(mut self) -> Self {
         self.trusts_hints = true;
         self
@@ -344,8 +345,9 @@ impl ClientConfig {
 
     /// Lets the tools of the server ask a person (elicitation, by forms). The assistant's function
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers the questions. Without that function, the run is suspended; see the
-    /// [guide](crate::guide::questions). The questions are declined in two cases: if the tool is called outside of a run, or if the server
-    /// speaks an older version, in which it would have to wait for the answer.
+    /// [guide](crate::guide::questions). If the run cannot be suspended, or if the server speaks an older version, in which it would have
+    /// to wait for the answer, the questions are declined instead. Questions are also declined if they do not ask by a form, or if the tool
+    /// is called outside of a run.
     ///
     /// Each input is checked before it is sent. If this method is not called, the client declares that it cannot ask a person.
     ///
@@ -385,9 +387,10 @@ impl ClientConfig {
         self
     }
 
-    /// Calls `listener` with every message to and from the server, and with every line that a program writes to its error output. Secrets
-    /// of this configuration are masked. The arguments and results of tools are not masked, so a log of them is as private as the
-    /// conversation. The listener must not block. If the listener panics, it is not called again.
+    /// Calls `listener` with every message to and from the server, every message that could not be sent, the end of the connection, and
+    /// every line that a program writes to its error output. Secrets of this configuration are masked. The arguments and results of tools
+    /// are not masked, so a log of them is as private as the conversation. The listener must not block. If the listener panics, it is not
+    /// called again.
     ///
     /// ```
     /// use agent::mcp::ClientConfig;
@@ -446,7 +449,8 @@ impl ClientConfig {
         self.over_http("header", |endpoint| endpoint.headers.push((name.into(), value.into())))
     }
 
-    /// Connects only to addresses on the public internet. Call this method for URLs from untrusted sources.
+    /// Connects only to addresses on the public internet, and without a proxy. Connecting fails if one of the host's addresses is not
+    /// public. Call this method for URLs from untrusted sources.
     pub fn public_addresses_only(self) -> Self {
         self.over_http("public_addresses_only", |endpoint| endpoint.public_only = true)
     }

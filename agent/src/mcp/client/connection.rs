@@ -29,7 +29,8 @@ use tokio::time::Instant;
 
 /// Maximum length of a logged line of a child's error output, in bytes. Longer lines are cut.
 const LOG_LINE: usize = 4 << 10;
-/// The time after which a child that did not end is killed. The time begins when the input of the child was closed.
+/// Maximum wait for the end of a connection. `rmcp` closes the input of a child, terminates the child after 3 s, and kills it 3 s later, so
+/// this time is long enough for all three.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum wait for the last output of a child that ended. The wait is limited, because another process may keep the output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -132,7 +133,7 @@ impl Connection {
         self.peer.is_transport_closed()
     }
 
-    /// Returns the name and version that the server reports.
+    /// Returns the name and version that the server reports, if it does.
     pub(super) fn server(&self) -> Option<(String, String)> {
         let info = self.peer.peer_info()?;
         let server = info.server_info.as_ref()?;
@@ -243,7 +244,8 @@ fn longest_message(limits: &ClientLimits) -> usize {
     limits.result.max(limits.definitions).saturating_mul(6).saturating_add(64 << 10).min(MAX_MESSAGE)
 }
 
-/// Returns a policy that follows redirects only within the origin of `url`, so that no other server receives the token.
+/// Returns a policy that follows at most [`REDIRECTS`] redirects, only within the origin of `url`, so that no other server receives the
+/// token.
 fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     let origin = url.origin();
     reqwest::redirect::Policy::custom(move |attempt| {
@@ -257,8 +259,8 @@ fn same_origin(url: &reqwest::Url) -> reqwest::redirect::Policy {
     })
 }
 
-/// Returns the addresses of a host. Fails if the host has no address, or if one of its addresses is not public. The connection uses these
-/// addresses, because a second resolution of the name could return other addresses.
+/// Returns the addresses of a host. Fails if they cannot be looked up, if the host has none, or if one of them is not public. The
+/// connection uses these addresses, because a second resolution of the name could return other addresses.
 async fn public_addresses(url: &reqwest::Url) -> Result<Vec<SocketAddr>, String> {
     let port = url.port_or_known_default().ok_or("the URL has no port")?;
     let host = url.host_str().ok_or("the URL has no host")?.trim_matches(['[', ']']);

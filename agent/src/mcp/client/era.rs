@@ -61,8 +61,9 @@ impl<T: Transport<RoleClient>> ProbedTransport<T> {
     }
 
     /// Sends a request in the newer form of the protocol. If the server does not answer within `patience`, also sends a request in the
-    /// older form. Returns the lifecycle of the form that the server speaks, and a transport that passes the answer of the server to
-    /// `rmcp`.
+    /// older form. Returns the lifecycle of the form that the server speaks, and a transport that passes the server's answer in this form
+    /// to `rmcp`, if there is one. If the connection fails, returns the lifecycle of the newer form, and a transport that reports the
+    /// failure.
     ///
     /// This function has no time limit: it completes when the server has answered or the connection has failed.
     pub(super) async fn determine(

@@ -20,7 +20,7 @@ pub enum McpClientError {
     #[error("cannot connect to {server}: {reason}")]
     #[non_exhaustive]
     Connect {
-        /// The name of the server, or its URL or program if it has not reported a name yet.
+        /// The name of the server, or its URL or program if it has no configured name and has not reported one.
         server: String,
         /// The kind of the failure.
         kind: ConnectErrorKind,
@@ -44,13 +44,13 @@ pub enum McpClientError {
     #[error("{server} requires authorization: {}", requirements(error.as_deref(), scope.as_deref(), resource_metadata.as_deref()))]
     #[non_exhaustive]
     Unauthorized {
-        /// The name of the server.
+        /// The name of the server, or its URL or program, as in [`McpClientError::Connect`].
         server: String,
-        /// The URL of the document that names the authorization server (RFC 9728).
+        /// The URL of the document that names the authorization server (RFC 9728), if the server reports it.
         resource_metadata: Option<String>,
-        /// The scope that a token needs.
+        /// The scope that a token needs, if the server reports it.
         scope: Option<String>,
-        /// The error code for the token that was sent, such as `invalid_token`.
+        /// The error code for the token that was sent, such as `invalid_token`, if the server reports it.
         error: Option<String>,
     },
     /// The tools of the server cannot be listed.
@@ -95,16 +95,19 @@ crate::error_text::debug_is_the_sentence!(McpClientError);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
-    /// The URL, a header or the token is invalid, or a setting does not exist for this kind of server (a token for a
-    /// command, an argument for a URL). Nothing was sent or started.
+    /// The URL, a header or the token is invalid, the function for the token failed, the host has no public address although
+    /// [`public_addresses_only`](super::ClientConfig::public_addresses_only) is set, or a setting does not exist for this kind of server (a
+    /// token for a command, an argument for a URL). Nothing was sent to the server or started.
     Configuration,
-    /// Nothing listens at the address, the host name is unknown, or a secure connection cannot be made.
+    /// Nothing listens at the address, the host name is unknown, a secure connection cannot be made, or the connection failed in another
+    /// way.
     Unreachable,
-    /// The server responded with this HTTP status. For the status 401, the error is [`McpClientError::Unauthorized`] instead.
+    /// The server responded with this HTTP status. For the status 401, and for the status 403 with a `WWW-Authenticate` header, the error
+    /// is [`McpClientError::Unauthorized`] instead.
     Status(u16),
-    /// The server redirects to another origin. Such redirects are not followed.
+    /// The server redirects to another origin, which the client does not follow, or redirects too often.
     Redirected,
-    /// The server does not answer with messages of MCP.
+    /// The server does not answer with messages of MCP or with valid HTTP, or ends the connection over HTTP without an answer.
     NotMcp,
     /// The MCP server refused the connection, or supports no common version of the protocol.
     Refused,
@@ -114,7 +117,7 @@ pub enum ConnectErrorKind {
     Ended,
     /// The server did not answer within [`ClientConfig::connect_timeout`](super::ClientConfig::connect_timeout).
     Timeout,
-    /// Reconnecting to the server failed too often.
+    /// Too many attempts to reconnect failed, or led to a connection that was soon lost. The client waits a minute before the next attempt.
     GivenUp,
 }
 

@@ -15,9 +15,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-/// Maximum length of a reason, in characters.
+/// Maximum length of a cause, in characters. The last words of a program and the suggestion are not counted.
 const LONGEST: usize = 600;
-/// Maximum length of a text of the server in a reason, such as a response body, in characters.
+/// Maximum length of a text of the server in a cause, such as a response body, in characters.
 const LONGEST_BODY: usize = 120;
 /// The start of the message of `rmcp` when a server refuses `server/discover` with an HTTP status.
 const DISCOVER_REFUSED: &str = "server/discover rejected with ";
@@ -33,7 +33,8 @@ impl ConnectFailure {
         Self { kind, message: message.into() }
     }
 
-    /// Returns the error, with a suggestion if there is one. `tap` masks the secrets in the texts of a server or a program.
+    /// Returns the error, with the last words of a program and a suggestion if there are any. For the status 401, the error says that the
+    /// server requires authorization. `tap` masks the secrets in the texts of a server or a program.
     pub(super) fn error(self, config: &ClientConfig, server: &str, tap: &TrafficTap) -> McpClientError {
         let Self { kind, message } = self;
         let server = server.to_owned();

@@ -86,25 +86,25 @@ impl ClientConfig {
         self
     }
 
-    /// Sets the maximum time to list all tools. Default: 30 s.
+    /// Sets the maximum time to list all tools. Listing that takes longer fails. Default: 30 s.
     pub fn list_timeout(mut self, time: Duration) -> Self {
         self.limits.list = time;
         self
     }
 
-    /// Sets the maximum number of pages of the list of tools. Default: 50.
+    /// Sets the maximum number of pages of the list of tools. A list with more pages is an error. Default: 50.
     pub fn max_pages(mut self, count: usize) -> Self {
         self.limits.pages = count;
         self
     }
 
-    /// Sets the maximum number of tools in the list. Default: 1,000.
+    /// Sets the maximum number of tools in the list. A list with more tools is an error. Default: 1,000.
     pub fn max_tools(mut self, count: usize) -> Self {
         self.limits.tools = count;
         self
     }
 
-    /// Sets the maximum size of all definitions together, in bytes. Default: 1 MiB.
+    /// Sets the maximum size of all definitions together, in bytes. Larger definitions are an error. Default: 1 MiB.
     pub fn max_definitions(mut self, bytes: usize) -> Self {
         self.limits.definitions = bytes;
         self

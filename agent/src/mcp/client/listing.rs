@@ -33,7 +33,7 @@ pub(super) struct ToolListing {
 /// A tool that is offered, allowed and usable.
 #[derive(Clone)]
 pub(super) struct OfferedTool {
-    /// The definition. Its name is the server's name of the tool, with `_` for each character that providers do not accept.
+    /// The definition. Its name is the server's name of the tool in the form that every provider accepts (see [`shown`]).
     pub(super) definition: ToolDefinition,
     pub(super) output: Option<OutputCheck>,
     /// Whether the server wraps structured results in an object.
@@ -77,7 +77,7 @@ pub(super) async fn list(
     Ok(listing)
 }
 
-/// Returns the reason if the application's filter excludes the tool.
+/// Returns the reason if the application's filter excludes the tool or panics.
 fn filtered_out(offered: &OfferedTool, config: &ClientConfig) -> Option<&'static str> {
     let keep = config.filter.as_ref()?;
     match catch(|| keep(&offered.definition)) {
@@ -215,8 +215,8 @@ impl ToolListing {
     /// Returns the names that models see, by the server's names.
     ///
     /// If several tools would have the same name, the tool that the configuration renames keeps the name, or else the tool whose server
-    /// name needs no change. The names of the other tools get a hash. This prevents a server from taking over the name of a tool by adding
-    /// another tool.
+    /// name needs no change. The names of the other tools get a hash. A tool whose name with a hash is taken as well is left out. The
+    /// hashes prevent a server from taking over the name of a tool by adding another tool.
     pub(super) fn names(&self, server: &str, config: &ClientConfig) -> BTreeMap<String, String> {
         let own = |tool: &String| config.renamed.get(tool).unwrap_or(tool).clone();
         let mut sharing = BTreeMap::<String, Vec<&String>>::new();

@@ -36,9 +36,11 @@ use tokio::time::Instant;
 /// The pause before the first attempt to reconnect. The pause doubles with each attempt, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Maximum number of attempts to reconnect. After this number of failures, calls fail at once for the time [`STABLE`].
+/// Maximum number of attempts to reconnect, counted until a connection lasts for the time [`STABLE`]. After the last attempt, calls fail at
+/// once for the same time, and the count starts at zero.
 const MAX_ATTEMPTS: u32 = 5;
-/// The lifetime from which on a lost connection counts as stable, so that the count of attempts to reconnect starts at zero.
+/// The lifetime from which on a lost connection counts as stable, so that the count of attempts to reconnect starts at zero. Also the time
+/// without attempts after [`MAX_ATTEMPTS`].
 const STABLE: Duration = Duration::from_secs(60);
 /// Minimum time between two refreshes of the list of tools after reports of unknown tools.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(60);
@@ -67,7 +69,8 @@ pub struct McpClient {
 
 struct Inner {
     config: ClientConfig,
-    /// The name of the server in tool names and errors. Without a configured name, it is derived from the name that the server reports.
+    /// The name of the server in tool names and errors: the configured name, or else a name derived from the name that the server reports,
+    /// or its URL or program if it reports none.
     server: RwLock<String>,
     notifications: Arc<Notifications>,
     slot: tokio::sync::Mutex<ConnectionSlot>,
@@ -100,9 +103,9 @@ struct ConnectionSlot {
 pub struct ConnectReport {
     /// The name of the server in this program.
     pub name: String,
-    /// The name and version that the server reports. `None` while the client is not connected.
+    /// The name and version that the server reports. `None` if it reports none, and while the client has no connection.
     pub server: Option<(String, String)>,
-    /// The version of the protocol in use. `None` while the client is not connected.
+    /// The version of the protocol in use. `None` while the client has no connection.
     pub protocol_version: Option<String>,
     /// The tools that are used, each with the server's name and the name that models see.
     pub tools: Vec<(String, String)>,
@@ -114,8 +117,9 @@ impl McpClient {
     /// Connects to a server and lists its tools.
     ///
     /// # Errors
-    /// Fails if the server cannot be reached in time, requires authorization or does not speak the protocol, or if its list of tools is
-    /// invalid or exceeds a limit.
+    /// Fails if the configuration is invalid, if the server cannot be started or reached in time, requires authorization or does not speak
+    /// the protocol, if its list of tools is invalid, exceeds a limit or takes too long, or if the configuration gives one name to two
+    /// tools.
     pub async fn connect(config: ClientConfig) -> Result<Self, McpClientError> {
         let server = config.name.clone().unwrap_or_else(|| endpoint_name(&config));
         let notifications = Arc::new(Notifications::default());
@@ -144,12 +148,13 @@ impl McpClient {
         self.inner.server()
     }
 
-    /// Returns the current tools of the server, sorted by name. `tools![{ client }]` returns the same tools.
+    /// Returns the tools of the server that this client uses, as last listed, sorted by the server's names. `tools![{ client }]` returns
+    /// the same tools.
     pub fn tools(&self) -> ToolSet {
         self.tools_as(&self.inner.server())
     }
 
-    /// Returns the tools with another server name: `NAME__TOOL`.
+    /// Returns the same tools as [`tools`](Self::tools), with another name of the server: `NAME__TOOL`.
     pub fn tools_as(&self, name: &str) -> ToolSet {
         tool::tools(&self.inner, name)
     }
@@ -170,14 +175,15 @@ impl McpClient {
         }
     }
 
-    /// Returns whether the last call failed to reach the server. Calls are still attempted.
+    /// Returns whether a call lost its connection or was not authorized, and no later call has received a result. Calls are still
+    /// attempted.
     pub fn is_degraded(&self) -> bool {
         !self.inner.is_reachable.load(Ordering::Acquire)
     }
 
-    /// Lists the tools again, and returns the changed tools, each with its previous and its current definition. The current definition is
-    /// `None` if the server no longer offers the tool. After the server has reported a change, the next call lists the tools
-    /// automatically.
+    /// Lists the tools again, and returns the tools that changed or are gone, each with its previous and its current definition. The
+    /// current definition is `None` if the tool is no longer offered or used. New tools are not returned. A call lists the tools
+    /// automatically if the server has reported a change, if the list has expired, or if the server reports an unknown tool.
     ///
     /// ```no_run
     /// use agent::mcp::{McpClient, ClientConfig};
@@ -191,7 +197,7 @@ impl McpClient {
     /// ```
     ///
     /// # Errors
-    /// Fails if the tools cannot be listed. The previous list stays in use.
+    /// Fails if the client cannot connect again or the tools cannot be listed. The previous list stays in use.
     pub async fn refresh(&self) -> Result<Vec<(ToolDefinition, Option<ToolDefinition>)>, McpClientError> {
         self.inner.refresh().await
     }
@@ -206,7 +212,7 @@ impl McpClient {
     }
 }
 
-/// Returns the URL or program of a server, for errors before the server has reported its name.
+/// Returns the URL or program of a server, its name until it reports one.
 fn endpoint_name(config: &ClientConfig) -> String {
     match &config.endpoint {
         Endpoint::Http(endpoint) => crate::address::shown_address(&endpoint.url),
@@ -245,7 +251,8 @@ impl Inner {
         matches!(&self.config.endpoint, Endpoint::Http(endpoint) if endpoint.token.is_some())
     }
 
-    /// Returns the connection. If it was closed, opens a new connection after a pause, and lists the tools again.
+    /// Returns the connection. If there is none or it was closed, opens a new connection after a pause, and lists the tools again. Fails
+    /// without an attempt after [`MAX_ATTEMPTS`].
     async fn connection(&self) -> Result<Arc<Connection>, McpClientError> {
         let mut slot = self.slot.lock().await;
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
@@ -344,7 +351,7 @@ impl fmt::Debug for McpClient {
 }
 
 impl fmt::Display for ConnectReport {
-    /// Formats the report for people, one line for each fact.
+    /// Formats the report for people: a line with the number of tools, and a line for each tool that is used or left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} tools", self.name, self.tools.len())?;
         for (tool, shown_as) in &self.tools {

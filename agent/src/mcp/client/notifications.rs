@@ -38,7 +38,7 @@ impl Notifications {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Returns whether the server has reported a change of the list since the last call of this method.
+    /// Returns whether the list was marked as changed since the last call of this method.
     pub(super) fn take_change(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
     }
@@ -57,8 +57,8 @@ impl Notifications {
         QuestionGuard { notifications: self.clone(), number }
     }
 
-    /// Asks a person in the context of the call that began last, because a question of the server does not say
-    /// to which call it belongs.
+    /// Asks a person in the context of the call that began last, because a question of the server does not say to which call it belongs.
+    /// Declines if no call is open or the question does not ask by a form, and dismisses the question if the call is cancelled.
     async fn ask(&self, params: ElicitRequestParams) -> QuestionInput {
         const KEY: &str = "question";
         let call = self.calls.lock().unwrap_or_else(PoisonError::into_inner).last().cloned();

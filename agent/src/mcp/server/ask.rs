@@ -89,7 +89,7 @@ pub(super) fn questions(
     }))
 }
 
-/// Returns the text to which the state of a call is bound: the caller, the tool and the arguments.
+/// Returns the text to which the state of a call is bound: the caller, the tool with its definition, and the arguments.
 pub(super) fn binding(admitted: &AdmittedRequest, call: &ToolCall) -> String {
     let fingerprint = admitted.tools.get(&call.name).map(|tool| tool.definition().fingerprint());
     let arguments = call.args.value().map(|args| crate::canonical::canonical(&args));
@@ -159,8 +159,8 @@ fn params(question: &Question) -> Result<ElicitRequestParams, String> {
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// Asks a question over the open connection of a client. Returns `Cancel` if the question cannot be asked, or if the client does not
-/// answer.
+/// Asks a question over the open connection of a client. Returns `Cancel` if the user dismissed the question, if it cannot be asked, or if
+/// the client does not answer it.
 async fn ask(peer: &Peer<RoleServer>, question: &Question) -> QuestionInput {
     let request = match params(question) {
         Ok(params) => ServerRequest::ElicitRequest(ElicitRequest::new(params)),

@@ -43,7 +43,7 @@ pub(super) struct BuiltServer {
     pub(super) list_ttl_ms: u64,
     pub(super) catalogues: CatalogueCache,
     pub(super) calls: Arc<Quota>,
-    /// The quota of calls whose arguments are refused.
+    /// The quota of calls whose arguments are refused. It is used while no permit of `calls` is free.
     pub(super) refusals: Arc<Quota>,
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,

@@ -130,8 +130,9 @@ fn linked_span(shared: &BuiltServer, tool: &str, meta: &MetaObject) -> Span {
     span
 }
 
-/// Returns a permit for the call. Returns `None` if the server is busy for longer than `ServerLimits::wait`. On a busy server, calls with
-/// invalid arguments have a separate quota, so that their issues are still reported.
+/// Returns a permit for the call, or `None` if no permit is free within `ServerLimits::wait`: permits are limited in total and for each
+/// authenticated caller. If none is free at once, calls with invalid arguments have a separate quota, so that their issues are still
+/// reported.
 async fn acquire_permit(
     shared: &BuiltServer,
     admitted: &AdmittedRequest,

@@ -293,7 +293,7 @@ pub enum AuthRefusal {
     Unauthorized {
         /// The scope that the challenge requires, if any.
         scope: Option<String>,
-        /// The error code of RFC 6750: `invalid_token`. `None` if no token was sent.
+        /// The error code of RFC 6750, such as `invalid_token`. `None` if no token was sent.
         error: Option<String>,
     },
     /// 403, with a challenge: the token is valid, but does not allow the request.

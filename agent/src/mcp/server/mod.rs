@@ -212,7 +212,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the authenticator of callers. By default, every caller is `anonymous`, and only host names of this machine are accepted.
+    /// Sets the authenticator of callers. Without one, every caller is `anonymous`, and only this machine may reach the server, unless
+    /// [`allow_anonymous`](Self::allow_anonymous) is called.
     pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
         self.authenticator = Some(Arc::new(authenticator));
         self
@@ -231,9 +232,9 @@ impl McpServer {
         self
     }
 
-    /// Adds host names under which clients may reach the server, with or without a port: `tools.example`, `localhost:8080`. By default,
-    /// only the names of this machine are accepted. This prevents DNS rebinding: requests of web pages whose host name resolves to this
-    /// machine.
+    /// Adds host names under which clients may reach the server, with or without a port: `tools.example`, `localhost:8080`. Without this
+    /// call, only the names of this machine are accepted; with it, only the added names. This prevents DNS rebinding: requests of web pages
+    /// whose host name resolves to this machine.
     pub fn allowed_hosts<H: Into<String>>(mut self, hosts: impl IntoIterator<Item = H>) -> Self {
         self.hosts.get_or_insert_default().extend(hosts.into_iter().map(Into::into));
         self
@@ -309,9 +310,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the options for the arguments of tools without options, including tools that a [loader](Self::with_loader) returns. Default: the
-    /// policy `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. A parameter that also
-    /// accepts text keeps the text.
+    /// Sets the options for the arguments of tools without options, including tools that a [loader](Self::with_loader) returns. Default:
+    /// `strict + json_text_decoded`, because some hosts send lists, maps and objects as JSON text. A parameter that accepts text keeps it.
     ///
     /// ```
     /// use agent::args::{CoercionPolicy, PlanOptions};

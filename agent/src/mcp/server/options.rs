@@ -38,7 +38,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum time to receive a request. Default: 10 s.
+    /// Sets the maximum time to receive the body of a request, and over connections of [`serve`](Self::serve) and [`bind`](Self::bind) also
+    /// its head. Default: 10 s each.
     pub fn receive_timeout(mut self, time: Duration) -> Self {
         self.limits.receive = time;
         self
@@ -81,7 +82,8 @@ impl McpServer {
         self
     }
 
-    /// Sets the maximum time for which a call waits while the server is busy. After that time, the call fails. Default: 1 s.
+    /// Sets the maximum time for which a call waits while the maximum number of calls, in total or of its caller, is running. After that
+    /// time, the call fails. Default: 1 s.
     pub fn max_wait(mut self, time: Duration) -> Self {
         self.limits.wait = time;
         self

@@ -1,4 +1,4 @@
-//! The information about a client that the client sends with each request.
+//! The information of a client about itself. The client sends it with each request or, in the older versions, when it connects.
 
 use super::progress::ProgressTarget;
 use crate::tool::{cancel::CancelToken, error::ToolError, outcome::OutcomeCode};
@@ -113,7 +113,8 @@ impl RequestInfo {
         }))
     }
 
-    /// Completes when the client cancels the request. Over HTTP, a client cancels a request by disconnecting.
+    /// Completes when the client cancels the request. Over HTTP, it completes only when the client disconnects: cancellations by
+    /// notification are received by `RunningCalls`.
     pub(super) async fn cancelled(&self) {
         match &self.origin {
             RequestOrigin::Protocol(context) => context.ct.cancelled().await,
@@ -171,7 +172,7 @@ impl RequestInfo {
         self.capabilities.get_or_init(|| read().unwrap_or_default())
     }
 
-    /// Returns the protocol version of the request, such as `2026-07-28`.
+    /// Returns the protocol version of the request, such as `2026-07-28`. Empty if it is unknown.
     pub fn protocol_version(&self) -> &str {
         self.version.as_ref().map_or("", ProtocolVersion::as_str)
     }

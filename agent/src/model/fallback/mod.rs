@@ -49,8 +49,9 @@ const DEFAULT_KINDS: [ModelErrorKind; 5] = [
 ///   would otherwise go unnoticed.
 /// * **In mid-stream.** If a reply fails before any of its content arrives, the next model is asked. Emitted content cannot be withdrawn,
 ///   so a later failure is the error of the reply. Thinking is content, too.
-/// * **Attempts.** Each model makes one attempt, and only the last model keeps its own retries. If all models fail, the reply fails with
-///   the error of the first model, and the text of this error names the other models.
+/// * **Attempts.** Each model makes one attempt, or two if a rate limit is soon over ([`max_wait`](Self::max_wait)). Only the last model
+///   that can be asked keeps its own retries. If all models fail, the reply fails with the error of the first model that was asked, and the
+///   text of this error names the other models.
 /// * **Breakers.** After three failures within a minute, a model is not asked for 30 s, or for the time that the error asks to wait. After
 ///   the pause, one request tries the model again. If this request fails, the pause is doubled, up to 10 min. If [`on`](Self::on) names
 ///   `Auth`, a bad key opens the breaker at once for 5 min. If the breakers of all models are open, the model whose pause ends first is
@@ -126,7 +127,8 @@ impl Fallback {
     }
 
     /// Sets the maximum pause after a rate limit. If the provider asks to wait no longer than this, the same model is asked once more after
-    /// the pause. If the provider asks to wait longer, or names no time, the next model is asked at once. Default: 5 s.
+    /// the pause. If the provider asks to wait longer, or names no time, the next model is asked at once. The last model that can be asked
+    /// is not asked again, because it makes its own retries. Default: 5 s.
     ///
     /// ```
     /// use agent::model::Fallback;

@@ -90,7 +90,7 @@ impl RateLimits {
         self
     }
 
-    /// Sets the maximum number of replies that are received at the same time.
+    /// Sets the maximum number of requests at the same time. A request ends when its reply is complete, has failed or is dropped.
     pub fn concurrency(mut self, requests: usize) -> Self {
         self.concurrency = Some(requests);
         self

@@ -100,8 +100,8 @@ impl ReportedQuota {
     }
 
     /// Records the quota that the response to a request reports. Requests whose responses have not begun are subtracted, because the
-    /// provider may not have counted them. A report of a later request that is not full again is replaced only if the new report leaves no
-    /// more.
+    /// provider may not have counted them. A known report stays if it came with the response to a later request, leaves less than the new
+    /// report, and its limit is not full again yet.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {

@@ -53,7 +53,7 @@ fn request() -> ModelRequest {
     ModelRequest::new([Message::user("Hi")]).with_max_tokens(100)
 }
 
-/// A model that notes when it was asked.
+/// A model that records when it was asked.
 fn noting(clock: &TestClock, usage: Usage) -> (ScriptedModel, Arc<Mutex<Vec<Duration>>>) {
     let (times, clock) = (Arc::new(Mutex::new(Vec::new())), clock.clone());
     let noted = times.clone();
@@ -158,7 +158,7 @@ fn waiting_is_bounded_and_fails_at_once_where_it_cannot_help() {
     let limits = RateLimits::new().requests_per_minute(1).clock(Arc::new(clock.clone()));
     let model = LimitedModel::new(ScriptedModel::new(["1", "2"]), limits);
     poll(&mut model.call(&StepCx::new(), &request())).unwrap().unwrap();
-    // The place is free after 60.1 s, and a request waits for 60 s.
+    // The limit admits the next request after 60.1 s, and a request waits for at most 60 s.
     let error = poll(&mut model.call(&StepCx::new(), &request())).unwrap().unwrap_err();
     assert_eq!(
         (error.code(), error.retry_after()),

@@ -114,8 +114,8 @@ impl ScriptedReply {
         self.part(Part::thinking(text))
     }
 
-    /// Adds a call. A string is the raw text of the arguments, including broken JSON. The ids of calls are `call_1`, `call_2`, …, counted
-    /// over the whole script.
+    /// Adds a call. A string is the raw text of the arguments, including broken JSON. The call gets the id `call_1`, `call_2`, …, by its
+    /// number among all calls of the script.
     ///
     /// ```
     /// use agent::model::{Model as _, ModelRequest, StepCx, reply};

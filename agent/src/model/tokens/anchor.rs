@@ -25,7 +25,7 @@ impl TokenEstimate {
     }
 }
 
-/// The factor 1 as an integer. Factors are counted in 1/1024.
+/// The factor 1. Factors are integers in units of 1/1024.
 pub(super) const ONE: u64 = 1024;
 const MIN_FACTOR: u64 = ONE / 2;
 const MAX_FACTOR: u64 = ONE * 5 / 2;
@@ -115,7 +115,8 @@ pub(super) fn estimate_view(
     TokenEstimate { tokens, error: share(tokens, error), is_anchored: true }
 }
 
-/// Returns the newest replies of this model that report their usage, at most [`MAX_INCREMENTS`] + 1, oldest first.
+/// Returns the anchors of the newest replies of this model that did not fail and report their usage, oldest first: at most
+/// [`MAX_INCREMENTS`] + 1, from the last [`MAX_SCANNED`] messages.
 pub(super) fn anchors(messages: &[Arc<Message>], info: &ModelInfo) -> Vec<TokenAnchor> {
     let own = messages.iter().enumerate().rev().take(MAX_SCANNED).filter_map(|(at, message)| {
         let reply = message.as_assistant()?;

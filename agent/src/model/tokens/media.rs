@@ -1,4 +1,4 @@
-//! Estimates the sizes of images, documents and audio from their headers.
+//! Estimates the numbers of tokens of images, documents and audio from their data, without decoding them.
 
 use super::TokenCounter;
 use crate::message::{Media, MediaSource};
@@ -29,7 +29,8 @@ impl ImageRule {
     }
 }
 
-/// Returns the number of tokens of an image by the rule of the protocol `api`, or a fixed number if the size of the image is unknown.
+/// Returns the number of tokens of an image by the rule of the protocol `api`, or a fixed number if the protocol or the size of the image
+/// is unknown.
 pub(super) fn image(media: &Media, api: &str) -> u64 {
     let MediaSource::Data(bytes) = &media.source else { return IMAGE };
     let Some((width, height)) = pixels(bytes).filter(|(width, height)| *width > 0 && *height > 0) else {

@@ -124,7 +124,7 @@ impl SizeCounter<'_> {
         texts.into_iter().chain([schema]).fold(TOOL, u64::saturating_add)
     }
 
-    /// Returns the number of tokens of a request with these tools that are not in its messages.
+    /// Returns the number of tokens of a request with these tools, without its messages.
     pub(crate) fn frame(self, request: &ModelRequest, tools: &[ToolDefinition]) -> u64 {
         let system = request.system.as_ref().map_or(0, |system| self.counter.count_text(system));
         let output =
@@ -150,7 +150,7 @@ impl SizeCounter<'_> {
 impl ModelRequest {
     /// Estimates the number of input tokens that the request will have at this model.
     ///
-    /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated. The estimate
+    /// If a reply of the model in the messages reports its usage, only the messages after the newest such reply are estimated. The estimate
     /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless the
     /// reply records their size. Tools that the provider runs are not counted. The result depends only on the arguments.
     pub(crate) fn estimate_tokens(&self, info: &ModelInfo, counter: &dyn TokenCounter) -> TokenEstimate {
@@ -160,8 +160,8 @@ impl ModelRequest {
 
     /// Estimates the number of input tokens that the request will have at this model with the messages of this view.
     ///
-    /// If the view was changed after the newest reply, the usage of this reply includes content that is no longer sent. The estimate
-    /// excludes this content.
+    /// If the view was changed after the newest reply that reports its usage, this usage includes content that is no longer sent. The
+    /// estimate excludes this content.
     pub(crate) fn estimate_view(
         &self,
         view: &ConversationView,

@@ -44,7 +44,8 @@ pub struct ContextReport {
     pub model: String,
     /// The size of the context window in tokens, or `None` if it was not set.
     pub window: Option<u64>,
-    /// The number of tokens that a request may use: the window without the tokens that are reserved for the reply.
+    /// The number of tokens that a request may use: the window without the tokens that are reserved for the reply. `None` if the window was
+    /// not set.
     pub usable: Option<u64>,
     /// The estimated tokens of the request.
     pub used: u64,
@@ -232,7 +233,7 @@ impl ContextReport {
     /// Tokens are estimated from bytes. A token is 4 bytes of ASCII text, 3 bytes of other text, 2 bytes of encoded data, or 5 bytes of
     /// JSON. A Chinese, Japanese or Korean character counts 1.1 tokens.
     ///
-    /// If the newest reply of the model in the messages reports its usage, only the messages after this reply are estimated. The estimate
+    /// If a reply of the model in the messages reports its usage, only the messages after the newest such reply are estimated. The estimate
     /// uses a factor that follows from earlier replies. Tools and system prompt are assumed to be the same as for this reply, unless the
     /// reply records their size, as replies of [managed](crate::AssistantBuilder::manage_context) runs do. Tools that the provider runs are
     /// not counted. The result depends only on the arguments.

@@ -29,7 +29,7 @@ async function isThere() {
   return response && { status: response.status, info: response.ok ? await response.json().catch(() => null) : null };
 }
 
-/** Notifies the page that the studio answers again, and whether its process is the same as before. */
+/** Notifies the page that the studio answers again, and whether its process is the same. Asks for the address if the token is unknown. */
 function back({ status, info }) {
   if (status === 401) return unknownToken();
   const isSame = info?.instance === instance;
@@ -95,7 +95,7 @@ async function ask(path, options = {}) {
 }
 
 export const get = async (path) => (await ask(path, { signal: AbortSignal.timeout(LIMIT) })).json();
-/** Sends a request that changes something. A call of a tool has no limit (0), because the tool has its own time limit. */
+/** Sends a request with a JSON body. `limit` is its time limit in milliseconds, or 0 for none: a tool has a time limit of its own. */
 export const post = async (path, body, limit = LIMIT) =>
   (await ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal: limit ? AbortSignal.timeout(limit) : null })).json();
 

@@ -126,7 +126,7 @@ export function argumentsForm(schema, write, isSecret, nothing = "The tool has n
   return { element, read };
 }
 
-/** Returns the first key that an object in the node has twice. */
+/** Returns the first key that an object in the node has twice, or undefined if there is none. */
 function repeated(node) {
   if (node.kind === "array") return node.items.map(repeated).find(Boolean);
   const keys = (node.entries || []).map((entry) => entry.key);
@@ -144,7 +144,7 @@ function objectFields(schema, node, path, context) {
   return fields;
 }
 
-/** Makes the control that adds an entry to an object in which any key is allowed. */
+/** Makes the control that adds an entry to an object whose schema describes the values of additional keys. */
 function adder(node, schema, path, context) {
   const name = h("input", { "aria-label": "New key", placeholder: "key" });
   const add = () => {

@@ -1,13 +1,14 @@
 // Reads JSON with the position of each key and value, and writes it. Numbers and repeated keys stay as they were written.
 
-/** Maximum depth of nested values. Deeper values are not read. */
+/** Maximum depth of nested values. Deeper nesting counts as a fault. */
 const MAX_DEPTH = 100;
 const SCALAR = /(?:"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)/y;
 const SPACE = /[ \t\r\n]*/y;
 
 /**
- * Reads a text. A node is `{kind, start, end}` with `entries` (`{key, keyStart, keyEnd, value}`) of an object, `items` of an array, or `raw`
- * of a scalar. Returns `{root, fault}`: `fault` is the first position at which the text is not JSON, and `root` has the values before it.
+ * Reads a text. A node is `{kind, start, end}` with `entries` (`{key, keyStart, keyEnd, value}`) of an object, `items` of an array, or
+ * `raw` of a scalar. Returns `{root, fault}`: `fault` is the first position at which the text is not JSON, and `root` has the values
+ * before it.
  */
 export function parseJson(text) {
   let at = 0;

@@ -24,7 +24,7 @@ pub(super) struct UiCall {
     pub(super) progress: CallProgress,
     /// The number of bytes of the arguments that were sent so far.
     pub(super) streamed: usize,
-    /// The id of the approval request that was sent.
+    /// The id of the approval request that was sent, or of the first open question of the call that the page was asked.
     pub(super) request: Option<String>,
     /// The id of the approval request that the run announced. The request may not have been sent yet.
     pub(super) wanted_request: Option<String>,
@@ -35,12 +35,11 @@ pub(super) struct UiCall {
     /// The end of a call with edited arguments. The end is held back until the result message arrives, which contains these arguments.
     pub(super) held_end: Option<Box<CallEnding>>,
     pub(super) is_provider: bool,
-    /// For a call of a sub-agent: the id of the root's call within which the sub-agent runs.
+    /// For a call that a sub-agent made: the id of the root's call within which the sub-agent runs.
     pub(super) within: Option<String>,
-    /// For a call of a sub-agent: the id of the sub-agent's run, if the run was announced.
+    /// For a call that a sub-agent made: the id of the sub-agent's run, if the run was announced.
     pub(super) child: Option<String>,
-    /// Whether the page has the call as a call of the protocol. Calls of sub-agents may be sent as data
-    /// instead.
+    /// Whether the page has the call as a call of the protocol. Calls that sub-agents make may be sent as data instead.
     pub(super) is_part: bool,
     /// The id of the reply with the call, or an empty text if the reply is unknown.
     pub(super) message_id: String,

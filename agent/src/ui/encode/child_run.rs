@@ -55,7 +55,7 @@ pub(super) fn run_facts(child: &ChildRun, call_id: &str, state: &str) -> Value {
     facts
 }
 
-/// Returns the facts of a call of a sub-agent.
+/// Returns the facts, which both formats send, about a call that a sub-agent made. Without `end`, the call is still running.
 pub(super) fn call_facts(
     child: &ChildRun,
     tool: &str,

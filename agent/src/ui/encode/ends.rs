@@ -90,8 +90,8 @@ impl UiEncoder {
         }
     }
 
-    /// Ends the runs and calls of sub-agents within a call that has ended. Their ends are written without results, because
-    /// only the sub-agents receive the results.
+    /// Ends the runs of sub-agents within a call that has ended, and the calls that they made. Their ends are written without results,
+    /// because only the sub-agents receive the results.
     pub(super) fn end_calls_within(
         &mut self,
         call_id: &str,

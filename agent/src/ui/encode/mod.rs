@@ -336,8 +336,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a call of a sub-agent within the call `outermost`. The sub-agent's run waits for this call. So the call is
-    /// written as a call of the protocol, unless the page already has it in this form.
+    /// Returns the position of a call that a sub-agent made within the call `outermost`. The sub-agent's run waits for this call. So the
+    /// call is written as a call of the protocol, unless the page already has it in this form.
     fn child_call(
         &mut self,
         id: &str,

@@ -98,7 +98,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn call_delta(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, delta: &str);
     /// Writes that the arguments of a call are complete. `input` contains the arguments in the form that the page may see.
     fn call_complete(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
-    /// Writes the input of a call that the run accepted, or whose arguments a person changed.
+    /// Writes the input of a call that the run accepted, that a person decides on, or whose arguments a person changed.
     fn input(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value);
     fn coercions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, coercions: &Value);
     fn progress(
@@ -118,8 +118,8 @@ pub(super) trait WireFormat: Send + Sync {
     );
     /// Writes that a call waits for the inputs to these questions.
     fn questions(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, questions: &[&Question]);
-    /// Writes that a question of the page was answered or declined. `is_first` says whether the question is the first question of its
-    /// call.
+    /// Writes that a question, which the page was asked, was answered or declined. `is_first` says whether the question is the first
+    /// question of its call.
     fn question_end(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -129,12 +129,13 @@ pub(super) trait WireFormat: Send + Sync {
         accepted: bool,
     );
     fn call_end(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, input: &Value, end: &CallEnding);
-    /// Writes that a call waits for a result. The browser delivers the result if `is_browser` is `true`, and the application delivers
-    /// it if `is_browser` is `false`.
+    /// Writes that a call waits for a result, if the format has a chunk for that. The browser delivers the result if `is_browser` is
+    /// `true`, or else the application.
     fn waiting(&mut self, w: &mut ChunkWriter<'_>, call: &UiCall, is_browser: bool);
     /// Ends a turn. `usage` contains the token counts of the run so far.
     fn turn_end(&mut self, w: &mut ChunkWriter<'_>, usage: Option<&Value>);
-    /// Ends the response of a suspended run. `unanswered` is the number of calls without a result.
+    /// Ends the response of a suspended run. `unanswered` is the number of calls without a result, and `usage` contains the token counts of
+    /// this response by model.
     fn suspended(
         &mut self,
         w: &mut ChunkWriter<'_>,

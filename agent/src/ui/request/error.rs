@@ -69,21 +69,21 @@ pub enum UiRequestError {
         /// The issues, without secrets.
         report: String,
     },
-    /// No call waits for the answers in the request. The decision was made before, or its id is unknown.
+    /// Nothing waits for the answers in the request: the decision was made before, its id is unknown, or the run can no longer be resumed.
     #[error("nothing waits for this answer")]
     NotPending,
-    /// The request contains two answers to the same call or request.
+    /// The request contains two answers to the same approval request, question or call.
     #[error("`{id}` is answered twice")]
     #[non_exhaustive]
     AnsweredTwice {
-        /// The id of the approval request, or of the call.
+        /// The id of the approval request, of the question or of the call.
         id: String,
     },
     /// A run of the thread is active.
     #[error("run `{run_id}` of this thread is active")]
     #[non_exhaustive]
     Busy {
-        /// The id of the run.
+        /// The id of the run, or an empty text if it is not known.
         run_id: String,
     },
     /// The last reply cannot be replaced by another reply.

@@ -72,7 +72,8 @@ impl UiServer {
         Ok(response::stream(protocol, body))
     }
 
-    /// Continues the run that an earlier process left in the session of a thread, if [`continue_runs`](Self::continue_runs) is set.
+    /// Continues the run that an earlier process left in the session of a thread, if [`continue_runs`](Self::continue_runs) is set. Does
+    /// nothing if another request uses the thread, or if the run needs tools that its page declared and `tools` is `None`.
     pub(super) async fn continue_unfinished(
         &self,
         scope: &Arc<str>,
@@ -86,7 +87,7 @@ impl UiServer {
         if tools.is_none() && self.shared.options.client_tools && thread.needs_client_tools() {
             return Ok(());
         }
-        // If the thread is reserved, another request is already continuing the run.
+        // If the thread is reserved, another request is already continuing this run or beginning another.
         let Ok(reserved) = thread.reserve() else { return Ok(()) };
         self.shared.check_runs(scope)?;
         let prompt = thread.assistant.continue_run();

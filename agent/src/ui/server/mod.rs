@@ -191,7 +191,8 @@ impl UiServer {
         Self { shared: self.shared.clone(), scope: Some(format!("{CALLER}{caller}").into()) }
     }
 
-    /// Responds to a request: begins a run, resumes a suspended run, or adds a message to an active run.
+    /// Responds to a request: begins a run, resumes a suspended run, adds a message to an active run, or shows a suspended run again. The
+    /// response to a rejected request contains the error.
     pub async fn post(&self, protocol: UiProtocol, body: &[u8]) -> Response<UiBody> {
         match self.try_post(protocol, body).await {
             Ok(response) => response,
@@ -286,7 +287,8 @@ impl UiServer {
     }
 
     /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the
-    /// thread has no run that is active, is suspended, or ended less than a minute ago.
+    /// thread has no run that is active, is suspended, or ended less than a minute ago, or if a run that an earlier process left waits for
+    /// a request that declares the tools of its page.
     ///
     /// `after` is the id of the last chunk that the client received. The client then receives only later chunks, without a start. If some
     /// events after this chunk are no longer kept, the client receives the whole run, with a start.

@@ -25,7 +25,7 @@ pub(super) const KEPT: Duration = Duration::from_secs(60);
 pub(super) struct UiThread {
     pub(super) assistant: Assistant,
     state: Mutex<ThreadState>,
-    /// Notified when a run has settled.
+    /// Notified when a run has ended or was suspended.
     settled: Notify,
     /// Maximum size of the kept events, in bytes.
     max_log: usize,
@@ -293,7 +293,7 @@ impl UiThread {
         state.readers.iter().any(|reader| reader.sender.capacity() * 2 < reader.sender.max_capacity())
     }
 
-    /// Frees the events of a run that can no longer be read.
+    /// Frees the events of a run that has ended, unless the thread has a later, an active or a suspended run.
     pub(super) fn forget(&self, run_id: &str) {
         let mut state = self.lock();
         let is_over = !state.is_busy && state.suspended.is_none();
@@ -324,8 +324,8 @@ impl UiThread {
         }
     }
 
-    /// Lets a reader follow the run if the encoder has read all events. Returns the encoder and the unread events if the reader has
-    /// ended, or if there are unread events.
+    /// Makes a reader live if its encoder has read all events so far. Otherwise returns the encoder with the events that it still has to
+    /// read: as [`Over`](AttachStep::Over) if the reader's response was ended meanwhile, or else as [`More`](AttachStep::More).
     pub(super) fn go_live(&self, id: u64, encoder: UiEncoder) -> AttachStep {
         let mut state = self.lock();
         let Some(reader) = state.readers.iter_mut().find(|reader| reader.id == id) else {

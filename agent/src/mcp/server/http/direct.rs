@@ -1,5 +1,5 @@
 //! Answers calls in the usual form without `rmcp`, which reads each message several times and serves each request as a separate connection.
-//! `rmcp` answers every other message, and reports the faults of malformed messages.
+//! `rmcp` answers every other message that [`Envelope`] can read, and reports its faults.
 
 use super::super::catalogue::ToolCatalogue;
 use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};
@@ -40,7 +40,8 @@ pub(super) struct DirectCall {
     version: ProtocolVersion,
 }
 
-/// Returns the call if the server can answer the call without `rmcp`. It can if the message and the headers have the usual form.
+/// Returns the call if the server can answer the call without `rmcp`. It can if the message and the headers have the usual form and, in the
+/// newer version, no tool has parameters that are sent in headers.
 pub(super) fn call(
     envelope: &Envelope<'_>,
     headers: &HeaderMap,

@@ -210,7 +210,7 @@ impl HttpService {
         Some(response)
     }
 
-    /// Answers a call in the usual form directly, and passes any other message to `rmcp`.
+    /// Rejects a malformed message, answers a call in the usual form directly, and passes any other message to `rmcp`.
     async fn dispatch(&self, mut admitted: AdmittedRequest, head: Parts, body: Bytes) -> ServerResponse {
         let session = SessionId::of(&head.headers);
         let (rest, id, is_initialize) = match Envelope::read(&body) {
