@@ -53,7 +53,8 @@ pub enum ArgumentError {
         /// The names of similar parameters, the most similar first.
         suggestions: Vec<String>,
     },
-    /// The call does not contain the parameter, no default of the parameter is known, and the type is not an `Option`.
+    /// The call does not contain the parameter, no default of the parameter is known, and the type is not an `Option`. If the parameters of
+    /// the tool are not known, an absent parameter is an error for an `Option`, too.
     #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
     #[non_exhaustive]
     Missing {

@@ -67,7 +67,8 @@ impl Compiler<'_> {
 
     /// Replaces `unevaluatedProperties` and `unevaluatedItems`, which depend on the properties and items that subschemas evaluate (JSON
     /// Schema 2020-12, core, section 11). If there are no such subschemas, or they are already merged, the two keywords mean the same as
-    /// `additionalProperties` and `items`. In other schemas, they are not modelled.
+    /// `additionalProperties` and `items`. Beside `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` is kept until these are
+    /// combined. In other schemas, the two keywords are not modelled, and neither are `$dynamicRef` and `$recursiveRef` in any schema.
     fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;

@@ -11,7 +11,7 @@ use crate::args::rounding::SAFE_DIGITS;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FrequentValues {
     Nothing,
-    /// Texts of up to 21 bytes without escapes.
+    /// Texts of up to 22 bytes without escapes.
     Texts,
     /// Integers of up to 15 digits without a sign.
     Integers(IntegerRange),

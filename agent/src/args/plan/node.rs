@@ -176,7 +176,7 @@ pub(crate) struct NumSpec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NumberBound {
     pub(crate) float: f64,
-    /// The exact bound, if the bound is an integer of 2^53 or more. A float may round such an integer.
+    /// The exact bound, if the bound is an integer of at least 2^53, positive or negative. A float may round such an integer.
     pub(crate) whole: Option<i128>,
 }
 
@@ -456,8 +456,8 @@ impl ObjectSpec {
         self.scan(key)
     }
 
-    /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not
-    /// mean that the key is unknown: the key may be an alias, or written in an unusual way.
+    /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not mean that
+    /// the key is unknown: the key may be long, an alias, or written in an unusual way.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {

@@ -46,7 +46,8 @@ impl Compiler<'_> {
         // Names that only checks refer to are not unknown keys.
         let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
-        // A required name without a property accepts any value, if the object accepts the key.
+        // A required name without a property has the node of its pattern or of `additionalProperties`. Without these, it accepts any value,
+        // or none if other keys are denied.
         let required = required.iter().map(|name| (*name, true));
         for (name, required) in required.chain(known) {
             if !props.iter().any(|p| p.name == name)

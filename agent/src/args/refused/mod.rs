@@ -46,8 +46,8 @@ const MAX_LEAVES: usize = 64;
 /// Maximum number of texts of the call, and of items of the same list, that are tried as replacements.
 const MAX_NEAR: usize = 12;
 
-/// Adds the issues of types and checks to those of the walk, in the order of the plan. If the search ended early, returns the
-/// path after which nothing was checked.
+/// Adds the issues of types and checks to those of the walk, in the order of the plan. Returns the path after which values may be
+/// unchecked, which is empty if it is not known, or `None` if every value was checked.
 #[cold]
 pub(super) fn add_refusals(
     graph: &Graph,

@@ -104,7 +104,8 @@ fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static 
     }
 }
 
-/// Returns the arguments in a list of names and values: `[{"name": "city", "value": "Rome"}]`. Returns `None` for any other list.
+/// Returns the arguments in a list of names and values: `[{"name": "city", "value": "Rome"}]`. Returns `None` for any other list, and if a
+/// name repeats or cannot be told from its value.
 fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     let mut call = Map::new();
     for item in items {
@@ -168,8 +169,9 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// Returns the issues of the inner arguments and their number, if the arguments are inside wrappers. These issues replace the issues of
-/// the whole call.
+/// Returns the issues that replace those of the whole call, and their number, if the arguments are inside wrappers. They are the unknown
+/// keys of the whole call, one of them with the advice to leave out the wrappers, and the issues of the inner arguments. For a list of
+/// several calls, the advice is to send them separately.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,
