@@ -82,7 +82,7 @@ pub(super) struct LawViolation {
     coercion: CoercionPolicy,
     /// The handling of unknown keys.
     unknown: UnknownKeys,
-    /// The arguments as they were sent.
+    /// The arguments as they were sent. A fuzz report has only their beginning.
     pub(super) arguments: String,
     /// The conflicting verdicts.
     verdicts: String,
