@@ -63,7 +63,7 @@ pub enum ArgumentError {
         /// The name of the parameter.
         name: String,
     },
-    /// The value cannot be read as the requested type.
+    /// The value, or the default of an absent parameter, cannot be read as the requested type.
     #[error("`{name}` of `{tool}` cannot be read as `{wanted}`")]
     #[non_exhaustive]
     Type {
@@ -74,7 +74,7 @@ pub enum ArgumentError {
         /// The requested type, as `std::any::type_name` names it.
         wanted: &'static str,
     },
-    /// The value is secret, and these arguments contain a placeholder instead.
+    /// The value is or contains a secret, and these arguments contain a placeholder instead.
     #[error("`{name}` of `{tool}` is secret and withheld here")]
     #[non_exhaustive]
     Withheld {

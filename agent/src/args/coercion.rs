@@ -98,7 +98,7 @@ pub struct Coercion {
     pub path: String,
     /// The sent value.
     pub from: Value,
-    /// The value that the tool received.
+    /// The value that the tool received, or null if it received none.
     pub to: Value,
     /// The rule that allowed the change.
     pub rule: CoercionRule,

@@ -2,7 +2,8 @@
 //! under its own name, and no key of a map repeats.
 //!
 //! Arguments that fit exactly are read without the plan. The scan is not a full JSON parser: `serde_json` reads the text afterwards, and
-//! refuses a text that is not JSON. If the scan cannot decide, the arguments are read along the plan.
+//! refuses a text that is not JSON. Arguments that the scan refuses are walked at once, to find every issue. All others are read along the
+//! plan.
 
 mod choices;
 mod key_hashes;
@@ -57,7 +58,7 @@ pub(crate) fn value_fits(graph: &Graph, node: NodeId, text: &str) -> bool {
 
 /// The early end of a scan: the value does not fit exactly, but may fit another alternative, or the scan cannot decide.
 struct ScanStop {
-    /// The position at which the value does not fit; 0 if the scan cannot decide.
+    /// The position at which the scan found that the value does not fit; 0 if the scan cannot decide.
     misfit_at: usize,
 }
 
@@ -78,7 +79,8 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of values around the current position that must pass checks. Within them, a misfit has to be certain, and no key may be repeated.
+    /// Number of values around the current position that must pass checks. A check may be a `not`, so a misfit within them has to be
+    /// certain, and no key may be repeated.
     checked: u32,
     /// Number of alternatives, tagged variants and checks around the current position. A misfit within one of them does not refuse the
     /// arguments.

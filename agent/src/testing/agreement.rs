@@ -334,7 +334,7 @@ impl<T: DeserializeOwned> Proof<T> {
         }
     }
 
-    /// Checks that coerced arguments fit the schema.
+    /// Checks that coerced arguments fit the schema, and that the exact policy accepts them without a coercion.
     fn coerced(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             // A `Value` holds a number beyond floats as text, which cannot be compared.

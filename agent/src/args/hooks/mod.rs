@@ -1,9 +1,8 @@
 //! Checks that tool authors write for typed values: `#[arg(validate = …)]`.
 //!
 //! A check is part of the type's `Deserialize`, so every serde format runs it. A refusal is an error that ends the reading. The argument
-//! engine, however, reports all refusals. After the first refusal, the engine reads the text a second time within [`collect`], where a
-//! refused value counts as valid and its findings are set aside. The result of this second reading is dropped, so no refused value is
-//! accepted.
+//! engine, however, reports all refusals. After the first refusal, the engine reads the text again within [`collect`], where a value that a
+//! check refuses counts as valid and the findings are set aside. What is read there is dropped, so no refused value is accepted.
 
 mod findings;
 mod locate;

@@ -23,7 +23,7 @@ use super::policy::Rules;
 use super::wrapped::WrappedValues;
 use serde_json::{Value, json};
 
-/// Arguments that the plan refuses.
+/// Arguments that are not JSON, or that the plan refuses.
 pub(crate) struct RefusedArguments<'t> {
     pub(crate) issues: Vec<Issue>,
     /// The number of all issues, of which only the first are kept.

@@ -285,7 +285,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.fault(IssueCode::Type, self.what_is_around(id, doc).unwrap_or(problem), id, doc);
     }
 
-    /// Reports a value outside of a closed set of words. `expected` is `None` if the list of words says more than a signature.
+    /// Reports a value outside of a closed set of words. `expected` is the node whose signature the issue shows, or `None` if the list of
+    /// words says more.
     fn not_a_word<'a>(
         &mut self,
         expected: Option<NodeId>,

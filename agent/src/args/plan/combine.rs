@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// Maximum depth of nested combinations.
 const MAX_NESTING: usize = 32;
-/// Maximum number of combined alternatives that are multiplied out.
+/// Maximum number of alternatives to which several groups are multiplied out. A single group may have more.
 const MAX_PRODUCT: usize = 64;
 
 /// Keywords that are not copied into [`Parts::plain`]. The parts of `allOf` are merged into it afterwards, and then `unevaluatedProperties`

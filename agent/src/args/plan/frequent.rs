@@ -20,12 +20,12 @@ pub(crate) enum FrequentValues {
     Bools,
 }
 
-/// The integers of 64 bits that a node accepts.
+/// A range of integers of 64 bits, all of which a node accepts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IntegerRange {
     min: i64,
     max: i64,
-    /// Each number of at most so many digits is in the range if it has no sign.
+    /// The number of digits, at most 18, up to which every integer without a sign is in the range.
     free_digits: usize,
 }
 
@@ -99,7 +99,7 @@ impl IntegerRange {
         if ends && length > 0 && is_in_range(length) { at + length } else { 0 }
     }
 
-    /// Returns the length of an integer that is in the range and ends with a comma, all in one word; 0 if not.
+    /// Returns the length of an integer that is in the range, if the word also has the comma after it; 0 if not.
     #[inline(always)]
     pub(crate) fn short_length(self, head: u64) -> usize {
         let length = leading_digits(head);
@@ -116,7 +116,7 @@ impl IntegerRange {
     }
 }
 
-/// Returns the length of a number that ends with a comma, all in one word; 0 if not.
+/// Returns the length of a number, if the word also has the comma after it; 0 if not.
 #[inline(always)]
 pub(crate) fn short_number(head: u64) -> usize {
     let length = leading_number(head);

@@ -87,7 +87,8 @@ struct SchemaResource {
 #[derive(Default)]
 struct Places {
     lone_references: bool,
-    /// Whether the document has a reference that is not a pointer from its root, or another resource in it, from which pointers start.
+    /// Whether references have to be rewritten: one of them is not a pointer from the root of the document, or the document contains
+    /// another resource, from which pointers may start.
     rewrite: bool,
     /// Pointers to resources, by URI.
     resources: HashMap<String, String>,

@@ -39,8 +39,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Returns the plan with the parameters of these names as secrets, at any depth. Marks for secrets in a foreign schema are not read. A
-    /// plan that has been cloned stays unchanged.
+    /// Returns the plan with the parameters of these names as secrets, at any depth. Marks for secrets in a foreign schema are not read, so
+    /// its secrets are named in this way. If the plan has a clone, it is returned unchanged.
     pub(crate) fn with_secrets(mut self, names: &[&str]) -> Plan {
         if let Some(graph) = Arc::get_mut(&mut self.graph) {
             for node in &mut graph.nodes {
@@ -114,7 +114,7 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
-    /// The value contains secrets: an object is shown without them, and any other value is hidden.
+    /// The value contains secrets: objects and lists are shown without them, and any other value except null is hidden.
     Enter,
     Hide,
 }

@@ -12,7 +12,7 @@ use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Returns the number of the only word with a spelling that folds to `folded`; `None` if there is no such word, or more than one.
+    /// Returns the index of the only word with a spelling that folds to `folded`; `None` if there is no such word, or more than one.
     /// `spellings` must be the same in every call.
     pub(crate) fn find<'a>(
         &self,

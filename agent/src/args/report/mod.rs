@@ -126,7 +126,8 @@ impl InvalidArguments {
         self
     }
 
-    /// Replaces issues at or below a path by issues of the whole value, which do not show the sent values. Removes the corrected call.
+    /// Replaces issues at or below a path by issues of the arguments as a whole, which do not show the sent values. Removes the corrected
+    /// call.
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {

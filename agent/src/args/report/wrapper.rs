@@ -1,8 +1,9 @@
-//! Finds arguments inside wrappers: objects such as `{"name": …, "arguments": {…}}`, whose keys may have any names.
+//! Finds arguments inside wrappers: objects such as `{"name": …, "arguments": {…}}`, whose keys may have any names, lists with one object,
+//! and JSON in a text.
 //!
-//! A wrapper is recognized by its structure: exactly one key that is not a parameter holds an object, and the other keys that are not
-//! parameters hold texts or nothing. Parameters next to that key are added to the inner object. The caller checks whether the result fits
-//! the tool.
+//! An object is recognized as a wrapper by its structure: exactly one key that is not a parameter holds the inner arguments (see
+//! [`content`]), and the other keys that are not parameters hold texts or nothing. Parameters next to that key are added to the inner
+//! object. The caller checks whether the result fits the tool.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};

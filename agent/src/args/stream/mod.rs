@@ -18,8 +18,8 @@ use serde_json::Value;
 use std::fmt;
 use value::Plain;
 
-/// Parses JSON text without coercion. Of a repeated key, the last value is kept. Returns null for a text that is not JSON. Each key is read
-/// literally, even the private key of `RawValue`.
+/// Parses JSON text without coercion. The caller has checked that the text is JSON. Of a repeated key, the last value is kept. Each key is
+/// read literally, even the private key of `RawValue`.
 pub(crate) fn read_literally(json: &str) -> Value {
     Plain::read(json)
 }
