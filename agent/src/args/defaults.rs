@@ -12,8 +12,9 @@ use std::collections::HashSet;
 impl Plan {
     /// Checks every default that the schema shows.
     ///
-    /// # Errors Returns an error for the first parameter whose default breaks a constraint of the plan. The error names the constraint, and
-    /// the default unless the default is secret.
+    /// # Errors
+    /// Returns an error for the first parameter whose default breaks a constraint of the plan. The error names the constraint, and the
+    /// default unless the default is secret.
     pub(crate) fn check_defaults(&self) -> Result<(), SchemaError> {
         let mut seen = HashSet::new();
         self.defaults_below(self.graph().root, false, &mut String::new(), &mut seen)

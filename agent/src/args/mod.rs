@@ -144,8 +144,9 @@ impl Plan {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// # Errors Returns [`InvalidArguments`] with every mistake if the text is not a JSON object and cannot be coerced to one, if it does
-    /// not fit the plan, or if the type refuses it.
+    /// # Errors
+    /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object and cannot be coerced to one, if it does not fit
+    /// the plan, or if the type refuses it.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         self.parse_by(text, read::<T>)
     }

@@ -38,8 +38,9 @@ const MUTANTS: usize = 6;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # Errors Returns a law that does not hold, with the shortest call that breaks it. Also returns an error if the schema and the type
-/// accept none of the values, or if the plan cannot be compiled under every policy.
+/// # Errors
+/// Returns a law that does not hold, with the shortest call that breaks it. Also returns an error if the schema and the type accept none of
+/// the values, or if the plan cannot be compiled under every policy.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))

@@ -28,7 +28,8 @@ use crate::{
 /// # }
 /// ```
 ///
-/// # Panics Panics if the store violates the contract, or if one of its methods fails.
+/// # Panics
+/// Panics if the store violates the contract, or if one of its methods fails.
 pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     records(store, name).await;
     ends(store, name).await;

@@ -17,7 +17,7 @@ pub(super) struct KeyHashes {
 }
 
 impl KeyHashes {
-    /// Adds a key. Returns `false` if its hash was there.
+    /// Adds a key. Returns `false` if an earlier key has the same hash.
     #[inline]
     pub(super) fn add(&mut self, key: &[u8], seed: NameHash) -> bool {
         let mut hasher = seed.build_hasher();

@@ -412,7 +412,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the coerced value, and records the coercion. Returns `None` if the rules of the node do not allow the coercion.
+    /// Coerces a value by the rules of the node, and records the coercion. Returns `None` if `coerce` does: the rules do not allow the
+    /// coercion, or the value cannot be coerced.
     fn coerced<T>(
         &mut self,
         node: &PlanNode,

@@ -209,9 +209,10 @@ impl Plan {
     /// either. The derive of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal
     /// use.
     ///
-    /// # Errors Returns [`SchemaError`] if the type is not an object, if two of its fields or variants have the same name, if its schema
-    /// has an assertion that cannot be checked or a keyword with an invalid value, if serde would buffer a 128-bit integer, or if the
-    /// schema is too large.
+    /// # Errors
+    /// Returns [`SchemaError`] if the type is not an object, if two of its fields or variants have the same name, if its schema has an
+    /// assertion that cannot be checked or a keyword with an invalid value, if serde would buffer a 128-bit integer, or if the schema is
+    /// too large.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         Plan::of_type(name, schema_of::<T>(), options)
     }

@@ -119,7 +119,7 @@ enum Stance {
     Hide,
 }
 
-/// The names of parameters, grouped by whether their values may be shown.
+/// The names of parameters and of variants with a payload, grouped by whether their values may be shown.
 struct SecretNames<'g> {
     known: HashSet<&'g str>,
     /// The names of parameters that contain secrets.
