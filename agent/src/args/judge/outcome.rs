@@ -56,7 +56,8 @@ pub(super) enum Choice {
         count: usize,
         root_type_mismatch: bool,
     },
-    /// Only one branch may fit, but more than one fits the sent or the coerced value, or would fit it if the number were representable.
+    /// Only one branch may fit, but more than one fits the sent value or the coerced one, or would fit if every integer could be
+    /// represented.
     Ambiguous,
     /// Exactly one branch fits, as required, but a key is given twice. Which branches fit depends on the value of the key that a reader
     /// keeps.

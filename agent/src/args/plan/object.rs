@@ -32,7 +32,7 @@ impl Compiler<'_> {
             Some(Value::Bool(false)) => AdditionalProperties::Denied,
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
-            // A foreign schema without properties accepts any object. In the schema of a type, such an object is a struct
+            // A foreign schema without the keyword `properties` accepts any object. In the schema of a type, such an object is a struct
             // without fields, and the option for unknown keys applies.
             None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
