@@ -53,7 +53,8 @@ pub enum ArgumentError {
         /// The names of similar parameters, the most similar first.
         suggestions: Vec<String>,
     },
-    /// The call does not contain the parameter, no default of the parameter is known, and the type is not an `Option`.
+    /// The call does not contain the parameter, no default of the parameter is known, and the type is not an `Option`. If the parameters of
+    /// the tool are not known, an absent parameter is an error for an `Option`, too.
     #[error("the call of `{tool}` has no `{name}`, and no default of it is known: read an `Option`")]
     #[non_exhaustive]
     Missing {
@@ -62,7 +63,7 @@ pub enum ArgumentError {
         /// The name of the parameter.
         name: String,
     },
-    /// The value cannot be read as the requested type.
+    /// The value, or the default of an absent parameter, cannot be read as the requested type.
     #[error("`{name}` of `{tool}` cannot be read as `{wanted}`")]
     #[non_exhaustive]
     Type {
@@ -73,7 +74,7 @@ pub enum ArgumentError {
         /// The requested type, as `std::any::type_name` names it.
         wanted: &'static str,
     },
-    /// The value is secret, and these arguments contain a placeholder instead.
+    /// The value is or contains a secret, and these arguments contain a placeholder instead.
     #[error("`{name}` of `{tool}` is secret and withheld here")]
     #[non_exhaustive]
     Withheld {

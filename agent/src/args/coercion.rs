@@ -76,8 +76,8 @@ impl std::fmt::Display for CoercionRule {
 
 /// One recorded change of the sent arguments.
 ///
-/// Texts are cut at 200 characters. An array or object whose JSON text is longer than 200 bytes is replaced by a
-/// description. Values of secret fields are `"(hidden)"`.
+/// Texts are cut at 200 characters. An array or object whose JSON text is longer than 200 bytes is replaced by a description. Values that
+/// are or may contain a secret are `"(hidden)"`.
 ///
 /// ```
 /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }
@@ -98,7 +98,7 @@ pub struct Coercion {
     pub path: String,
     /// The sent value.
     pub from: Value,
-    /// The value that the tool received.
+    /// The value that the tool received, or null if it received none.
     pub to: Value,
     /// The rule that allowed the change.
     pub rule: CoercionRule,

@@ -13,7 +13,7 @@ impl Plan {
     /// Checks every default that the schema shows.
     ///
     /// # Errors
-    /// Returns an error for the first parameter whose default the plan refuses. The error names the constraint, and the
+    /// Returns an error for the first parameter whose default breaks a constraint of the plan. The error names the constraint, and the
     /// default unless the default is secret.
     pub(crate) fn check_defaults(&self) -> Result<(), SchemaError> {
         let mut seen = HashSet::new();

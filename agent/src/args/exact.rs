@@ -1,8 +1,9 @@
-//! Decides whether arguments fit a plan without any change. Then each value has the form of the schema, and each key occurs once, under the
-//! name of its property.
+//! Decides whether arguments fit a plan without any change. Then each value has the form of the schema. Each property occurs at most once,
+//! under its own name, and no key of a map repeats.
 //!
 //! Arguments that fit exactly are read without the plan. The scan is not a full JSON parser: `serde_json` reads the text afterwards, and
-//! refuses a text that is not JSON. If the scan cannot decide, the arguments are read along the plan.
+//! refuses a text that is not JSON. Arguments that the scan refuses are walked at once, to find every issue. All others are read along the
+//! plan.
 
 mod choices;
 mod key_hashes;
@@ -49,14 +50,15 @@ pub(crate) fn fit(graph: &Graph, text: &str) -> Fit {
     }
 }
 
-/// Returns whether a value fits a node exactly. `false` may also mean that the scan cannot decide.
+/// Returns whether a value fits a node exactly. `text` is the value without blanks around it. `false` may also mean that the scan cannot
+/// decide.
 pub(crate) fn value_fits(graph: &Graph, node: NodeId, text: &str) -> bool {
     Scan::new(graph, text).value(node, 0).is_ok_and(|end| end == text.len())
 }
 
 /// The early end of a scan: the value does not fit exactly, but may fit another alternative, or the scan cannot decide.
 struct ScanStop {
-    /// The position at which the value does not fit; 0 if the scan cannot decide.
+    /// The position at which the scan found that the value does not fit; 0 if the scan cannot decide.
     misfit_at: usize,
 }
 
@@ -77,9 +79,11 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of values around the current position that must pass checks. Within them, a misfit has to be certain, and no key may be repeated.
+    /// Number of values around the current position that must pass checks. A check may be a `not`, so a misfit within them has to be
+    /// certain, and no key may be repeated.
     checked: u32,
-    /// Number of alternatives and tagged variants around the current position. A misfit within one of them does not refuse the arguments.
+    /// Number of alternatives, tagged variants and checks around the current position. A misfit within one of them does not refuse the
+    /// arguments.
     choices: u32,
     /// Number of bytes that were scanned more than once.
     again: usize,
@@ -211,7 +215,8 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Scans a value of any type. The scan cannot decide if the value has a number that may lose digits.
+    /// Scans a value of any type. The scan cannot decide if the value has a number that may lose digits. Within a value that must pass
+    /// checks, it cannot decide on an object either, because a key may be repeated.
     fn anything(&self, start: usize) -> ScanStep {
         let (mut at, mut open) = (start, 0_usize);
         loop {
@@ -252,7 +257,7 @@ impl<'s> Scan<'s> {
         } else {
             let first = array.item(0).filter(|_| array.is_list());
             // The kind of the items is determined once.
-            match first.map_or(FrequentValues::Nothing, |item| FrequentValues::of(self.graph.kind(item))) {
+            match first.map_or(FrequentValues::Nothing, |item| self.graph.kind(item).frequent()) {
                 FrequentValues::Nothing => self.items(array, at, |_| 0, |_, _| 0)?,
                 FrequentValues::Integers(range) => {
                     let end = |at, head| range.end(text, at, head);
@@ -265,14 +270,17 @@ impl<'s> Scan<'s> {
                 FrequentValues::Texts => {
                     self.items(array, at, |_| 0, |at, head| FrequentValues::Texts.end(text, at, head))?
                 }
-                frequent => self.items(array, at, |_| 0, |at, head| frequent.end(text, at, head))?,
+                bools @ FrequentValues::Bools => {
+                    self.items(array, at, |_| 0, |at, head| bools.end(text, at, head))?
+                }
             }
         };
         fits(array.takes_length(count), end)
     }
 
-    /// Scans the items of a list from the first one. Returns their number and the position after the list. `frequent` returns the end of
-    /// an item that begins with a word, or 0 if the item needs a look at its node.
+    /// Scans the items of a list from the first one. Returns their number and the position after the list. `short` returns the length of an
+    /// item that is in one word together with the comma after it, and `frequent` returns the end of an item that begins with a word. Both
+    /// return 0 for an item that they do not recognize.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(
@@ -335,7 +343,7 @@ impl<'s> Scan<'s> {
     #[inline(never)]
     fn map(&mut self, map: &ObjectSpec, node: NodeId, mut at: usize) -> ScanStep {
         let (text, seed) = (self.bytes, NameHash::default());
-        let frequent = FrequentValues::of(self.graph.kind(node));
+        let frequent = self.graph.kind(node).frequent();
         let mut keys = KeyHashes::default();
         loop {
             let (start, head) = next_word(text, at);
@@ -364,7 +372,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Ends an object. Only other keys could complete it, so an object with missing keys or a wrong number of keys is refused.
+    /// Ends an object. The scan does not reach the end of an object in which a reader renames or drops a key, so an object that lacks keys
+    /// or has a wrong number of them is refused.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
     }
@@ -431,7 +440,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the value of a property that is not frequent.
+    /// Scans the value of a property that [`FrequentValues`] does not recognize.
     #[inline(never)]
     fn property(&mut self, prop: &'s Prop, at: usize) -> ScanStep {
         // Null that means absent is removed.

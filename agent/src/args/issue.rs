@@ -28,11 +28,11 @@ pub enum IssueCode {
     Missing,
     /// No parameter has this name.
     Unknown,
-    /// A parameter was given twice.
+    /// A parameter or another key was given twice.
     Duplicate,
     /// The value is not in the closed set.
     Enum,
-    /// The number is out of bounds.
+    /// The number is out of bounds, or not a multiple of the required factor.
     Range,
     /// The text, array or object is too short or too long.
     Length,
@@ -99,7 +99,7 @@ pub struct Issue {
     pub problem: String,
     /// The accepted values, in one line, for example `integer 1..50`.
     pub expected: Option<String>,
-    /// A short description of the sent value: its type and its JSON text. The text of a secret is hidden.
+    /// A short description of the sent value: its type, with its text, its number of items or its keys. The text of a secret is hidden.
     pub received: Option<String>,
     /// The members of a closed set, or the parameters of the object that has an unknown key.
     pub allowed: Vec<Value>,

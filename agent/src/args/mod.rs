@@ -110,7 +110,8 @@ pub struct Parsed<T> {
     /// The arguments.
     pub value: T,
     pub(crate) coercions: Vec<Coercion>,
-    /// Whether the sent text needed no change: each key is the name of its parameter, and nothing was coerced.
+    /// Whether the sent text is known to need no change: each key is the name of its parameter, and nothing was coerced. `false` if this is
+    /// not known.
     pub(crate) is_exact: bool,
 }
 
@@ -144,7 +145,8 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object, or if it does not fit the plan.
+    /// Returns [`InvalidArguments`] with every mistake if the text is not a JSON object and cannot be coerced to one, if it does not fit
+    /// the plan, or if the type refuses it.
     pub fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<Parsed<T>, InvalidArguments> {
         self.parse_by(text, read::<T>)
     }

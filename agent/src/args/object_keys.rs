@@ -20,7 +20,7 @@ pub(super) struct ObjectRules<'g> {
 pub(super) enum KeyRole {
     /// The property with this index. The key is the name or an alias of the property.
     Property(usize),
-    /// An entry of a map, or an unknown key that the policy keeps.
+    /// An entry of a map, or an unknown key that the option [`UnknownKeys::Keep`](crate::args::UnknownKeys::Keep) keeps.
     Entry(NodeId),
     Dropped,
     Unknown,

@@ -48,9 +48,9 @@ pub(crate) fn rounded_whole(whole: i128, single: bool) -> Option<f64> {
     is_rounded(&digits, float).then_some(float)
 }
 
-/// Returns whether reading the numbers in a text may lose digits. A number may lose digits if it has more than 15 digits. With
-/// `exponents`, a number with an exponent of two digits may lose digits, too. Digits in strings may count as numbers. Without
-/// `exponents`, only every sixteenth byte is examined.
+/// Returns whether reading the numbers in a text may lose digits. A number may lose digits if it has more than 15 digits. With `exponents`,
+/// a number with an exponent of two or more digits may lose digits, too. Digits in strings may count as numbers. Without `exponents`, only
+/// every sixteenth byte is examined.
 pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     let bytes = text.as_bytes();
     let is_part = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_digit() || *byte == b'.');

@@ -99,7 +99,7 @@ pub(crate) struct CoercedScalar<T> {
     pub(crate) rule: CoercionRule,
 }
 
-/// Parses a text as an integer. Returns `None` if the rules do not allow texts.
+/// Parses a text as an integer. Returns `None` if the rules do not allow texts. The `value` says whether the text is an integer.
 #[inline]
 pub(crate) fn coerced_int(text: &str, rules: Rules) -> Option<CoercedScalar<Digits>> {
     let is_allowed = rules.has(Rules::TEXT_INTEGER);

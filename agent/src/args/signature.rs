@@ -37,7 +37,8 @@ pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
     cut(&writer.out, MAX_LINE)
 }
 
-/// Returns the accepted parameters, with one line each. The lines are computed once for each plan.
+/// Returns the accepted parameters, with one line each, or a single line if the root is not an object. The lines are computed once for each
+/// plan.
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {

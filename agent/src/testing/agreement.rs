@@ -39,7 +39,8 @@ const MUTANTS: usize = 6;
 /// ```
 ///
 /// # Errors
-/// Returns a law that does not hold, with the shortest call that breaks it. Also returns an error if the plan accepts none of the values.
+/// Returns a law that does not hold, with the shortest call that breaks it. Also returns an error if the schema and the type accept none of
+/// the values, or if the plan cannot be compiled under every policy.
 pub fn verify_plan<T: DeserializeOwned>(plan: &Plan, samples: usize, seed: u64) -> Result<(), String> {
     let report = prove::<T>(plan, samples, seed).map_err(|violation| violation.to_string())?;
     report.violations.first().map_or(Ok(()), |violation| Err(violation.to_string()))
@@ -334,7 +335,7 @@ impl<T: DeserializeOwned> Proof<T> {
         }
     }
 
-    /// Checks that coerced arguments fit the schema.
+    /// Checks that coerced arguments fit the schema, and that the exact policy accepts them without a coercion.
     fn coerced(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
             // A `Value` holds a number beyond floats as text, which cannot be compared.
@@ -382,7 +383,8 @@ fn is_same_number(change: &Coercion) -> bool {
             && change.from.as_f64() == change.to.as_f64()
 }
 
-/// Returns whether the text has an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, but serde does not.
+/// Returns whether the text may have an integer key with leading zeros, like `"007":`. JSON Schema and the engine accept it, but serde does
+/// not.
 fn has_long_key(text: &str) -> bool {
     let texts = text.split('"').filter(|text| text.len() > 1);
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))

@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(super) const MAX_TEXT: usize = 6_000;
 /// The length of a JSON Pointer, in bytes, above which the report may have cut the pointer. A cut pointer cannot be followed.
 const MAX_POINTER: usize = 4_000;
-/// The length from which on a text is streamed in pieces of several bytes, rather than byte by byte.
+/// The length, in bytes, above which a text is streamed in large pieces, rather than byte by byte.
 const BYTE_BY_BYTE: usize = 2_000;
 
 /// Checks every law that needs no schema, for one call. `text` contains the arguments of the call. `T` is their type, or
@@ -39,7 +39,7 @@ pub fn verify_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), S
     check_call::<T>(plan, text).map_err(|violation| violation.to_string())
 }
 
-/// Returns the first law that does not hold for a call.
+/// Checks the laws for one call. Fails with the first law that does not hold.
 pub(super) fn check_call<T: DeserializeOwned>(plan: &Plan, text: &str) -> Result<(), Box<LawViolation>> {
     let typed = plan.parse::<T>(text);
     let whole = plan.parse::<Value>(text);
@@ -89,7 +89,8 @@ fn paths_agree<T: DeserializeOwned>(
     }
 }
 
-/// Returns whether issues with this code come from the type, rather than from its schema.
+/// Returns whether an issue with this code can come from the type alone. If the schema accepts the arguments, such an issue does come from
+/// the type.
 pub(super) fn is_own(code: IssueCode) -> bool {
     matches!(code, IssueCode::Value | IssueCode::Format)
 }
@@ -109,7 +110,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
         return fail(Law::ReportsAreBounded, format!("{length} characters"));
     }
     if repeated_key(text).is_none() {
-        // `null` means no arguments if all parameters are optional.
+        // `null` means no arguments, so issues about missing parameters lead into `{}`. An issue of text that is not JSON has no path, or
+        // is excepted below.
         let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
         let sent = sent.unwrap_or_else(|| serde_json::json!({}));
         // A number beyond the range of floats cannot be parsed into a value, so its issue cannot be followed.
@@ -255,7 +257,7 @@ fn long_number(text: &str) -> bool {
     text.split(|c: char| !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).any(|token| token.len() > 400)
 }
 
-/// Returns whether the text has an integer of more than 18 digits, which a [`Value`] may be unable to hold or may round.
+/// Returns whether the text has more than 18 digits in a row. A [`Value`] may be unable to hold such an integer, or may round it.
 fn beyond_values(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() > 18)
 }

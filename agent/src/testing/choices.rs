@@ -4,7 +4,7 @@
 /// A source of choices that is deterministic for a script and seed.
 pub(super) struct Choices {
     script: Vec<usize>,
-    /// The number of options of each choice.
+    /// The number of options of each recorded choice.
     ways: Vec<usize>,
     random: Option<Random>,
 }
@@ -40,7 +40,7 @@ impl Choices {
         way.min(ways - 1)
     }
 
-    /// Returns the number of options of each choice, in order.
+    /// Returns the number of options of each recorded choice, in order.
     pub(super) fn ways(&self) -> &[usize] {
         &self.ways
     }

@@ -1,4 +1,4 @@
-//! Sends a tool arguments with the mistakes of careless models.
+//! Checks how a tool's arguments are validated when they contain the mistakes of careless models.
 
 use super::call::{MAX_TEXT, lines};
 use super::law::{Law, LawViolation};
@@ -157,8 +157,8 @@ struct SlipReport {
 }
 
 impl FuzzReport {
-    /// Asserts that the tool is safe: no validation panicked, and no text that is not JSON was accepted. Also asserts that each refusal
-    /// names the path of the mistake in a bounded report, and that each corrected call in a report is accepted.
+    /// Asserts that the tool is safe: no validation panicked, and no text that is not JSON or that repeats a key was accepted. Also asserts
+    /// that each refusal names the path of the mistake in a bounded report, and that each corrected call in a report is accepted.
     ///
     /// # Panics
     /// Panics with the table and the violations if the tool is not safe. Panics if no correct call could be generated from the schema.
@@ -239,8 +239,9 @@ impl FuzzReport {
     }
 }
 
-/// Returns whether a refusal has an issue at the path of the mistake, at a path below it, or at a parent. For a wrong key, the issue may be
-/// that the correct key is missing. If the report omits issues, returns `true`, because the expected issue may be among the omitted ones.
+/// Returns whether a refusal has an issue at the path of the mistake, at a path below it, or at a parent other than the arguments as a
+/// whole. For a wrong key, the issue may be that the correct key is missing. If the report omits issues, returns `true`, because the
+/// expected issue may be among the omitted ones.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -6,13 +6,13 @@ use std::fmt;
 /// A law: a property of the argument engine that must hold for every call of every tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Law {
-    /// Arguments that fit the schema are accepted without a coercion, or refused by the type itself.
+    /// Arguments that fit the schema are accepted, by `exact` without a coercion, or are refused by the type itself.
     FittingIsAccepted,
     /// Arguments that are accepted without a coercion fit the schema.
     AcceptedFits,
-    /// Coerced arguments fit the schema.
+    /// Coerced arguments fit the schema, and `exact` accepts them without a coercion.
     CoercedFits,
-    /// serde parses arguments that fit the schema.
+    /// serde parses arguments that fit the schema, unless the type itself refuses them.
     SerdeReads,
     /// Coerced arguments are accepted again, without a coercion and with the same result.
     CoercionEnds,
@@ -82,7 +82,7 @@ pub(super) struct LawViolation {
     coercion: CoercionPolicy,
     /// The handling of unknown keys.
     unknown: UnknownKeys,
-    /// The arguments as they were sent.
+    /// The arguments as they were sent. A fuzz report has only their beginning.
     pub(super) arguments: String,
     /// The conflicting verdicts.
     verdicts: String,

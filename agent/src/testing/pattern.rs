@@ -7,8 +7,8 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 const MORE: u32 = 3;
 const MAX_LENGTH: usize = 2_000;
 
-/// Returns a text that usually matches `pattern`, or `None` if the pattern is invalid or the text would be too long.
-/// Assertions in the pattern are ignored, so the result must be checked.
+/// Returns a text that usually matches `pattern`, or `None` if the pattern is invalid, a part of it matches no text, or the text would be
+/// too long. Assertions in the pattern are ignored, so the result must be checked.
 pub(super) fn matching(pattern: &str, choices: &mut Choices) -> Option<String> {
     let hir = regex_syntax::Parser::new().parse(pattern).ok()?;
     let mut out = String::new();

@@ -29,7 +29,7 @@ use crate::{
 /// ```
 ///
 /// # Panics
-/// Panics if the store violates the contract.
+/// Panics if the store violates the contract, or if one of its methods fails.
 pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     records(store, name).await;
     ends(store, name).await;
@@ -42,7 +42,8 @@ pub async fn assert_store(store: &(impl Store + ?Sized), name: &str) {
     budgets(store, name).await;
 }
 
-/// Checks that amounts are reserved together or not at all, settled once, and spent in full if they are not settled in time.
+/// Checks that amounts are reserved together or not at all, settled once, and spent in full if they are not settled in time. A store
+/// without budgets returns the error `Unsupported`.
 async fn budgets(store: &(impl Store + ?Sized), name: &str) {
     let (one, other) = (format!("{name}/\0one"), format!("{name}/other"));
     let id = |id: &str| format!("{name}/{id}");
@@ -112,7 +113,8 @@ async fn begun(store: &(impl Store + ?Sized), new: InvocationRecord) -> Invocati
     ok(store.begin(new).await, "begin again").unwrap_or_else(|| panic!("begin again: nothing was found"))
 }
 
-/// Checks that a record is inserted once, and that a repeated begin returns the record and counts the attempt.
+/// Checks that a record is inserted once, and that a repeated begin returns the record. The begin counts the attempt, unless the call
+/// waited for its result: then it removes the handle instead.
 async fn records(store: &(impl Store + ?Sized), name: &str) {
     let key = key(name, "begin", 1, 0);
     assert_eq!(ok(store.get(&key).await, "get"), None, "nothing has begun");
@@ -299,7 +301,8 @@ async fn retention(store: &(impl Store + ?Sized), name: &str) {
     assert!(ok(store.delete_finished_before(0).await, "delete") >= 3);
 }
 
-/// Checks that a session grows only at its end, and only by writers that know its last entry.
+/// Checks that a session grows only at its end, and only by writers that know its last entry, and that it is deleted with the sessions of
+/// its sub-agents.
 async fn entries(store: &(impl Store + ?Sized), name: &str) {
     let (session, other) = (format!("{name} é '\"%"), format!("{name}-other"));
     let entry = |text: &str| {

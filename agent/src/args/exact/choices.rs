@@ -101,7 +101,8 @@ impl<'s> Scan<'s> {
         let (depth, choices) = (self.depth, self.choices);
         self.checked += 1;
         let step = self.value(spec.base, start).and_then(|end| {
-            // What a check refuses is no refusal of the value.
+            // A misfit within a check does not yet refuse the arguments: the check may be a `not` or a condition. So checks count as
+            // alternatives.
             self.choices += 1;
             for check in &spec.checks {
                 self.spend(end - start)?;

@@ -1,22 +1,23 @@
-//! The keys of a map by their hashes, to find a key that is repeated.
+//! Hashes of the keys of a map, to find keys that may be repeated.
 
 use crate::name_hash::NameHash;
 use std::hash::{BuildHasher, Hasher};
 
-/// Hashes that are compared one by one, before a table is made.
+/// Number of hashes that are compared one by one. If there are more, they are in a table.
 const FEW: usize = 8;
 
 /// The hashes of the keys so far. A hash that is found again may be that of another key.
 #[derive(Default)]
 pub(super) struct KeyHashes {
     few: [u64; FEW],
-    /// A hash is at the first free index from its lower bits; 0 is free. At most half of it is used.
+    /// A hash is stored at the first free index, starting at the index in its lower bits. 0 marks a free index. At most half of the table
+    /// is used.
     table: Vec<u64>,
     count: usize,
 }
 
 impl KeyHashes {
-    /// Adds a key. Returns `false` if its hash was there.
+    /// Adds a key. Returns `false` if an earlier key has the same hash.
     #[inline]
     pub(super) fn add(&mut self, key: &[u8], seed: NameHash) -> bool {
         let mut hasher = seed.build_hasher();
@@ -48,7 +49,7 @@ impl KeyHashes {
     }
 }
 
-/// Returns `false` if the hash was there. The length of the table is a power of two, and one of its items is 0.
+/// Adds a hash, and returns `false` if the table has it already. The length of the table is a power of two, and one of its items is 0.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the lower bits")]
 fn insert(table: &mut [u64], hash: u64) -> bool {

@@ -20,7 +20,8 @@ use std::marker::PhantomData;
 /// Maximum length of a check's message, in characters; longer messages are cut.
 const MAX_PROBLEM: usize = 250;
 
-/// A type with checks. Generated code implements `read`, which runs no checks, and `check`, which adds the findings of all checks.
+/// A type with checks. Generated code implements `read`, which runs none of the type's own checks, and `check`, which adds the findings of
+/// all of them.
 pub trait CheckedType<'de>: Sized {
     fn read<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error>;
     fn check(&self, findings: &mut FindingList);

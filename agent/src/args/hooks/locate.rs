@@ -90,8 +90,8 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     issue
 }
 
-/// Returns whether the message of a check may reveal a secret of the value that the check received. A message that names a
-/// field without secrets reveals one only if it contains a part of a secret.
+/// Returns whether the message of a check may reveal a secret of the value that the check received. A message that names a field without
+/// secrets reveals one only if it contains a part of a secret. If the value was not sent, the result is `true`.
 fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, words: &str) -> bool {
     let Some(seen) = seen else { return true };
     let secrets = secret_texts(graph, seen);
@@ -126,8 +126,8 @@ impl<'a> LocatedNode<'a> {
         }
     }
 
-    /// Follows the node's references that the value alone decides, for example to the inner node of a nullable, or to the
-    /// variant of a tag. Stops at a node with keys, items or several alternatives.
+    /// Follows references to other nodes: to the inner node of a nullable node, or to the variant that the tag of the sent value names.
+    /// Stops at a union, an externally tagged enum, a node with checks, or a node that describes the value itself.
     fn enter(&mut self, depth: usize) {
         let node = self.graph.node(self.id);
         let next = match &node.kind {

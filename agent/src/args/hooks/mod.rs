@@ -1,9 +1,8 @@
 //! Checks that tool authors write for typed values: `#[arg(validate = …)]`.
 //!
 //! A check is part of the type's `Deserialize`, so every serde format runs it. A refusal is an error that ends the reading. The argument
-//! engine, however, reports all refusals. After the first refusal, the engine reads the text a second time within [`collect`], where a
-//! refused value counts as valid and its findings are set aside. The result of this second reading is dropped, so no refused value is
-//! accepted.
+//! engine, however, reports all refusals. After the first refusal, the engine reads the text again within [`collect`], where a value that a
+//! check refuses counts as valid and the findings are set aside. What is read there is dropped, so no refused value is accepted.
 
 mod findings;
 mod locate;
@@ -85,7 +84,7 @@ pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool)
     put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }
 
-/// Returns and removes the findings that were set aside since the last call.
+/// Returns the findings that are set aside, and removes them.
 fn take() -> Vec<CheckFinding> {
     ASIDE.with_borrow_mut(|aside| aside.as_mut().map(std::mem::take).unwrap_or_default())
 }
@@ -98,7 +97,7 @@ pub(crate) struct LocatedFinding {
     found: CheckFinding,
 }
 
-/// Moves the findings that were set aside since the last call to `placed`, as findings about the value at `path`.
+/// Moves the findings that are set aside to `placed`, as findings about the value at `path`.
 #[cold]
 pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<LocatedFinding>) {
     let room = MAX_FOUND.saturating_sub(placed.len());

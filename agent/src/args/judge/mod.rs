@@ -23,12 +23,12 @@ use super::policy::Rules;
 use super::wrapped::WrappedValues;
 use serde_json::{Value, json};
 
-/// Arguments that the plan refuses.
+/// Arguments that are not JSON, or that the plan refuses.
 pub(crate) struct RefusedArguments<'t> {
     pub(crate) issues: Vec<Issue>,
     /// The number of all issues, of which only the first are kept.
     pub(crate) count: usize,
-    /// The arguments as they were sent, decoded as far as possible.
+    /// The sent arguments, after decoding and repairs. `None` if they are not JSON.
     pub(crate) sent: Option<std::borrow::Cow<'t, str>>,
     /// The parsed form of `sent`, if `sent` is the text that was received.
     document: Option<Box<Document<'t>>>,
@@ -39,8 +39,7 @@ pub(crate) struct RefusedArguments<'t> {
 }
 
 impl RefusedArguments<'_> {
-    /// Calls `look` with the arguments as they were sent, decoded as far as possible. Returns `None` if
-    /// the arguments are not JSON.
+    /// Calls `look` with the parsed form of `sent`. Returns `None` if the arguments are not JSON.
     pub(crate) fn with_sent<T>(&self, look: impl FnOnce(&Doc<'_>) -> T) -> Option<T> {
         match (&self.document, &self.sent) {
             (Some(document), _) => Some(look(&document.root)),

@@ -49,13 +49,15 @@ pub(super) enum Choice {
         non_schema_coercion: bool,
         beyond_strict: bool,
     },
-    /// No branch fits, and this branch has the fewest issues. `root_type_mismatch` means that even the type of the value itself is wrong.
+    /// No branch fits. This branch has the fewest issues of those that accept the type of the value, or of all branches if none accepts it.
+    /// In the second case, `root_type_mismatch` is `true`.
     Closest {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
     },
-    /// More than one branch fits, although only one branch may fit.
+    /// Only one branch may fit, but more than one fits the sent value or the coerced one, or would fit if every integer could be
+    /// represented.
     Ambiguous,
     /// Exactly one branch fits, as required, but a key is given twice. Which branches fit depends on the value of the key that a reader
     /// keeps.
@@ -96,7 +98,7 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Returns the state for walks over another text, with the remaining budgets of this state.
+    /// Returns the state for walks over another text, with the remaining budgets and the depth of this state.
     pub(super) fn another<'x>(&'x self, text: &'x str) -> WalkState<'x> {
         let other = WalkState::new(self.graph, text, None, self.silent);
         other.suggestions.set(self.suggestions.get());
@@ -133,8 +135,8 @@ impl<'w> WalkState<'w> {
         self.choose(self.graph.node(node), branches, *exclusive, doc).branch()
     }
 
-    /// Returns the branch of a union that fits a value, or else the branch with the fewest issues. Returns `None` if the choice is
-    /// ambiguous, if a key is given twice, or if `node` is not a union with branches.
+    /// Returns the branch of a union that fits a value, or else the closest branch. Returns `None` if the choice is ambiguous, if a key is
+    /// given twice, or if `node` is not a union with branches.
     pub(crate) fn closest(&self, node: NodeId, doc: &Doc<'_>) -> Option<NodeId> {
         let NodeKind::Union { branches, exclusive } = self.graph.kind(node) else { return None };
         match self.choose(self.graph.node(node), branches, *exclusive, doc) {
@@ -159,9 +161,9 @@ impl<'w> WalkState<'w> {
         }
     }
 
-    /// Chooses the branch of a union for a value: the first branch that accepts the value unchanged, else the first branch that coerces
-    /// the value, else the branch with the fewest issues. In an exclusive union, a second branch that fits equally well makes the choice
-    /// ambiguous.
+    /// Chooses the branch of a union for a value: the first branch that accepts the value unchanged, else the first branch that coerces the
+    /// value, else the closest branch. In an exclusive union, a branch that coerces by a stricter policy comes before the others, and the
+    /// choice can be [`Choice::Ambiguous`] or [`Choice::Doubled`].
     pub(super) fn choose(
         &self,
         node: &PlanNode,
@@ -245,8 +247,8 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Returns whether the coerced value fits only the branch that coerced it. Nothing more is coerced in that value, so this check does
-    /// not lead to another.
+    /// Returns whether the value that a branch coerced fits no second branch. Nothing more is coerced in that value, so this check does not
+    /// lead to another.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };

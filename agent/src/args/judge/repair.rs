@@ -102,8 +102,8 @@ impl Repair<'_> {
         edit
     }
 
-    /// Returns the array or object that was sent as JSON text, with further repairs in it. Returns `None` if the text is
-    /// anything else.
+    /// Returns the array or object that was sent as JSON text, with further repairs in it. Returns `None` if the text is not JSON of the
+    /// type that the node expects.
     fn decoded(&mut self, id: NodeId, text: &str) -> Option<String> {
         let document = Document::parse(text).ok()?;
         match (self.graph.kind(id), &document.root.shape) {

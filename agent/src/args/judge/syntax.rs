@@ -9,8 +9,8 @@ const AROUND: usize = 12;
 
 const WANTED: &str = "one complete JSON object";
 
-/// Returns the issue of a text that is not JSON. `secret` means that nothing of the text may be shown. `meant` is the advice for
-/// spellings that are not JSON, or empty.
+/// Returns the issue of a text that `serde_json` cannot read. `secret` means that no value in the text may be shown. `meant` is the advice
+/// for spellings that are not JSON, or empty.
 pub(super) fn fault(text: &str, error: &serde_json::Error, secret: bool, meant: &'static str) -> Issue {
     let words = error.to_string();
     let issue = |path: String, code, problem: String| {

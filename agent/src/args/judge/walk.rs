@@ -42,7 +42,7 @@ pub(crate) struct WalkSummary {
     pub(crate) unrepresentable: usize,
     /// The number of issues about formats, which the type of the argument explains better.
     pub(crate) for_the_type: usize,
-    /// Whether the value at the root has the wrong type.
+    /// Whether the walked value itself, and not only a value in it, has the wrong type.
     pub(crate) root_type_mismatch: bool,
     /// Whether a value is accepted only by a coercion.
     pub(crate) coerced: bool,
@@ -285,7 +285,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         self.fault(IssueCode::Type, self.what_is_around(id, doc).unwrap_or(problem), id, doc);
     }
 
-    /// Reports a value outside of a closed set of words. `expected` is `None` if the list of words says more than a signature.
+    /// Reports a value outside of a closed set of words. `expected` is the node whose signature the issue shows, or `None` if the list of
+    /// words says more.
     fn not_a_word<'a>(
         &mut self,
         expected: Option<NodeId>,
@@ -411,7 +412,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the coerced value, and records the coercion. Returns `None` if the rules of the node do not allow the coercion.
+    /// Coerces a value by the rules of the node, and records the coercion. Returns `None` if `coerce` does: the rules do not allow the
+    /// coercion, or the value cannot be coerced.
     fn coerced<T>(
         &mut self,
         node: &PlanNode,
@@ -486,7 +488,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the advice for a word that was sent as the key of an object, such as `{"Newest": {}}`; `None` for any other value.
+    /// Returns the advice for a word that was sent as the key of an object, such as `{"Newest": {}}`. Returns `None` for any other value,
+    /// and while issues are only counted.
     pub(super) fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         let Shape::Object(entries) = &doc.shape else { return None };
         let [(key, inner)] = entries.as_slice() else { return None };

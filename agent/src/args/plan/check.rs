@@ -32,7 +32,8 @@ const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
 impl Compiler<'_> {
-    /// Returns the schema with its assertions about the value as a whole moved to its list of checks.
+    /// Returns the schema with its assertions about the value as a whole moved to its list of checks. In a foreign schema, also adds a
+    /// check for each of several `patternProperties`, and replaces the keywords that depend on others.
     pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
         let patterns = map.get("patternProperties").and_then(Value::as_object);
         let several = patterns.filter(|patterns| patterns.len() > 1 && !map.contains_key(CHECKS));
@@ -67,7 +68,8 @@ impl Compiler<'_> {
 
     /// Replaces `unevaluatedProperties` and `unevaluatedItems`, which depend on the properties and items that subschemas evaluate (JSON
     /// Schema 2020-12, core, section 11). If there are no such subschemas, or they are already merged, the two keywords mean the same as
-    /// `additionalProperties` and `items`. In other schemas, they are not modelled.
+    /// `additionalProperties` and `items`. Beside `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` is kept until these are
+    /// combined. In other schemas, the two keywords are not modelled. `$dynamicRef` and `$recursiveRef` are never modelled.
     fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;
@@ -194,7 +196,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Adds the names of the properties that a check refers to, except in `not`, which only forbids them.
+    /// Adds the names of the properties that a check refers to, except in `not`, which only forbids them. Adds [`ANY_NAME`] if the check
+    /// may refer to any name.
     fn names_in(&self, schema: &Value, names: &mut BTreeSet<String>, depth: usize) -> CompileResult<()> {
         const MOST_NAMES: usize = 1000;
         const DEEPEST: usize = 16;

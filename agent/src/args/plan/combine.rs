@@ -12,10 +12,11 @@ use std::collections::BTreeSet;
 
 /// Maximum depth of nested combinations.
 const MAX_NESTING: usize = 32;
-/// Maximum number of combined alternatives that are multiplied out.
+/// Maximum number of alternatives to which several groups are multiplied out. A single group may have more.
 const MAX_PRODUCT: usize = 64;
 
-/// Keywords that [`Parts::plain`] does not contain at first.
+/// Keywords that are not copied into [`Parts::plain`]. The parts of `allOf` are merged into it afterwards, and then `unevaluatedProperties`
+/// is added.
 const APART: [&str; 6] = ["allOf", "anyOf", "oneOf", CLOSING, "$defs", "definitions"];
 const CLOSING: &str = "unevaluatedProperties";
 
@@ -216,8 +217,8 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    /// Resolves an option. If the option has `unevaluatedProperties`, the whole option becomes a check, because after a merge the
-    /// keyword would apply to other properties.
+    /// Resolves an option, or returns `None` if no value can fit it. If an option of a foreign schema has `unevaluatedProperties`, the
+    /// whole option becomes a check, because after a merge the keyword would apply to other properties.
     fn opened(&self, option: &Value) -> CompileResult<Option<SchemaMap>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }

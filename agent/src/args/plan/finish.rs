@@ -131,7 +131,7 @@ pub(super) fn carries_wide(nodes: &[PlanNode], flattened: impl Iterator<Item = N
 
 /// Copies the frequent values of each node to the properties with this node.
 pub(super) fn mark_frequent(nodes: &mut [PlanNode]) {
-    let frequent: Vec<FrequentValues> = nodes.iter().map(|node| FrequentValues::of(&node.kind)).collect();
+    let frequent: Vec<FrequentValues> = nodes.iter().map(|node| node.kind.frequent()).collect();
     for node in nodes {
         if let NodeKind::Object(object) = &mut node.kind {
             for prop in &mut object.props {

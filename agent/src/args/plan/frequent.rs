@@ -1,7 +1,6 @@
 //! Frequent values, which are recognized by their first bytes, without the node that describes them.
 #![expect(clippy::inline_always, reason = "a few instructions for most of the values in arguments")]
 
-use super::node::NodeKind;
 use super::token::{
     WORD, before_quote, byte_of, first_byte, leading_digits, leading_number, number_of, word_at,
 };
@@ -11,7 +10,7 @@ use crate::args::rounding::SAFE_DIGITS;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FrequentValues {
     Nothing,
-    /// Texts of up to 21 bytes without escapes.
+    /// Texts of up to 22 bytes without escapes.
     Texts,
     /// Integers of up to 15 digits without a sign.
     Integers(IntegerRange),
@@ -20,12 +19,12 @@ pub(crate) enum FrequentValues {
     Bools,
 }
 
-/// The integers of 64 bits that a node accepts.
+/// A range of integers of 64 bits, all of which a node accepts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IntegerRange {
     min: i64,
     max: i64,
-    /// Each number of at most so many digits is in the range if it has no sign.
+    /// The number of digits, at most 18, up to which every integer without a sign is in the range.
     free_digits: usize,
 }
 
@@ -44,16 +43,6 @@ impl IntegerRange {
 }
 
 impl FrequentValues {
-    pub(crate) fn of(kind: &NodeKind) -> FrequentValues {
-        match kind {
-            NodeKind::Str(spec) if spec.is_plain() => FrequentValues::Texts,
-            NodeKind::Int(spec) => FrequentValues::Integers(spec.range),
-            NodeKind::Num(spec) if spec.is_open => FrequentValues::Numbers,
-            NodeKind::Bool => FrequentValues::Bools,
-            _ => FrequentValues::Nothing,
-        }
-    }
-
     /// Returns the position after the value at a position, or 0 if the value is not one of these. `head`: the eight bytes from the position.
     #[inline(always)]
     pub(crate) fn end(self, text: &[u8], at: usize, head: u64) -> usize {
@@ -99,7 +88,7 @@ impl IntegerRange {
         if ends && length > 0 && is_in_range(length) { at + length } else { 0 }
     }
 
-    /// Returns the length of an integer that is in the range and ends with a comma, all in one word; 0 if not.
+    /// Returns the length of an integer that is in the range, if the word also has the comma after it; 0 if not.
     #[inline(always)]
     pub(crate) fn short_length(self, head: u64) -> usize {
         let length = leading_digits(head);
@@ -116,7 +105,7 @@ impl IntegerRange {
     }
 }
 
-/// Returns the length of a number that ends with a comma, all in one word; 0 if not.
+/// Returns the length of a number, if the word also has the comma after it; 0 if not.
 #[inline(always)]
 pub(crate) fn short_number(head: u64) -> usize {
     let length = leading_number(head);

@@ -87,7 +87,8 @@ struct SchemaResource {
 #[derive(Default)]
 struct Places {
     lone_references: bool,
-    /// Whether the document has a reference that is not a pointer from its root.
+    /// Whether references have to be rewritten: one of them is not a pointer from the root of the document, or the document contains
+    /// another resource, from which pointers may start.
     rewrite: bool,
     /// Pointers to resources, by URI.
     resources: HashMap<String, String>,
@@ -279,7 +280,8 @@ impl Places {
     }
 }
 
-/// Calls `visit` for each value in a schema, with the pointer to the value and whether it is known to be a schema.
+/// Calls `visit` for each value of the keywords of a schema, with the pointer to the value and whether it is known to be a schema. Skips
+/// data, such as the members of `enum`.
 fn each_below<'v>(
     map: &'v Map<String, Value>,
     pointer: &mut String,

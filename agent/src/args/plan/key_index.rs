@@ -46,8 +46,8 @@ impl KeyIndex {
         KeyIndex { places }
     }
 
-    /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not mean that
-    /// the key is unknown: the key may be long, an alias, or written in an unusual way.
+    /// Returns the index of the property whose key is at a position of a text, and the position after the key and its colon. `None` does
+    /// not mean that the key is unknown: the key may be long, an alias, or written in an unusual way.
     #[inline]
     pub(super) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if text.get(at) != Some(&b'"') {

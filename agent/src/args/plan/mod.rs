@@ -203,15 +203,16 @@ fn has_words_of(text: &str, description: &str) -> bool {
 impl Plan {
     /// Creates the plan of a type that serde can deserialize and schemars can describe.
     ///
-    /// The schema extensions `x-aliases` (a list of names), `x-coerce` (`"exact"`, `"strict"`, `"lenient"`) and `x-secret` (`true`) on a
-    /// property are settings of that parameter; the model does not see them. On a variant of an enum, `x-aliases` lists other words for the
-    /// variant. `x-other` (`true`) marks the variant for all words that name no other variant. The model does not see these extensions
-    /// either. The derive of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and `other`, and more extensions for internal
-    /// use.
+    /// The schema extensions `x-aliases` (a list of names), `x-coerce` (a [`CoercionPolicy`](super::CoercionPolicy) as text, such as
+    /// `"exact"`) and `x-secret` (`true`) on a property are settings of that parameter; the model does not see them. On a variant of an
+    /// enum, `x-aliases` lists other words for the variant. `x-other` (`true`) marks the variant for all words that name no other variant.
+    /// The model does not see these extensions either. The derive of `ToolArgs` writes `x-aliases` and `x-other` for serde's `alias` and
+    /// `other`, and more extensions for internal use.
     ///
     /// # Errors
-    /// Returns [`SchemaError`] if the type is not an object, its schema has an assertion that cannot be checked, or two of its
-    /// fields or variants have the same name.
+    /// Returns [`SchemaError`] if the type is not an object, if two of its fields or variants have the same name, if its schema has an
+    /// assertion that cannot be checked or a keyword with an invalid value, if serde would buffer a 128-bit integer, or if the schema is
+    /// too large.
     pub fn for_type<T: JsonSchema + ?Sized>(name: &str, options: PlanOptions) -> Result<Plan, SchemaError> {
         Plan::of_type(name, schema_of::<T>(), options)
     }
@@ -277,9 +278,9 @@ impl Plan {
     /// fits in 64 bits. A float of 2⁵³ or more is not an integer, because it may have been rounded. A metaschema in `$schema` is not read.
     /// Nothing is ever fetched: a `$ref` refers to the document, or to the metaschema of draft-07 or 2020-12 (a tool may take a schema).
     ///
-    /// In JSON Schema, an object without `additionalProperties` accepts any key. Here, such an object accepts only the keys that
-    /// it lists and the keys that its conditions refer to. It accepts any key if it lists none, or if the options are
-    /// [`UnknownKeys::Keep`](super::UnknownKeys::Keep).
+    /// In JSON Schema, an object without `additionalProperties` accepts any key. Here, such an object accepts only the keys that it lists
+    /// and the keys that its conditions refer to. It accepts any key if it has neither `properties` nor `patternProperties`, if its
+    /// conditions may refer to any key, or if the options are [`UnknownKeys::Keep`](super::UnknownKeys::Keep).
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};

@@ -24,7 +24,7 @@ impl NodeId {
     }
 }
 
-/// The annotations of a schema: description, default, examples, deprecated.
+/// The annotations of a schema: description, default, examples, deprecated, and extensions (`x-…`).
 pub(crate) type Notes = Map<String, Value>;
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) enum NodeKind {
     Int(IntSpec),
     Num(NumSpec),
     Str(StrSpec),
-    /// A closed set of strings.
+    /// A set of strings: a closed one, or one that also accepts any other string.
     Enum(Words),
     /// A closed set with at least one member that is not a string.
     Const(Vec<Value>),
@@ -176,7 +176,7 @@ pub(crate) struct NumSpec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NumberBound {
     pub(crate) float: f64,
-    /// The exact bound, if the bound is an integer of 2^53 or more. A float may round such an integer.
+    /// The exact bound, if the bound is an integer of at least 2^53, positive or negative. A float may round such an integer.
     pub(crate) whole: Option<i128>,
 }
 
@@ -311,7 +311,7 @@ pub(crate) struct ObjectSpec {
     pub(crate) props: Vec<Prop>,
     /// The names of the properties, in the form that suggestions for unknown keys compare.
     pub(super) spellings: Spellings,
-    /// An index of all names and aliases, if there are more than `SCAN` properties.
+    /// An index of all names and aliases; `None` for at most `SCAN` properties, and for the variants of an externally tagged enum.
     pub(super) index: Option<KeyIndex>,
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     pub(crate) rest: AdditionalProperties,
@@ -443,8 +443,8 @@ impl ObjectSpec {
         names.zip(spellings).enumerate().filter(move |(index, _)| is_wanted(*index)).map(|(_, name)| name)
     }
 
-    /// Returns the property with this name or alias. `hint` is the index after the previous property: models usually follow the
-    /// order of the schema, and may leave one property out.
+    /// Returns the index of the property with this name or alias. `hint` is the index after the previous property: models usually follow
+    /// the order of the schema, and may leave one property out.
     #[inline]
     pub(crate) fn find(&self, key: &str, hint: usize) -> Option<usize> {
         if self.props.get(hint).is_some_and(|p| p.name == key) {
@@ -456,8 +456,8 @@ impl ObjectSpec {
         self.scan(key)
     }
 
-    /// Returns the property whose key is at a position of a text, and the position after the key and its colon. `None` does not
-    /// mean that the key is unknown: the key may be an alias, or written in an unusual way.
+    /// Returns the index of the property whose key is at a position of a text, and the position after the key and its colon. `None` does
+    /// not mean that the key is unknown: the key may be long, an alias, or written in an unusual way.
     #[inline]
     pub(crate) fn written_at(&self, text: &[u8], at: usize) -> Option<(usize, usize)> {
         if let Some(index) = &self.index {

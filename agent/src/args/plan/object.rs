@@ -32,7 +32,7 @@ impl Compiler<'_> {
             Some(Value::Bool(false)) => AdditionalProperties::Denied,
             None if closed => AdditionalProperties::Denied,
             None if !patterns.is_empty() && !self.foreign => AdditionalProperties::Denied,
-            // A foreign schema without properties accepts any object. In the schema of a type, such an object is a struct
+            // A foreign schema without the keyword `properties` accepts any object. In the schema of a type, such an object is a struct
             // without fields, and the option for unknown keys applies.
             None if any && patterns.is_empty() => AdditionalProperties::Schema(self.push(NodeKind::Any)),
             None if self.rules.is_check() || known(map).is_none() => {
@@ -46,7 +46,8 @@ impl Compiler<'_> {
         // Names that only checks refer to are not unknown keys.
         let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
-        // A required name without a property accepts any value, if the object accepts the key.
+        // A required name without a property has the node of its pattern or of `additionalProperties`. Without these, it accepts any value,
+        // or none if other keys are denied.
         let required = required.iter().map(|name| (*name, true));
         for (name, required) in required.chain(known) {
             if !props.iter().any(|p| p.name == name)

@@ -185,7 +185,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a closed set with other restrictions, for example `enum` with `maxLength`. Restrictions of strings and numbers filter the
-    /// members; others become checks.
+    /// members. Others become checks in a foreign schema, and are refused in the schema of a type.
     fn restricted_set(&mut self, keyword: &str, members: &[Value], map: &SchemaMap) -> CompileResult<NodeId> {
         let other = |k: &&String| restricts_more(k) && !matches!(type_of(k), Some("string" | "number"));
         if let Some(keyword) = map.keys().find(other) {

@@ -13,8 +13,9 @@ use crate::args::policy::PlanOptions;
 const WITHHELD: &str = "[secret]";
 
 impl Plan {
-    /// Returns arguments without secrets, for a log or a screen. Values marked secret become `"[secret]"`, and so do the values of unknown
-    /// keys, because such a key may be the misspelled name of a secret. Returns `None` if the tool has no secrets.
+    /// Returns arguments without secrets, for a log or a screen. Values marked secret become `"[secret]"`, and so do values that may
+    /// contain a secret: those of unknown keys, because such a key may be the misspelled name of a secret, and texts or numbers in place of
+    /// an object with secrets. Returns `None` if the tool has no secrets.
     ///
     /// ```
     /// use agent::args::{Plan, PlanOptions};
@@ -60,15 +61,15 @@ impl Plan {
     }
 }
 
-/// Returns the names of the secret arguments.
+/// Returns the names and aliases of the secret arguments, in alphabetical order.
 pub(crate) fn secret_names(graph: &Graph) -> Vec<&str> {
     let mut names: Vec<&str> = SecretNames::of(graph).secret.into_iter().collect();
     names.sort_unstable();
     names
 }
 
-/// Returns the texts in a value that are secret, and the texts below keys that no parameter has. The caller has checked that the plan has
-/// secrets.
+/// Returns the scalars in a value that may be secret, as texts: those of secret arguments, those below keys that no parameter has, and
+/// those in place of an object with secrets. The caller has checked that the plan has secrets.
 pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
     fn leaves(value: &Value, stance: Stance, names: &SecretNames<'_>, out: &mut Vec<String>) {
         match (value, stance) {
@@ -121,12 +122,12 @@ pub(crate) fn all_texts(value: &Value) -> Vec<String> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stance {
     Show,
-    /// The value contains secrets: an object is shown without them, and any other value is hidden.
+    /// The value contains secrets: objects and lists are shown without them, and any other value except null is hidden.
     Enter,
     Hide,
 }
 
-/// The names of parameters, grouped by whether their values may be shown.
+/// The names of parameters and of variants with a payload, grouped by whether their values may be shown.
 struct SecretNames<'g> {
     known: HashSet<&'g str>,
     /// The names of parameters that contain secrets.

@@ -115,7 +115,8 @@ impl Graph {
         }
     }
 
-    /// Returns the node of an entry of an object, or `None` if the node has no single definition of its objects.
+    /// Returns the node of an entry of an object, or `None` if the node has no single definition of its objects, or the definition has no
+    /// such entry.
     pub(crate) fn below(&self, id: NodeId, key: &str) -> Option<NodeId> {
         match self.kind(self.non_null(id)) {
             NodeKind::Object(object) => object.child(key, 0).map(Child::node),

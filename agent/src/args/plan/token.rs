@@ -66,7 +66,7 @@ impl NameToken {
         self.end_after(word_at(text, at), text, at)
     }
 
-    /// The same where the word at the position is at hand.
+    /// Returns the same as [`end`](Self::end). `word` is the word at the position.
     #[inline(always)]
     pub(crate) fn end_after(&self, word: u64, text: &[u8], at: usize) -> Option<usize> {
         if self.head.is_in(word) { self.end_at(at + self.text.len() - 1, text) } else { None }

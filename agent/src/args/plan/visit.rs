@@ -1,5 +1,6 @@
 //! The nodes to which a node leads: its children, its alternatives, and the node to which it refers a value.
 
+use super::frequent::FrequentValues;
 use super::node::{AdditionalProperties, NodeCheck, NodeId, NodeKind, PlanNode};
 use std::borrow::Cow;
 
@@ -58,6 +59,17 @@ child_visitor!(each_child, iter);
 child_visitor!(each_child_mut, iter_mut, mut);
 
 impl NodeKind {
+    /// Returns the values of this kind that are recognized by their first bytes.
+    pub(crate) fn frequent(&self) -> FrequentValues {
+        match self {
+            NodeKind::Str(spec) if spec.is_plain() => FrequentValues::Texts,
+            NodeKind::Int(spec) => FrequentValues::Integers(spec.range),
+            NodeKind::Num(spec) if spec.is_open => FrequentValues::Numbers,
+            NodeKind::Bool => FrequentValues::Bools,
+            _ => FrequentValues::Nothing,
+        }
+    }
+
     pub(crate) fn children(&self) -> Vec<NodeId> {
         let mut out = Vec::new();
         self.each_child(|node| out.push(*node));

@@ -49,7 +49,8 @@ impl Plan {
         })
     }
 
-    /// Returns whether a call must have this top-level parameter; `None` if there is no such parameter.
+    /// Returns whether a call must have this top-level parameter, at least in one variant of an enum at the root. Returns `None` if there
+    /// is no such parameter.
     pub(crate) fn requires(&self, name: &str) -> Option<bool> {
         let objects = self.graph.objects(self.graph.root);
         let all = objects.into_iter().filter_map(|object| object.props.iter().find(|prop| prop.name == name));

@@ -12,7 +12,7 @@ use std::{collections::HashMap, collections::HashSet, sync::OnceLock};
 pub(crate) struct Folds(OnceLock<HashMap<String, Option<usize>>>);
 
 impl Folds {
-    /// Returns the number of the only word with a spelling that folds to `folded`; `None` if there is no such word, or more than one.
+    /// Returns the index of the only word with a spelling that folds to `folded`; `None` if there is no such word, or more than one.
     /// `spellings` must be the same in every call.
     pub(crate) fn find<'a>(
         &self,
@@ -31,7 +31,7 @@ impl Folds {
     }
 }
 
-/// A closed set of strings without repetitions.
+/// A set of strings without repetitions. It is closed, or also accepts any other text.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     own: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Words {
     folds: Folds,
 }
 
-/// The word that a text names in a closed set.
+/// The word of a set that a text stands for, or the text itself if the set is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedWord<'a> {
     pub(crate) word: &'a str,
@@ -89,8 +89,8 @@ impl Words {
         self.open
     }
 
-    /// Returns the position after the word that is written at a position of a JSON text. `None` does not mean that the value is no word: it
-    /// may have unusual escapes.
+    /// Returns the position after the word that is written at a position of a JSON text. The result is also `None` for an alias, and for a
+    /// word with unusual escapes.
     #[inline]
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         let head = word_at(text, at);

@@ -1,5 +1,5 @@
-//! Values that must be seen as a whole before they are read: tags can be at any position, unions need a branch, and the items of sets
-//! are compared. The text of such a value is kept and read a second time.
+//! Values that must be seen as a whole before they are read: tags can be at any position, unions need a branch, members of closed sets and
+//! items of sets are compared, and checks look at whole values. The text of such a value is kept and read a second time.
 
 use super::context::{nested, refused};
 use super::scalar::Scalar;
@@ -90,7 +90,7 @@ impl<'c> Context<'c> {
     }
 }
 
-/// Returns the value of a key in an object, or `None` if the key is missing or its value is not a string.
+/// Returns the value of a key in an object. Returns `None` if the text is not an object, the key is missing, or its value is not a string.
 fn text_at(text: &str, key: &str) -> Option<String> {
     let mut de = serde_json::Deserializer::from_str(text);
     let mut found = None;
@@ -116,8 +116,8 @@ fn coerced(at: &ValuePosition<'_>, text: &str) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns the member of a closed set to which a value is coerced, or `None` if the value is read unchanged. Records the coercion. Fails
-/// if the value is not in the set.
+/// Returns the member of a closed set to which a value is coerced, or `None` if the value is read unchanged. Records the coercion, and the
+/// rounding of a number that lost digits. Fails if the value is not in the set.
 fn constant<'de>(
     at: &ValuePosition<'_>,
     members: &[Value],

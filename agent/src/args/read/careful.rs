@@ -13,8 +13,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads a scalar. A number that a float cannot hold exactly is recorded if a number is expected, and refused if
-    /// an integer or a text is expected.
+    /// Reads a scalar. A float that lost digits is recorded if a number is expected, and refused if an integer or a text is expected.
     #[cold]
     pub(super) fn carefully(self, hint: Hint) -> Result<Scalar<'de>, D::Error> {
         let PlanDe { de, at } = self;

@@ -26,7 +26,7 @@ pub(crate) struct ValuePosition<'c> {
     up: Option<&'c ValuePosition<'c>>,
     segment: PositionSegment<'c>,
     secret: bool,
-    /// That of the context, because each value asks for it.
+    /// The purpose of the context, copied because each value asks for it.
     purpose: Purpose,
     pub(super) depth: u32,
 }
@@ -164,7 +164,7 @@ pub(crate) struct Context<'c> {
 /// The state of a reading that records coercions or collects findings.
 #[derive(Default)]
 struct RareState {
-    /// The changes so far. The first `structural` ones changed the text before it was read.
+    /// The coercions so far. The first `structural` ones changed the text before it was read.
     coercions: Vec<Coercion>,
     structural: usize,
     /// The position of the first refusal, while findings are collected.
@@ -297,7 +297,7 @@ impl<'c> Context<'c> {
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Assigns the findings of checks since the last call to the value at this position.
+    /// Assigns the findings that no value has yet to the value at this position.
     fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
@@ -381,8 +381,8 @@ impl<'c> Context<'c> {
         self.is_tried(node) && hooks::suspend()
     }
 
-    /// Ends the reading of a value: assigns the findings of checks to the value, or locates its refusal if no value in it was refused
-    /// before. `is_tried` is the result of `enter`.
+    /// Ends the reading of a value: assigns the findings of checks to the value if it was read, or records its position if it is the first
+    /// value that was refused. Then resumes the collection if `enter` suspended it. `is_tried` is the result of `enter`.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave(&self, at: &ValuePosition<'_>, is_tried: bool, is_read: bool) {
@@ -426,7 +426,7 @@ impl<'c> Context<'c> {
         }
     }
 
-    /// Returns whether the value after this key is null, or `None` if the key had escapes.
+    /// Returns whether the value after this key is null, or `None` if the key had escapes or no colon follows it.
     pub(super) fn null_follows(&self, key: &str) -> Option<bool> {
         let rest = self.after_key(key)?;
         let rest = skip_blank(rest).strip_prefix(b":")?;

@@ -21,8 +21,8 @@ pub(crate) use context::{Context, Failure, ValueJudge, ValuePosition};
 
 use serde::de::{DeserializeSeed, Deserializer};
 
-/// Maximum number of nested containers, as in `serde_json`. Its count restarts when a subtree is read again, so positions count,
-/// too.
+/// Maximum number of nested containers, as in `serde_json`. The count of `serde_json` restarts when a subtree is read again, so positions
+/// count their depth, too.
 const MAX_DEPTH: u32 = 127;
 
 pub(crate) struct PlanDe<'c, D> {

@@ -31,8 +31,8 @@ pub(super) enum ObjectNode<'c> {
 }
 
 impl<'c> ObjectNode<'c> {
-    /// Returns the definition of the objects that a node accepts, or `None` if finding it needs look-ahead or the
-    /// node accepts no objects.
+    /// Returns the definition of the objects that a node accepts. Returns `None` if finding it needs look-ahead, or if the node accepts any
+    /// value or no objects.
     #[inline]
     pub(super) fn of(at: &ValuePosition<'c>) -> Option<ObjectNode<'c>> {
         let node = at.node;
@@ -50,7 +50,7 @@ impl<'c> ObjectNode<'c> {
 enum ReadAhead<'de> {
     /// The tag was the first key. Its value has not been read.
     Tag(Cow<'de, str>),
-    /// The entries are in reverse order: the last one is passed to serde first.
+    /// Entries were read. They are in reverse order: the last one is passed to serde first.
     EntryReader(Box<EntriesAhead<'de>>),
 }
 
@@ -60,8 +60,8 @@ struct EntriesAhead<'de> {
     tag: Option<Cow<'de, str>>,
 }
 
-/// Reads the entries of an object up to its tag. Returns the object of the variant that the tag names, and the
-/// entries that were read.
+/// Reads an object up to its tag. Returns the definition of the variant that the tag names, and what was read. Fails if the object has no
+/// tag, or if the tag names no variant.
 #[inline(never)]
 fn variant<'de, 'c, A: MapAccess<'de>>(
     access: &mut A,
@@ -176,9 +176,9 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         Ok(KeyReader { at, rules, hint: 0, is_ahead, ahead, next, seen: SeenKeys::default() })
     }
 
-    /// Returns the next key for serde, or `None` at the end of the object. An alias becomes the name of its
-    /// property, and a key of a map its canonical spelling. Fails if a key is refused, or if the object is
-    /// incomplete at its end.
+    /// Returns the next key for serde, or `None` at the end of the object. Skips entries that are dropped and nulls that mean absent. An
+    /// alias becomes the name of its property, and a key of a map its canonical spelling. Fails if a key or such a null is refused, or if
+    /// the object lacks a property or has a wrong number of entries.
     #[inline(never)]
     fn next<A: MapAccess<'de>>(
         &mut self,
@@ -250,8 +250,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
     }
 
-    /// Adds a key that is not a property. Returns its canonical spelling, or an error if the object had the key
-    /// before.
+    /// Adds a key that is not a property. Returns its canonical spelling, or an error if the object had the key before. In an object of a
+    /// value of any type, keys may repeat.
     fn other<E: Error>(&mut self, key: &Cow<'de, str>) -> Result<Cow<'de, str>, E> {
         let identity = self.rules.identity(key.clone());
         if !self.seen.add_other(identity.clone(), ()) && !self.rules.may_repeat() {

@@ -285,7 +285,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
         }
     }
 
-    /// `deserialize_i128` is only called at nodes that accept any value, so every integer is accepted.
+    /// Accepts every integer: only `deserialize_i128` leads here, and it is called only at nodes that accept any value.
     fn visit_i128<E: Error>(self, v: i128) -> ScalarResult<'de, E> {
         Ok(Scalar::Wide(v))
     }
@@ -355,7 +355,7 @@ impl<'de> Visitor<'de> for ScalarVisitor<'_> {
 }
 
 impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
-    /// Reads an integer of up to 128 bits from its token, because `serde_json`'s numbers end at 64 bits.
+    /// Reads a value at a node for integers of up to 128 bits. Reads it from its token, because `serde_json`'s numbers end at 64 bits.
     #[inline(never)]
     pub(super) fn wide(self, spec: &IntSpec, hint: Hint) -> ScalarResult<'de, D::Error> {
         let PlanDe { de, at } = self;

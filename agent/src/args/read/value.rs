@@ -153,7 +153,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
 }
 
 /// Defines methods that pass the request of the type to `serde_json` if the arguments fit exactly, because reading a requested type is
-/// faster. If the type then refuses the value, the arguments are read again along the plan.
+/// faster. If the type then refuses the value, the arguments are read again along the plan. For other arguments, the methods read a scalar
+/// along its node.
 macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
@@ -221,7 +222,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
                 let at = &at.along(at.cx.graph.node(*inner));
                 de.deserialize_option(OptionVisitor { visitor, at })
             }
-            // A null that means absent was removed with its key. Any other null is refused when the value is read.
+            // A null that means absent was removed with its key. Any other null is read as a value of the type inside the option.
             _ => visitor.visit_some(PlanDe { de, at }),
         }
     }

@@ -59,8 +59,7 @@ impl TextFitter<'_> {
             || self.is_for_the_type(node, doc)
     }
 
-    /// Returns whether the only fault is a format that a type of this crate checks itself, with a better message
-    /// than the plan has.
+    /// Returns whether the only fault is the format of a text, which the type itself checks, with a better message than the plan has.
     fn is_for_the_type(&self, node: NodeId, doc: &Doc<'_>) -> bool {
         let node = match self.graph.kind(node) {
             NodeKind::Nullable(inner) => *inner,

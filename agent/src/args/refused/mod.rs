@@ -46,8 +46,8 @@ const MAX_LEAVES: usize = 64;
 /// Maximum number of texts of the call, and of items of the same list, that are tried as replacements.
 const MAX_NEAR: usize = 12;
 
-/// Adds the issues of types and checks to those of the walk, in the order of the plan. If the search ended early, returns the
-/// path after which nothing was checked.
+/// Adds the issues of types and checks to those of the walk, in the order of the plan. Returns the path after which values may be
+/// unchecked, which is empty if it is not known, or `None` if every value was checked.
 #[cold]
 pub(super) fn add_refusals(
     graph: &Graph,
@@ -224,8 +224,8 @@ impl Search<'_, '_> {
         Some(Reading { placed, refusal })
     }
 
-    /// Returns whether the type accepts the key or the value at `at` in this text: the reading succeeds, or is refused
-    /// elsewhere. A key and its value count as different paths.
+    /// Returns whether the type accepts the key or the value at `at` in this text: the reading succeeds, or is refused elsewhere. A key and
+    /// its value count as different paths. If [`read`](Self::read) returns `None`, the result is `false`.
     fn passes(&mut self, text: &str, at: &str, is_key: bool) -> bool {
         match self.read(text) {
             None => false,
@@ -360,8 +360,8 @@ impl Search<'_, '_> {
         changed
     }
 
-    /// Replaces the values below `at` until the text is accepted. Returns this text, with the paths and sent texts of the
-    /// replaced values.
+    /// Replaces the values below `at` until the value at `at` is accepted. Returns the changed text, with the paths and sent texts of the
+    /// replaced values, or `None` if no such text is found.
     fn accepted_base(
         &mut self,
         root: &Doc<'_>,

@@ -212,14 +212,14 @@ fn numbers(spec: &NumSpec) -> impl Iterator<Item = String> + '_ {
 /// A maker of objects, arrays and alternatives.
 struct Maker<'g> {
     graph: &'g Graph,
-    /// Whether optional parameters and items are made, too.
+    /// Whether each list has an item if it may, and the objects of the two outermost levels have their optional parameters.
     full: bool,
     /// If set, an alternative with a secret is preferred, and this number selects one of these alternatives.
     secret: Option<usize>,
 }
 
-/// Returns sample arguments with all optional parameters, as JSON texts. If alternatives have secrets, each text selects
-/// another alternative with a secret.
+/// Returns sample arguments as JSON texts, with optional parameters if they are secret or at one of the two outermost levels. If
+/// alternatives have secrets, each text selects another alternative with a secret. Returns at most [`MAX_ALTERNATIVES`] texts.
 #[cfg(feature = "macros")]
 pub(super) fn with_secrets(graph: &Graph) -> Vec<String> {
     let made = (0..MAX_ALTERNATIVES).filter_map(|at| {

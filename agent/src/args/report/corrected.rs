@@ -389,8 +389,8 @@ impl Correction<'_> {
         near_names(key, object.names(|index| free.get(index).is_some_and(|free| *free)))
     }
 
-    /// Returns the only unknown key and the only required parameter that is missing, if the value of the key fits the parameter.
-    /// Returns `None` if the parameter accepts any value, or if the key resembles the name of another parameter.
+    /// Returns the only unknown key and the only required parameter that is missing, if the value of the key fits the parameter. Returns
+    /// `None` if the parameter accepts any value, or if the key resembles the name of another parameter that was not sent.
     fn meant<'o>(
         &self,
         object: &'o ObjectSpec,

@@ -126,7 +126,8 @@ impl InvalidArguments {
         self
     }
 
-    /// Replaces issues at or below a path by issues of the whole value, which do not show the sent values. Removes the corrected call.
+    /// Replaces issues at or below a path by issues of the arguments as a whole, which do not show the sent values. Removes the corrected
+    /// call.
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {
@@ -165,8 +166,8 @@ impl InvalidArguments {
     }
 
     /// Returns the arguments with every mistake fixed, as JSON text, if each mistake has exactly one possible correction and the result is
-    /// valid. Calls of tools with secrets and calls of more than 500 characters are not corrected. The result is a suggestion for the model
-    /// and never applied.
+    /// valid. Calls of tools with secrets and calls with more than 50 mistakes are not corrected, nor are calls of more than 2,000 bytes,
+    /// or of more than 500 characters after the correction. The result is a suggestion for the model and never applied.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Booking { hotel: String, nights: u32 }
@@ -276,10 +277,10 @@ impl InvalidArguments {
         }
     }
 
-    /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?,
-    /// "expected"?, "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`.
-    /// `message` is the line of the text without its number; `unchecked_after` is the path after which nothing was checked. At
-    /// most 20 issues are listed.
+    /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?, "expected"?,
+    /// "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the line
+    /// of the text without its number; `unchecked_after` is the path after which nothing was checked, or empty if this path is not known.
+    /// At most 20 issues are listed.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }

@@ -1,8 +1,9 @@
-//! Finds arguments inside wrappers: objects such as `{"name": …, "arguments": {…}}`, whose keys may have any names.
+//! Finds arguments inside wrappers: objects such as `{"name": …, "arguments": {…}}`, whose keys may have any names, lists with one object,
+//! and JSON in a text.
 //!
-//! A wrapper is recognized by its structure: exactly one key that is not a parameter holds an object, and the other keys that are not
-//! parameters hold texts or nothing. Parameters next to that key are added to the inner object. The caller checks whether the result fits
-//! the tool.
+//! An object is recognized as a wrapper by its structure: exactly one key that is not a parameter holds the inner arguments (see
+//! [`content`]), and the other keys that are not parameters hold texts or nothing. Parameters next to that key are added to the inner
+//! object. The caller checks whether the result fits the tool.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::{Issue, IssueCode};
@@ -104,7 +105,8 @@ fn content(graph: &Graph, tool: &str, value: &Value) -> Option<(Value, &'static 
     }
 }
 
-/// Returns the arguments in a list of names and values: `[{"name": "city", "value": "Rome"}]`. Returns `None` for any other list.
+/// Returns the arguments in a list of names and values: `[{"name": "city", "value": "Rome"}]`. Returns `None` for any other list, and if a
+/// name repeats or cannot be told from its value.
 fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     let mut call = Map::new();
     for item in items {
@@ -168,8 +170,9 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// Returns the issues of the inner arguments and their number, if the arguments are inside wrappers. These issues replace the issues of
-/// the whole call.
+/// Returns the issues that replace those of the whole call, and their number, if the arguments are inside wrappers. They are the unknown
+/// keys of the whole call, one of them with the advice to leave out the wrappers, and the issues of the inner arguments. For a list of
+/// several calls, the advice is to send them separately.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,

@@ -18,8 +18,8 @@ use serde_json::Value;
 use std::fmt;
 use value::Plain;
 
-/// Parses JSON text without coercion. Of a repeated key, the last value is kept. Each key is read literally, even the private key of
-/// `RawValue`.
+/// Parses JSON text without coercion. The caller has checked that the text is JSON. Of a repeated key, the last value is kept. Each key is
+/// read literally, even the private key of `RawValue`.
 pub(crate) fn read_literally(json: &str) -> Value {
     Plain::read(json)
 }
@@ -31,8 +31,9 @@ pub(crate) fn read_literally(json: &str) -> Value {
 /// rules of [`Plan::parse`] and its coercion policy. An unknown or repeated key is reported as soon as it is read. The caller can then stop
 /// the model or show the mistake.
 ///
-/// A parameter that the stream refuses is also refused by [`Plan::parse`]. Only [`Plan::parse`] checks the arguments as a whole: it finds
-/// missing parameters, and arguments that are not an object. If the root of the plan is an enum, the stream checks no parameter.
+/// A parameter that the stream refuses is also refused by [`Plan::parse`]. Only [`Plan::parse`] finds missing parameters, a wrong number of
+/// entries, arguments that are not an object, and values that a type or a check refuses. If the root of the plan is an enum, the stream
+/// checks no parameter.
 ///
 /// The events are for display. The call itself is made from the complete text, by [`Plan::parse`]. Text that was cut short never becomes a
 /// call.

@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) struct AgreementReport {
     /// The name of the type or the tool.
     pub(super) name: String,
-    /// The number of values that the schema accepts.
+    /// The number of texts that fit the schema.
     pub(super) fitting: usize,
     /// The number of texts that do not fit the schema, most of them values with one fault.
     pub(super) faulty: usize,
@@ -20,7 +20,7 @@ pub(super) struct AgreementReport {
     /// The number of verdicts that were not compared. One reason is a number beyond 2^53, on which validators of JSON Schema differ. The
     /// other is an enum with a variant for every other word (`#[serde(other)]`), which the schema does not show.
     pub(super) not_compared: usize,
-    /// The calls for which a law does not hold, with the shortest call for each law.
+    /// The shortest call for each law that does not hold.
     pub(super) violations: Vec<LawViolation>,
     pub(super) count: usize,
 }

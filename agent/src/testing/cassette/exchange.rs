@@ -6,8 +6,8 @@ use crate::model::{ModelError, ModelErrorKind};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A request, and its reply or error. The request contains all its messages and tools, although the file
-/// contains messages and tools that several exchanges share only once.
+/// A request, and its reply or error. The request has all of its messages and tools. In the file, those that several exchanges share are
+/// written only once.
 pub(super) struct RecordedExchange {
     pub(super) request: Value,
     pub(super) reply: Option<Value>,

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 const SCRUBBED: &str = "[scrubbed]";
 
-/// Minimum length in bytes of an environment variable's value that is removed. Shorter values may be ordinary words.
+/// Minimum length, in bytes, of the secrets that are taken from environment variables. Shorter values may be ordinary words.
 const MIN_LENGTH: usize = 12;
 
 /// Patterns of keys of model providers, clouds and code hosts, and of request authorization.

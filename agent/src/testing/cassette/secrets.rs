@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The marker of a secret, which [`SecretArguments`] writes.
 pub(super) const WITHHELD: &str = "[secret]";
-/// The number of argument objects from which substitutes for secrets are taken.
+/// The number of argument objects, for each definition of a tool, from which substitutes for secrets are taken.
 const SAMPLES: usize = 24;
 /// The keys whose texts stay unchanged, because a reply cannot be replayed without these texts.
 const STRUCTURE: [&str; 12] = [

@@ -16,11 +16,12 @@ pub(super) struct Counts {
     pub(super) slips: usize,
 }
 
-/// Maximum length of a generated text at or beyond a limit of the schema; `MAX_ITEMS` is the same for arrays.
+/// The highest limit on the length of a text for which texts are generated; `MAX_ITEMS` is that on the length of an array.
 const MAX_LENGTH: u64 = 10_000;
 const MAX_ITEMS: u64 = 500;
 
-/// Returns calls for one tool, without duplicates: valid calls, calls at the limits of the schema, and the mistakes of careless models.
+/// Returns calls for one tool, without duplicates: valid calls, calls at the limits of the schema and just beyond them, and the mistakes of
+/// careless models. Returns none if no valid call can be generated.
 pub(super) fn calls(definition: &ToolDefinition, counts: Counts) -> Vec<(CallKind, String)> {
     let (plan, schema) = (definition.plan(), definition.parameters());
     let is_right = |value: &Value| {

@@ -46,7 +46,8 @@ impl Default for SchemaModel {
 }
 
 impl SchemaModel {
-    /// Creates a model that tries each tool with 4 valid calls, 12 calls at the limits of the schema and 12 careless calls.
+    /// Creates a model that tries each tool with up to 4 valid calls, 12 calls at the limits of the schema or just beyond them, and 12
+    /// careless calls.
     pub fn new() -> Self {
         Self {
             info: ModelInfo::new("schema", "schema", "schema"),

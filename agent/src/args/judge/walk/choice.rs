@@ -44,8 +44,9 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Reports the key that is probably the tag under another name. Without the tag, the variant is not known, so the other keys
-    /// are not checked.
+    /// Reports the key that probably stands for the tag (a similar name, another tag, or the name of a variant), or that has the whole
+    /// value in it. Without the tag, the variant is not known, so the other keys are not checked. Does nothing if unknown keys are
+    /// accepted.
     fn misspelled_tag(&mut self, tag: &'w str, variants: &[(String, NodeId)], doc: &'w Doc<'_>) {
         let Shape::Object(entries) = &doc.shape else { return };
         let unknown = self.graph.options.unknown_keys();

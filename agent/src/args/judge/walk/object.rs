@@ -1,4 +1,5 @@
-//! Walks objects. Issues are in this order: unknown keys as they were sent, parameters as declared, and map entries as they were sent.
+//! Walks objects. Issues are in this order: unknown keys as they were sent, parameters as declared, map entries as they were sent, and the
+//! number of entries.
 
 use super::{Walk, WalkSegment};
 use crate::args::document::{Doc, Document, Shape};
@@ -125,8 +126,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Advises to send the inner value alone, if the only key of an object is unknown, and the value of this key would fit in place of
-    /// the object.
+    /// Advises to send the inner value alone, if the only unknown key of an object is also its only key, and its value is an object with
+    /// entries that would fit in place of the outer object. Does nothing at the root.
     fn around(&mut self, object: &'w ObjectSpec, entries: &'w [(Cow<'_, str>, Doc<'_>)], unknown: &[&str]) {
         let ([(_, inner)], [_], false) = (entries, unknown, self.path.is_empty() || self.out.is_none())
         else {
@@ -144,8 +145,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Returns the key that is probably the missing parameter: it is the only unknown key, one required parameter is missing, and the
-    /// value fits this parameter.
+    /// Returns the key that is probably the missing parameter: it is the only unknown key, one required parameter is missing, the value
+    /// fits this parameter and is not a filler, and no other free parameter has a similar name. Then the issue of the key can be corrected.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,
