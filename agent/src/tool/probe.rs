@@ -343,7 +343,7 @@ pub struct ReplacedType<const IS: bool>;
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct StandIn {}
 
-/// Selects the type of the field for a parameter of type `T`: `T` itself, or [`StandIn`].
+/// Selects the type of the field for a parameter of type `T`: `T` itself, or `StandIn`.
 pub trait OrStandIn<T> {
     type Field;
     fn take(value: T) -> Self::Field;
