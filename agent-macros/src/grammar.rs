@@ -186,7 +186,7 @@ impl Entry {
         }
     }
 
-    /// Reads `key = "text"`, a `concat!(…)` of literals, or a `stringify!(…)`.
+    /// Returns the text in `key = "text"`. Instead of the string, the value may be a `concat!(…)` of literals or a `stringify!(…)`.
     pub(crate) fn text(&self, errors: &mut Errors) -> Option<LitStr> {
         let text = self.known_text();
         if text.is_none() {

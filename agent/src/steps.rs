@@ -436,8 +436,8 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
         }
         Step::Await { deferred } => {
             let ords: Vec<u32> = deferred.iter().map(|(key, _)| key.ord).collect();
-            // If only questions and sub-agents are waiting, the run is suspended. Their answers and decisions are given when the run is
-            // resumed.
+            // If all waiting calls wait for questions or sub-agents, the run is suspended. The missing inputs, decisions and results are
+            // given when the run is resumed.
             if deferred.is_empty() {
                 return Ok(StepOutcome::Suspended);
             }

@@ -221,8 +221,8 @@ pub(crate) fn parse(attrs: &[Attribute], place: ArgItem, errors: &mut Errors) ->
     options
 }
 
-/// Returns whether the text is a supported regular expression. Reports any other text. The argument engine uses the same
-/// parser.
+/// Returns whether the `regex` crate can parse the text, and reports an error if not. The argument engine translates the
+/// text from ECMA-262 first, so it may decide differently.
 fn is_pattern(text: &LitStr, errors: &mut Errors) -> bool {
     use regex_syntax::ast::ErrorKind;
     let Err(error) = regex_syntax::parse(&text.value()) else { return true };

@@ -8,7 +8,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Attribute, DeriveInput, parse_quote};
 
-/// The bounds of the parameters of a generic type. Empty for a type without parameters.
+/// The bounds of the type parameters of a generic type, for each derived trait. Empty for a type without type parameters.
 pub(super) struct Bounds {
     pub(super) deserialize: TokenStream,
     pub(super) serialize: TokenStream,

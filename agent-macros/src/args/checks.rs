@@ -33,7 +33,7 @@ enum Step {
 }
 
 impl Checks {
-    /// Reads the checks of a type. Mistakes in the options of fields are not reported here, but when the
+    /// Reads the checks of a type. Does not report mistakes in the options of fields, because they are reported when the
     /// fields are lowered.
     pub(super) fn of(input: &DeriveInput, options: TypeOptions) -> Self {
         let mut fields = Vec::new();

@@ -1,5 +1,5 @@
-//! Reads a few keys of the attributes of serde and schemars. The attributes are not interpreted beyond these
-//! keys.
+//! Reads a few keys of the attributes of serde, schemars and validation crates, and edits attributes for the
+//! mirror type. Other keys are not interpreted.
 
 use crate::grammar::string_of;
 use proc_macro2::TokenStream;
@@ -24,7 +24,7 @@ fn text(meta: &Meta) -> Option<LitStr> {
     }
 }
 
-/// The entries of all `#[serde(…)]` of an item.
+/// The entries of all `#[serde(…)]` attributes of an item.
 pub(crate) struct Serde(Vec<Meta>);
 
 impl Serde {
@@ -113,8 +113,8 @@ pub(super) fn names_key(attrs: &[Attribute], name: &str, key: &str) -> bool {
     metas(attrs, name).iter().any(|meta| meta.path().is_ident(key))
 }
 
-/// Replaces a container's `default` without a path by the path of a function. Without this replacement,
-/// serde would require `Default` of the mirror.
+/// Changes `#[serde(default)]` of a container to `#[serde(default = "FUNCTION")]`. Without this change, serde would
+/// require `Default` of the mirror.
 pub(super) fn default_from(attrs: &mut [Attribute], function: &str) {
     for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("serde")) {
         let Ok(metas) = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) else {

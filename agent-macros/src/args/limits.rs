@@ -24,8 +24,8 @@ impl FieldLowering<'_> {
                     _ => None,
                 };
                 let value = match whole {
-                    // The assertion of `fits` reports a constant that is not a number, so the end is used
-                    // unchanged.
+                    // The assertion of `fits` reports a constant that is not a number, so this end of the
+                    // range is used unchanged.
                     None if known => replace_self(quote!(#end), &self.this),
                     // Literals get a suffix, because the compiler infers `i32` for literals without a suffix,
                     // and larger numbers would not fit.

@@ -171,7 +171,7 @@ fn data(
                 let text = options.description.as_ref().filter(|_| lowering.described);
                 let text = text.map(|text| text.tokens(Some(&lowering.this), lowering.private));
                 describe(&mut variant.attrs, text.as_ref(), lowering.kind);
-                // schemars moves words without a description to the front. The extension keeps the declared order.
+                // schemars moves variants without fields and description to the front. The extension keeps the declared order.
                 if words.in_order && lowering.described && variant.fields.is_empty() {
                     variant.attrs.push(parse_quote!(#[schemars(extend("x-word" = true))]));
                 }
@@ -203,7 +203,8 @@ fn data(
 
 /// Facts about the names of an enum's variants.
 struct Words {
-    /// Whether the declared order has to be kept, because schemars would group the words without a description.
+    /// Whether the declared order has to be kept, because schemars would move the words that have no description into one
+    /// group.
     in_order: bool,
     /// Whether a variant has `#[serde(other)]`. Such a variant accepts every word that no other variant has.
     has_other: bool,
@@ -311,7 +312,8 @@ pub(super) fn unstated(attrs: &[Attribute], errors: &mut Errors) {
     }
 }
 
-/// Returns whether the type of a result gets a schema.
+/// Returns whether a result of this type gets a schema. A type that is generic, has bounds of its own, or is converted by serde's `into`
+/// gets none.
 pub(super) fn is_described(input: &DeriveInput) -> bool {
     bounds::stand_alone(input) && !Serde::of(&input.attrs).has("into")
 }

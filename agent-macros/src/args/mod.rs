@@ -106,7 +106,7 @@ fn derived(input: &DeriveInput, kind: Kind) -> TokenStream {
     }
 }
 
-/// Reports forms that a type of arguments cannot have.
+/// Reports types that cannot be arguments: types with a lifetime, enums without variants, and unit structs.
 fn check_type(input: &DeriveInput, errors: &mut Errors) {
     if let Some(lifetime) = input.generics.lifetimes().next() {
         errors.at(

@@ -36,7 +36,7 @@ impl Case {
         })
     }
 
-    /// Applies the rule to a name in snake case.
+    /// Applies the rule to the name of a field, which is in snake case.
     pub(super) fn of_field(self, name: &str) -> String {
         match self {
             Self::Lower | Self::Snake => name.to_owned(),
@@ -48,7 +48,7 @@ impl Case {
         }
     }
 
-    /// Applies the rule to a name in Pascal case.
+    /// Applies the rule to the name of a variant, which is in Pascal case.
     pub(super) fn of_variant(self, name: &str) -> String {
         let snake = || {
             let mut out = String::new();

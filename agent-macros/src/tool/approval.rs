@@ -124,9 +124,9 @@ fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
 #[derive(Default)]
 pub(super) struct Expanded {
     pub(super) helper: TokenStream,
-    /// The call if the only parameter is the whole argument object, or if the tool is a struct or an enum.
+    /// The call that sets the approval, if the only parameter is the whole argument object, or if the tool is a struct or an enum.
     pub(super) whole: TokenStream,
-    /// The call if the arguments are the hidden struct of the parameters.
+    /// The call that sets the approval, if the arguments are the hidden struct of the parameters.
     pub(super) apart: TokenStream,
 }
 
@@ -202,8 +202,8 @@ fn verdict(closure: &ExprClosure) -> Span {
     ours(types::span(&closure.body))
 }
 
-/// Returns the call for an approval that does not depend on the names of arguments. For a rule, returns its closure and
-/// names as an error.
+/// Returns the call of the setter `approval`, if the approval does not depend on the names of arguments. For a rule
+/// about arguments, returns its closure and their names as the error.
 fn simple<'a>(
     approval: Option<&'a Approval>,
     private: &Private,

@@ -9,7 +9,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use std::sync::LazyLock;
 use syn::{LitStr, Path};
 
-/// The kind of item that has the attribute.
+/// The kind of item that has the attribute `#[tool]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolItem {
     Function,

@@ -189,8 +189,8 @@ fn whole(tool: &Tool, types: &[TokenStream], private: &Private) -> Option<Whole>
     Some(Whole { ty: quote!(#field::Field), is_whole })
 }
 
-/// Returns helper functions, and the hidden struct of the arguments with its docs and constraints. Attributes of the struct
-/// name the functions.
+/// Returns two parts: helper items, and the hidden struct of the arguments with the impls of its checks. The attributes of its
+/// fields carry the parameters' docs and constraints, and name the helper items.
 fn arguments_struct(
     params: Vec<Param>,
     types: &[TokenStream],

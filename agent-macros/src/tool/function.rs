@@ -212,8 +212,8 @@ fn check_signature(sig: &Signature, errors: &mut Errors) {
     }
 }
 
-/// Returns whether a type is written as one of these traits or as a box of such a trait, alone or in a `Result` or
-/// `Option`. Such results cannot be written as JSON.
+/// Returns whether a type is written as a trait with one of these names or as a box of such a trait, alone or in a
+/// `Result` or `Option`. Such results cannot be written as JSON.
 fn is_spelled(ty: &Type, names: &[&str]) -> bool {
     let is_named =
         |path: &Path| path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name));

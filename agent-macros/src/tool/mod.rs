@@ -1,7 +1,7 @@
 //! `#[tool]`: parse the item, validate it into a model, expand the model.
 //!
 //! The user's item is always emitted, without the attributes of this crate. After a mistake, the generated
-//! parts are stand-ins, so that one mistake causes only one message. A `tools![…]` that uses the item then
+//! parts are stand-ins, so that one mistake causes only one message, and a `tools![…]` that uses the item
 //! reports no further errors.
 
 mod approval;

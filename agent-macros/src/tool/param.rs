@@ -213,7 +213,7 @@ fn named(
     }
 }
 
-/// Returns the name without leading underscores, if the rest is an identifier.
+/// Returns the name without leading underscores, if the rest is an identifier. A keyword becomes a raw identifier.
 fn bare_name(ident: &syn::Ident) -> Option<syn::Ident> {
     let name = ident.to_string();
     let name = name.trim_start_matches('_');

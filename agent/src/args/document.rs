@@ -124,7 +124,7 @@ impl Doc<'_> {
         self.raw.parse().ok()
     }
 
-    /// Returns the number as a float, or `None` if the float is a different number.
+    /// Returns the number as a float, or `None` if the float has lost digits of the number. `0.1` has not lost any.
     pub(crate) fn exact_f64(&self) -> Option<f64> {
         let float = self.as_f64()?;
         (rounding::is_safe(self.raw) || !rounding::is_rounded(self.raw, float)).then_some(float)

@@ -1,4 +1,4 @@
-//! Decides whether arguments fit a plan without any change. Then each value has the form of the schema. Each property occurs at most once,
+//! Decides whether arguments fit a plan without any change: each value has the form of the schema, each property occurs at most once and
 //! under its own name, and no key of a map repeats.
 //!
 //! Arguments that fit exactly are read without the plan. The scan is not a full JSON parser: `serde_json` reads the text afterwards, and
@@ -24,11 +24,11 @@ const MAX_DEPTH: u32 = 300;
 /// How arguments fit a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// They fit without any change.
+    /// The arguments fit without any change.
     Exact,
-    /// The plan refuses them: an object has an unknown key, lacks a required key, or has a wrong number of keys.
+    /// The plan refuses the arguments: an object has an unknown key, lacks a required key, or has a wrong number of keys.
     Refused,
-    /// They do not fit exactly, or the scan cannot decide.
+    /// The arguments do not fit exactly, or the scan cannot decide.
     Unknown,
 }
 
@@ -130,7 +130,7 @@ fn next_word(text: &[u8], at: usize) -> (usize, u64) {
     (at, word_at(text, at))
 }
 
-/// Returns the first byte after a value that is not blank, and the position behind this byte.
+/// Returns the first byte that is not blank after a value, and the position behind this byte.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "most texts have no blanks")]
 fn delimiter(text: &[u8], at: usize) -> (u8, usize) {
@@ -143,7 +143,8 @@ fn delimiter(text: &[u8], at: usize) -> (u8, usize) {
 }
 
 /// Returns the index of the property whose key is at `at` in the usual form: without escapes, and directly followed by the colon. Also
-/// returns the position after the colon. It is 0 if there is no such property, because two plain numbers are returned in registers.
+/// returns the position after the colon, which is 0 if there is no such property: unlike an `Option`, two plain numbers are returned in
+/// registers.
 #[inline(never)]
 fn written_at(object: &ObjectSpec, text: &[u8], at: usize) -> (usize, usize) {
     object.written_at(text, at).unwrap_or_default()
@@ -173,7 +174,8 @@ impl<'s> Scan<'s> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    /// Ends the scan at a value that no reader accepts. Records that the arguments are refused, unless the value is in an alternative.
+    /// Ends the scan at a value that no reader accepts. Records that the arguments are refused, unless the value is in an alternative, a
+    /// tagged variant or a value with checks.
     #[cold]
     fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;
@@ -256,7 +258,7 @@ impl<'s> Scan<'s> {
             (0, at + 1)
         } else {
             let first = array.item(0).filter(|_| array.is_list());
-            // The kind of the items is determined once.
+            // The kind of the items is determined once for the whole list.
             match first.map_or(FrequentValues::Nothing, |item| self.graph.kind(item).frequent()) {
                 FrequentValues::Nothing => self.items(array, at, |_| 0, |_, _| 0)?,
                 FrequentValues::Integers(range) => {
@@ -278,9 +280,9 @@ impl<'s> Scan<'s> {
         fits(array.takes_length(count), end)
     }
 
-    /// Scans the items of a list from the first one. Returns their number and the position after the list. `short` returns the length of an
-    /// item that is in one word together with the comma after it, and `frequent` returns the end of an item that begins with a word. Both
-    /// return 0 for an item that they do not recognize.
+    /// Scans the items of a list from the first item. Returns their number and the position after the list. `short` gets the next eight
+    /// bytes of the text, and returns the length of an item that is in them together with the comma after it. `frequent` gets the position
+    /// of an item and its first eight bytes, and returns the end of the item. Both return 0 for an item that they do not recognize.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(
@@ -351,7 +353,7 @@ impl<'s> Scan<'s> {
             if end == 0 {
                 (end, _) = if first_byte(head) == b'"' { self.plain(start)? } else { return Err(UNDECIDED) };
             }
-            // A repeated key, or another one with the same hash.
+            // The key may be repeated, or has the same hash as a different key. The scan cannot tell which.
             if !keys.add(text.get(start + 1..end - 1).unwrap_or_default(), seed) {
                 return Err(UNDECIDED);
             }
@@ -391,7 +393,7 @@ impl<'s> Scan<'s> {
     fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, next: usize, mut at: usize) -> ScanStep {
         let text = self.bytes;
         let first = object.props.get(..64).unwrap_or(&object.props);
-        // The properties from the one that is expected.
+        // The properties from the expected one (`next`) on.
         let mut expected = first.get(next..).unwrap_or_default();
         loop {
             let mut end;
@@ -440,10 +442,10 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the value of a property that [`FrequentValues`] does not recognize.
+    /// Scans a property's value that [`FrequentValues`] does not recognize.
     #[inline(never)]
     fn property(&mut self, prop: &'s Prop, at: usize) -> ScanStep {
-        // Null that means absent is removed.
+        // An object with a null that means absent does not fit as it is, because the key of the null has to be removed.
         if prop.null_absent && byte(self.bytes, at) == b'n' {
             Err(misfit(at))
         } else {
@@ -451,7 +453,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the entries of an object from a key that is not among its first 64 properties, or is written in another way.
+    /// Scans the entries of an object, starting at a key that is not among its first 64 properties, or does not have the usual form.
     #[inline(never)]
     fn other_entries(
         &mut self,

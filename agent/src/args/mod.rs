@@ -64,7 +64,7 @@ pub use stream::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentStream};
 pub use suggest::did_you_mean;
 pub use types::{Base64, HumanDuration};
 
-// Used by other modules of the crate, for example by `schema`, which renders plans.
+// These items are used by other modules of the crate, for example by `schema`, which renders plans.
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use judge::fits;
 #[cfg(feature = "macros")]
@@ -341,7 +341,7 @@ impl Plan {
         }
     }
 
-    /// Returns the arguments after coercion, or the sent arguments if they do not fit the plan.
+    /// Returns the arguments after coercion, or the sent arguments if they do not fit the plan. Returns null if they are not JSON.
     fn arrived(&self, text: &str) -> Value {
         let judge = TextJudge::new(self.graph(), text);
         let cx = Context::silent(self.graph(), text, &judge);
@@ -386,7 +386,7 @@ fn read_exactly(
     Ok(cx.into_coercions())
 }
 
-/// Reads arguments by the digits of their numbers.
+/// Reads arguments a second time, with the digits of each number, and records the numbers that were rounded.
 #[cold]
 fn read_carefully(
     cx: Context<'_>,

@@ -70,7 +70,7 @@ impl<'g> ObjectRules<'g> {
         }
     }
 
-    /// Returns whether a key may occur twice, which holds only for the object of a value of any type.
+    /// Returns whether a key may occur twice. It may only in an object that is read for a node that accepts any value.
     pub(super) fn may_repeat(&self) -> bool {
         std::ptr::eq(self.object, &raw const self.graph.any_object)
     }
@@ -88,9 +88,9 @@ pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
 
 /// The keys of one object so far. `U` is the data about a key that is not a property; a pass that only decides needs none.
 pub(super) struct SeenKeys<'t, U = ()> {
-    /// The first 64 properties, with one bit each.
+    /// Which of the first 64 properties were given so far, one bit for each.
     first: u64,
-    /// The properties after the first 64, with one bit each.
+    /// The same for the properties after the first 64.
     more: Vec<u64>,
     others: EntryKeys<'t, U>,
     /// Number of keys that do not count for the size of the object: keys with a null that means absent, and dropped keys.

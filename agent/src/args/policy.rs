@@ -367,8 +367,8 @@ impl Rules {
     pub(crate) const CLOSED_NUMBER: Rules = Rules(1 << 12);
     /// The coercion of `1.0` to 1.
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
-    /// A mark, not a coercion: the node checks arguments after coercion. Such a node has only the coercion of `exact`, and
-    /// accepts unknown keys.
+    /// A mark, not a coercion: the node checks arguments after coercion. Such a node allows only the coercion that `exact`
+    /// allows, and accepts unknown keys.
     const CHECK: Rules = Rules(1 << 14);
     /// A mark, not a coercion: the node is that of an array's items.
     const ITEM: Rules = Rules(1 << 15);

@@ -1,7 +1,7 @@
 //! Decides whether a float is the decimal number that was sent.
 //!
-//! A float is the sent number if both are exactly equal (2^70), or if the float is written with the same digits (`0.1`). Any other
-//! number has lost digits, which is recorded.
+//! A float is the sent number if both are exactly equal, as for 2^70, or if the float is written with the same digits, as for
+//! `0.1`. Any other number has lost digits, which is recorded.
 
 use std::cmp::Ordering;
 
@@ -87,7 +87,7 @@ pub(crate) fn is_extreme(float: f64) -> bool {
     !(1e-7..1e22).contains(&size)
 }
 
-/// Returns whether a float has at most six digits, which floats of 32 bits keep.
+/// Returns whether a float has at most six decimal digits, so that a float of 32 bits keeps all of them.
 #[inline]
 pub(crate) fn has_few_digits(float: f64) -> bool {
     [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6].into_iter().any(|power: f64| {
@@ -101,7 +101,7 @@ pub(crate) fn is_whole(decimal: &str) -> bool {
     Decimal::of(decimal).is_some_and(|number| number.power >= 0)
 }
 
-/// Returns whether a number is certain to be read as the float that is written with the same digits.
+/// Returns whether a number has no exponent and is so short that it is certain to be read as a float with the same digits.
 pub(crate) fn is_safe(decimal: &str) -> bool {
     decimal.len() <= SAFE_DIGITS && !decimal.bytes().any(|byte| matches!(byte, b'e' | b'E'))
 }
@@ -163,7 +163,7 @@ impl Decimal {
             Ordering::Less => self.in_binary() == Some(binary(float)),
             _ if self.digits.len() > MOST_DIGITS => false,
             _ => {
-                // Compares the number of digits that were sent first, because most different numbers already differ in these digits.
+                // First compares only as many digits as were sent, because most different numbers already differ in these digits.
                 let shown = |digits: usize| format!("{float:.*e}", digits - 1);
                 self.is_written_as(&shown(self.digits.len())) && self.is_written_as(&shown(MOST_DIGITS))
             }

@@ -275,7 +275,7 @@ impl IntSpec {
 }
 
 impl IntSpec {
-    /// Returns whether the number is within the bounds. Does not check the multiple.
+    /// Returns whether the number is within the bounds. Does not check `multipleOf`.
     pub(crate) fn is_within(&self, number: Int) -> bool {
         number
             .as_i128()
@@ -384,7 +384,7 @@ fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
     let apart = u32::try_from(i64::from(a_power) - i64::from(b_power));
     #[expect(clippy::single_match_else, reason = "two cases of one size")]
     match apart {
-        // Computes a * 10^n mod b. As `b` has at most 17 digits, no product exceeds 128 bits.
+        // Computes `(a * 10^n) mod b`. As `b` has at most 17 digits, no product exceeds 128 bits.
         Ok(mut n) => {
             let (mut out, mut ten) = (a % b, 10 % b);
             while n > 0 {
@@ -396,7 +396,7 @@ fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
             }
             out == 0
         }
-        // Computes a mod b * 10^n. A divisor beyond 128 bits is larger than `a`, so `a` is not a multiple of this divisor.
+        // Computes `a mod (b * 10^n)`. If `b * 10^n` exceeds 128 bits, it is larger than `a`, and `a` is not a multiple of it.
         Err(_) => {
             let n = a_power.abs_diff(b_power);
             let wide = 10u128.checked_pow(n).and_then(|ten| b.checked_mul(ten));

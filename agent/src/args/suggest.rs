@@ -89,7 +89,7 @@ pub(crate) fn has_close_name<'a>(
     })
 }
 
-/// A name in the forms that are compared.
+/// A name, in the forms in which it is compared with other names.
 #[derive(Debug)]
 pub(crate) struct Spelling {
     /// The letters and digits, in lower case.

@@ -18,7 +18,7 @@ pub(crate) fn repeated(items: &[Value]) -> Option<(usize, usize)> {
     None
 }
 
-/// 2^127. The absolute value of any integer of 128 bits is at most this.
+/// 2^127. The absolute value of any signed integer of 128 bits is at most this.
 const MAX_WHOLE: f64 = 170_141_183_460_469_231_731_687_303_715_884_105_728.0;
 
 /// Writes a text that two values share if, and only if, they are equal.
@@ -30,7 +30,7 @@ fn write_key(value: &Value, out: &mut String) {
         Value::Number(n) => match (n.as_i128(), n.as_f64()) {
             (Some(whole), _) => write!(out, "{whole}"),
             (None, Some(f)) if f.abs() < EXACT_FLOAT => write!(out, "{}", f + 0.0),
-            // From here on, a float has no fraction.
+            // A float of at least `EXACT_FLOAT` has no fraction.
             (None, Some(f)) if f.abs() < MAX_WHOLE => write!(out, "{}", f as i128),
             _ => write!(out, "{n}"),
         },

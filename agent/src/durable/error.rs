@@ -79,7 +79,7 @@ fn of_tool(path: &str) -> String {
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurableClientError {
-    /// The answer to a question does not fit. Nothing was sent.
+    /// The input does not fit its question. Nothing was sent.
     #[error("the answer was not sent: {0}")]
     InputRefused(#[source] AskError),
     /// The address of the engine is not an HTTP URL.

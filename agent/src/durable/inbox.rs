@@ -133,7 +133,7 @@ impl Inbox {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
-    /// Replaces the names of the runs that this run has started.
+    /// Replaces the names of the runs that this run has started for its calls by those of a new batch.
     pub(super) fn set_children(&mut self, children: Vec<String>) {
         self.children = children;
     }
@@ -143,7 +143,7 @@ impl Inbox {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the names of the runs in the last batch that this run has started.
+    /// Returns the names of the runs in the last batch that this run has started for its calls.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }

@@ -75,7 +75,7 @@ impl<T: Serialize + DeserializeOwned + Send + 'static> Recordable for T {}
 /// The work of a step, as a future that owns its data.
 pub(super) type Work<T> = BoxFuture<'static, Result<T, Transient>>;
 
-/// A failure that another attempt at the work may avoid, with its message.
+/// The message of a failure that another attempt at the work may avoid.
 #[derive(Debug)]
 pub(super) struct Transient(pub(super) String);
 

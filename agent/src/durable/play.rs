@@ -23,7 +23,7 @@ pub(super) struct SharedService {
     pub(super) assistant: Arc<ServedAssistant>,
     /// The time limit for one reply of the model.
     pub(super) model_timeout: Duration,
-    /// The longest time that a call may take, including the calls that sub-agents make.
+    /// The longest time that a call of the assistant or of one of its sub-agents may take, except calls that start a sub-agent.
     pub(super) longest_call: Duration,
     pub(super) running: ActiveRuns,
     /// The retry policy for one reply of the model.

@@ -123,7 +123,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error of a step at which the process dies.
+/// The message of the error with which a step ends if the process dies at it.
 const CRASH: &str = "the process died";
 
 /// Returns the outcome, or `None` if the process died.
@@ -193,7 +193,8 @@ impl Rehearsal {
         lock(&self.shared.answers).insert(handle.into(), outcome);
     }
 
-    /// Sets the answer to a question of a tool (`RUN/TURN/tool/ORD/ask/NUMBER`). Questions without an answer are dismissed.
+    /// Sets the input to a question of a tool, by the id of the question (`RUN/TURN/tool/ORD/ask/NUMBER`). Questions without an input are
+    /// dismissed.
     ///
     /// ```
     /// use agent::durable::{Rehearsal, RunRequest, Service};

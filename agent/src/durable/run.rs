@@ -70,7 +70,7 @@ pub(super) struct ChildLink {
     /// The time limit that is reached first among those of the runs above the child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) time_limit: Option<SharedDeadline>,
-    /// The time that the child may work, by the time limits of the tools on the path. Waiting for decisions, inputs and results from
+    /// The time that the child may work, by the time limits of the tools on its run path. Waiting for decisions, inputs and results from
     /// outside does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) work_limit: Option<Duration>,
@@ -145,8 +145,8 @@ impl RunRequest {
 
     /// Adds a value to the state of the run, under the name with which the served assistant
     /// [registered](crate::AssistantBuilder::serialized_state) its type. A run is refused before its first step if it lacks state that
-    /// tools need, if no type is registered under a name, or if a value is not of the registered type. An HTTP client then receives status
-    /// 400, and a rehearsal fails with [`StepError::State`](crate::steps::StepError::State).
+    /// tools need, if no type is registered under a name, or if a value is not of the registered type. For a refused run, an HTTP client
+    /// receives status 400, and a rehearsal fails with [`StepError::State`](crate::steps::StepError::State).
     ///
     /// A client that does not have the Rust type can pass the value as JSON.
     ///
@@ -365,7 +365,8 @@ pub enum PendingAsk {
 }
 
 impl PendingAsk {
-    /// Returns the id under which the answer is sent: the id of the approval request or of the question, or the handle of the tool.
+    /// Returns the id under which the decision, the input or the result is sent: the id of the approval request or of the question, or the
+    /// handle of the tool.
     pub fn id(&self) -> &str {
         match self {
             Self::Approval { request } => &request.request_id,

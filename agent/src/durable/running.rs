@@ -53,7 +53,7 @@ impl ActiveRuns {
         self.lock().get(run).map(|active| active.calls.clone())
     }
 
-    /// Cancels the calls of a run that run in this process, because a steering message takes precedence.
+    /// Cancels those calls of a run whose bodies run in this process, because a steering message takes precedence.
     pub(super) fn stop_calls(&self, run: &str) {
         let stopped = self.lock().get_mut(run).map(|active| {
             let next = active.token.child();

@@ -212,8 +212,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(drained.messages)
     }
 
-    /// Returns messages of the inbox. If there are none, closes the inbox, because the run would end. Returns no messages if the run was
-    /// cancelled.
+    /// Returns messages of the inbox when the run would end without further messages. If there are none, closes the inbox. If the run was
+    /// cancelled, returns no messages and leaves the inbox open.
     async fn drain_or_close(&mut self) -> Result<Vec<Arc<Message>>, StepError> {
         loop {
             if self.stop.is_some() {
@@ -263,7 +263,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
             self.reserve(Spent::default()).await?;
         }
         while !self.is_closed {
-            // The inbox stays open if a notice arrived first. At the end of the run, the notice is ignored, and closing is tried again.
+            // The inbox stays open if a notice arrived before it was closed. At the end of the run, the notice is ignored, and closing is
+            // tried again.
             self.is_closed = self.journal.close().await?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::batch::{Slot, SlotState};
 use super::{AgentLoop, EventKind, LoopConfig};
 use crate::message::{ToolArguments, ToolCall};
 
-/// A call that is ready to run. The driver that resumes the run applies its own rules to the call first.
+/// A call that is ready to run. Before it runs, the assistant that resumes the run applies its current rules to the call.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadyCall {
     /// The call as the model sent it.
@@ -27,8 +27,8 @@ impl ReadyCall {
 }
 
 impl AgentLoop {
-    /// Replaces the configuration when another driver resumes the run. A call loses its approval if the fingerprint of its tool differs
-    /// between the two configurations.
+    /// Replaces the configuration by that of the assistant that resumes the run. A call loses its approval if the fingerprint of its tool
+    /// differs between the two configurations.
     pub(crate) fn set_config(&mut self, config: &Arc<LoopConfig>) {
         let before = std::mem::replace(&mut self.config, config.clone());
         let fingerprint = |config: &LoopConfig, slot: &Slot| {
@@ -74,7 +74,7 @@ impl AgentLoop {
         })
     }
 
-    /// Marks a ready call as approved. The caller has found that the call began in an earlier process.
+    /// Marks a ready call as approved. Used for a call that is found to have begun in an earlier process.
     pub(crate) fn approve(&mut self, ord: u32) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         if let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) {

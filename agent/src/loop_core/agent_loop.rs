@@ -128,8 +128,8 @@ pub(super) enum Phase {
     CallTools,
     Await,
     TurnEnd,
-    /// Waits for steering messages after a turn. The value, as that of `PollFollowUps`, is true if the driver recorded `Some(true)` for the
-    /// end of the turn.
+    /// Waits for steering messages after a turn. The value is true if the driver recorded `Some(true)` for the end of the turn, and so is
+    /// the value of `PollFollowUps`.
     PollSteering(bool),
     PollFollowUps(bool),
     /// The next [transition](AgentLoop::step) ends the run with this `End`, and emits `agent_end`.

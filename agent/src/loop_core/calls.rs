@@ -253,8 +253,8 @@ impl AgentLoop {
         }
         let Ready { args, signature, approval, mac, cached } = match prepared {
             Err(end) => {
-                // A child of the call may have ended in an earlier process. The amounts that the child used are then in the metadata of the
-                // outcome.
+                // A child of the call may have ended in an earlier process. If so, the amounts that the child used are in the metadata of
+                // the outcome.
                 let name = self.batch.slots.get(at).map(|slot| slot.call.name.clone());
                 let metadata = end.outcome.metadata();
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
@@ -380,7 +380,7 @@ impl AgentLoop {
             end.edited_args.clone_from(&slot.args);
         }
         if let Some((signature, guard)) = signature.zip(self.config.loop_guard) {
-            // Two answers of a sub-agent differ in words even if they say the same, so all results of its calls count as equal.
+            // Two answers of a sub-agent differ in words even if they say the same, so all answers of a sub-agent count as equal results.
             let is_child = self.config.tools.get(&name).is_some_and(|tool| tool.of_assistant);
             let compared = |outcome: &ToolOutcome| {
                 if is_child {
@@ -493,7 +493,7 @@ impl AgentLoop {
         true
     }
 
-    /// Ends all calls of the batch that are open, and the turn. Every call of the batch then has its result in the conversation.
+    /// Ends all open calls of the batch, and the turn. Afterwards, the conversation has a result for every call of the batch.
     pub(super) fn abort_calls(&mut self, reason: &str) {
         loop {
             // As in `skip_call`, prepared calls end after calls that were not prepared.

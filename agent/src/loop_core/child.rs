@@ -1,4 +1,4 @@
-//! The loop: runs within a run. A child is a run that a call of an assistant started.
+//! The loop: its children. A child is a run that a call started, because the tool of the call is an assistant.
 
 #[cfg(feature = "runtime")]
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl AgentLoop {
         spent
     }
 
-    /// Counts an ended child, and adds the amounts that it used to the amounts of the run.
+    /// Counts an ended child, and adds `spent`, the amounts that the child used, to the amounts of the run.
     pub(super) fn count_child(&mut self, mut spent: Spent) {
         self.usage += &spent.usage;
         self.turn_usage += &spent.usage;

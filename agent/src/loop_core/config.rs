@@ -85,7 +85,7 @@ impl LoopConfig {
         self
     }
 
-    /// Lets a model make the same call as often as the other limits permit.
+    /// Turns the loop guard off, so that a model may make equal calls as often as the other limits permit.
     ///
     /// ```
     /// use agent::loop_core::LoopConfig;

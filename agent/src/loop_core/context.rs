@@ -1,4 +1,5 @@
-//! Changes of the view, and other records before a request. The view is the form of the conversation that the model is sent.
+//! Records what happens before a request: changes of the view, requests for summaries, and attempts at the request that failed. The view
+//! is the form of the conversation that the model is sent.
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;

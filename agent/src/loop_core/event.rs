@@ -301,7 +301,7 @@ pub enum EventKind {
         /// The estimated tokens of the next request.
         tokens: u64,
     },
-    /// The summary replaces the messages. If the summary failed, the view of the conversation is unchanged.
+    /// A compaction ended: the summary replaces the messages, or, if the summary failed, the view of the conversation is unchanged.
     #[non_exhaustive]
     CompactionEnd {
         /// The estimated tokens of the next request before the change.

@@ -107,12 +107,12 @@ impl Repeats {
             seen.open = seen.open.saturating_add(1);
             return RepeatCheck::Allowed;
         }
-        // Running calls do not count here, because they may still get a new result. The refused call counts as ended.
+        // Running calls do not count for ending the run, because a new result may still reset the count. The refused call counts as ended.
         seen.count = seen.count.saturating_add(1);
         if seen.count >= guard.end_at { RepeatCheck::End(number) } else { RepeatCheck::Refuse(number) }
     }
 
-    /// Subtracts a call that [began](Self::begin), because the call will be prepared again.
+    /// Removes a call that [began](Self::begin) from the count of running calls, because the call will be prepared again.
     #[cfg(feature = "runtime")]
     pub(super) fn undo(&mut self, signature: Signature) {
         if let Some(seen) = self.seen.get_mut(&signature) {

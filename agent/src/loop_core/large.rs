@@ -64,7 +64,7 @@ fn tail<'t>(texts: impl Iterator<Item = &'t str>, max: usize) -> String {
     parts.into_iter().rev().collect()
 }
 
-/// Returns the total size of the texts in bytes.
+/// Returns the total size of the text parts, in bytes.
 #[cfg(feature = "runtime")]
 pub(crate) fn text_bytes(parts: &[Part]) -> usize {
     parts.iter().filter_map(Part::as_text).map(str::len).sum()

@@ -23,7 +23,7 @@ impl AgentLoop {
         questions
     }
 
-    /// Returns the questions of this run, without the questions of its children.
+    /// Returns the questions that this run itself waits for, without those of its children. There are none before the run waits.
     pub(super) fn questions_at(&self, path: &RunPath) -> impl Iterator<Item = Question> {
         let is_awaited = self.phase == Phase::Await;
         let slots = self.batch.slots.iter().filter(move |_| is_awaited);

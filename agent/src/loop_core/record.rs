@@ -1,4 +1,4 @@
-//! Recording calls that were made outside of a run.
+//! Records calls that were made outside of a run.
 
 use serde::{Deserialize, Serialize};
 

@@ -74,12 +74,12 @@ impl AgentLoop {
         self.emit_streamed(false, kind);
     }
 
-    /// Counts an event that is not built, because events are off.
+    /// Counts an event that is not built, because the run is muted.
     pub(super) fn skip_event(&mut self) {
         self.seq += 1;
     }
 
-    /// Emits an event. `hides_update` is true for an update of a reply that may show secret arguments.
+    /// Emits an event. `hides_update` is true if the event is an update of a reply, and the update may show secret arguments.
     pub(super) fn emit_streamed(&mut self, hides_update: bool, kind: impl FnOnce(&Self) -> EventKind) {
         self.seq += 1;
         if !self.is_muted {
@@ -283,8 +283,8 @@ impl AgentLoop {
         self.transition().is_none().then(|| self.next())
     }
 
-    /// Takes all pending transitions. While the run is [driven](Self::set_driven), none is taken, because transitions wait for their
-    /// events.
+    /// Takes all pending transitions. While the run is [driven](Self::set_driven), none is taken, because each transition waits
+    /// until the events before it are taken.
     pub(super) fn settle(&mut self) {
         while !self.is_driven && self.step() {}
     }

@@ -138,7 +138,7 @@ impl AgentLoop {
     }
 }
 
-/// Removes the prompts and queued messages with which a turn begins, and returns them.
+/// Removes the prompts and queued messages with which this turn begins from the front of `rest`, and returns them.
 fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
     let is_injected = |stored: &&StoredMessage| {
         stored.turn == turn && !matches!(*stored.message, Message::Assistant(_) | Message::ToolResult(_))

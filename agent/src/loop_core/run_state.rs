@@ -75,7 +75,7 @@ impl AgentLoop {
     /// Sets the tools of the run. Approval requests, and events as JSON, leave out the secret arguments of these tools. If any tool has
     /// secret arguments, all arguments of calls of unknown tools are left out, too. The tools are not part of the stored form.
     ///
-    /// An assistant sets its tools itself; this method is for other drivers.
+    /// An assistant sets its tools itself. This method is for applications that drive a loop themselves.
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, LoopConfig, ModelReply};

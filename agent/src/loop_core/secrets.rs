@@ -63,7 +63,7 @@ impl fmt::Debug for RunSecrets {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct EventSecrets {
     pub(super) secrets: RunSecrets,
-    /// Whether the event is an update of a reply that may show secret arguments.
+    /// Whether the event is an update of a reply, and the update may show secret arguments.
     pub(super) hides_update: bool,
 }
 
@@ -83,8 +83,8 @@ impl StreamedCalls {
         self.0.clear();
     }
 
-    /// Returns whether the update may show secrets. [`RunSecrets::update`] then makes the copy that the JSON contains. Also remembers each
-    /// call that starts, for later updates of the call.
+    /// Returns whether the update may show secrets. If so, [`RunSecrets::update`] makes the copy that the JSON contains. Also remembers
+    /// each call that starts, for later updates of the call.
     pub(super) fn hides(&mut self, secrets: &RunSecrets, update: &ModelEvent) -> bool {
         if !secrets.is_needed() {
             return false;

@@ -98,7 +98,7 @@ crate::error_text::debug_is_the_sentence!(StateError);
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct RunState {
-    /// `None` if no value was added. Most runs have no state, and then need no allocation.
+    /// `None` if no value was added. Most runs have no state, and so need no allocation.
     texts: Option<Arc<BTreeMap<Arc<str>, String>>>,
 }
 

@@ -12,7 +12,7 @@ impl AgentLoop {
         Step::Approve { requests: self.requests() }
     }
 
-    /// Returns the requests of this run, without the requests of its children.
+    /// Returns the requests for decisions of this run, without those of its children.
     fn requests(&self) -> Vec<(StepKey, ApprovalRequest)> {
         self.requests_at(&self.path)
     }

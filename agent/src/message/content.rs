@@ -211,14 +211,14 @@ impl ProviderData {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CacheMark {
-    /// The provider's default: some minutes after the last use.
+    /// The content is kept for the provider's default time: some minutes after its last use.
     #[default]
     #[serde(rename = "default")]
     Usual,
-    /// Five minutes after the last use.
+    /// The content is kept until five minutes after its last use.
     #[serde(rename = "5m")]
     FiveMinutes,
-    /// One hour after the last use.
+    /// The content is kept until one hour after its last use.
     #[serde(rename = "1h")]
     Hour,
 }

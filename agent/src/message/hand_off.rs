@@ -120,10 +120,10 @@ impl Recipient {
 /// The messages of a conversation in the form in which they are sent to one model, updated message by message.
 ///
 /// * Replies that failed or were aborted, messages without content for a model, and messages with unknown roles are left out.
-/// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that is then
-///   empty is left out. The provider data of calls and of whole messages, and opaque items, are sent back to their provider over the same
-///   protocol, to any of its models. Tools that a provider ran are described in words for other models. Parts of unknown kinds are left out
-///   of replies.
+/// * Thinking and the provider data of parts are sent back only to the provider, protocol and model that created them. A reply that is
+///   empty without them is left out. The provider data of calls and of whole messages, and opaque items, are sent back to their provider
+///   over the same protocol, to any of its models. Tools that a provider ran are described in words for other models. Parts of unknown
+///   kinds are left out of replies.
 /// * Messages before the newest summary that the provider wrote for this model are left out, except pinned messages, which follow the
 ///   summary.
 /// * Call ids are mapped to `[A-Za-z0-9_-]{1,64}`, the same for a call and its result, and unique in the request.
@@ -396,7 +396,7 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// Returns the id that the request uses for the call of a result, or `None` if the id was not changed.
+    /// Removes and returns the new id of the call of a result, or returns `None` if the id was not changed.
     fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)

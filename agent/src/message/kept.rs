@@ -51,11 +51,11 @@ impl From<Arc<str>> for TextSegment {
 pub(crate) struct ResumePoint {
     /// The number of messages before the position.
     pub(crate) messages: usize,
-    /// The length of the text of these messages.
+    /// The length of the text of the messages before the position, in bytes.
     pub(crate) length: usize,
-    /// The number of items in the text.
+    /// The number of items in that text.
     pub(crate) items: usize,
-    /// The number of cache marks in the text, and the number of cache marks that were left out.
+    /// The number of cache marks in that text, and the number of cache marks that were left out of it.
     pub(crate) marks: usize,
     pub(crate) skipped_marks: usize,
     /// Whether the turn before the position is a result.

@@ -116,7 +116,7 @@ impl Deref for MessageList {
     }
 }
 
-/// Compares the messages, without numbers and kept texts.
+/// Compares only the messages of the lists, not their numbers and kept texts.
 impl PartialEq for MessageList {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.messages, &other.messages) || **self == **other

@@ -313,7 +313,7 @@ impl<'de> Deserialize<'de> for ToolResultMessage {
             extra: Map<String, Value>,
         }
         let stored = StoredToolResult::deserialize(deserializer)?;
-        // If `outcome` or `is_error` is missing, it is derived from the other field.
+        // If `outcome` or `is_error` is missing, it is derived from the other field. If both are missing, the call counts as completed.
         let outcome = stored.outcome.unwrap_or(match stored.is_error {
             Some(true) => OutcomeKind::Failed,
             _ => OutcomeKind::Completed,

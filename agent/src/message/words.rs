@@ -99,7 +99,7 @@ pub enum OutcomeKind {
     Retry,
     /// The call failed. The message's `code` gives the kind of failure.
     Failed,
-    /// A rule, a hook or a person did not allow the call.
+    /// A rule, a hook, a person or the tool itself did not allow the call.
     Denied,
     /// The call was stopped or never started, or it is unknown how it ended.
     Interrupted,

@@ -10,7 +10,7 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// Minimum number of tokens that a clear must save if the request is shorter than [`ContextRules::compact_at`]. A clear must then also save
+/// Minimum number of tokens that a clear must save if the request is shorter than [`ContextRules::compact_at`]. Such a clear must also save
 /// [`CLEARED_SHARE`], in thousandths of the usable window. Smaller clears are not worth their cost, because each clear invalidates the
 /// provider's cache.
 const MIN_CLEARED: u64 = 4_000;
@@ -81,7 +81,7 @@ pub(crate) enum ViewDecision {
         /// The results, oldest first.
         results: Vec<ClearedResult>,
     },
-    /// A result of the newest reply on its own exceeds the window. The result is [shortened](ConversationView::shorten).
+    /// A single result, of a call in the newest reply, exceeds the window. The result is [shortened](ConversationView::shorten).
     Shorten {
         /// The index of the result in the conversation.
         index: usize,
@@ -103,8 +103,8 @@ pub(crate) enum ViewDecision {
 }
 
 impl ContextRules {
-    /// Creates the default rules. Old results are cleared from 60 % of the usable window. From 80 %, results are cleared to about 40 %, and
-    /// messages are compacted if clearing is not enough. The results of the newest 3 replies with calls stay.
+    /// Creates the default rules. Old results are cleared from 60 % of the usable window. From 80 %, results are cleared until the request
+    /// has about 40 %, and messages are compacted if clearing is not enough. The results of the newest 3 replies with calls stay.
     pub fn new() -> Self {
         Self {
             clear_at: 0.6,
@@ -199,7 +199,8 @@ impl ContextRules {
         self
     }
 
-    /// Returns the number of tokens in a request from which messages are compacted.
+    /// Returns the size from which on the messages of a request are compacted, in tokens. `usable` is the number of tokens that a request
+    /// may have.
     #[cfg(feature = "runtime")]
     pub(crate) fn compaction_trigger(&self, usable: u64) -> u64 {
         part_of(usable, thousandths(self.compact_at))
@@ -410,8 +411,8 @@ impl ContextRules {
         best.filter(|(_, kept)| sum.saturating_sub(*kept) >= saved).map(|(at, _)| at)
     }
 
-    /// Returns the decision to shorten the first result of the newest reply that on its own exceeds the usable window, or `None` if no
-    /// result does.
+    /// Returns the decision to shorten the first result, among those of the newest reply's calls, that alone exceeds the usable window.
+    /// Returns `None` if there is no such result.
     fn shorten_newest(view: &ConversationView, usable: u64, size: SizeCounter<'_>) -> Option<ViewDecision> {
         let messages = view.conversation();
         let newest = messages.iter().rposition(|message| message.as_assistant().is_some()).unwrap_or(0);

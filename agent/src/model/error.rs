@@ -370,7 +370,7 @@ impl ModelError {
         self.kind() == ModelErrorKind::Auth
     }
 
-    /// Returns whether there were too many requests or tokens.
+    /// Returns whether the request exceeded a limit on requests or tokens.
     pub fn is_rate_limit(&self) -> bool {
         self.kind() == ModelErrorKind::RateLimit
     }

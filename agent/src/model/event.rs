@@ -9,9 +9,9 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 
 /// An event of a growing reply.
 ///
-/// `content_index` counts the parts in the order of their first event. A part consists of a start, deltas and an end. The events of several
-/// parts may be interleaved. An adapter may leave out events that follow from other events: see
-/// [`ModelStream::new`](super::ModelStream::new). In the serde form, the field `update` names the variant.
+/// `content_index` counts the parts in the order of their first event. A part is either a start, deltas and an end, or one
+/// [`Part`](Self::Part) event. The events of several parts may be interleaved. An adapter may leave out events that follow from other
+/// events: see [`ModelStream::new`](super::ModelStream::new). In the serde form, the field `update` names the variant.
 ///
 /// ```
 /// use agent::model::{Model, ModelEvent, ModelRequest, StepCx};
@@ -32,7 +32,7 @@ use crate::message::{Part, ProviderData, StopReason, Usage};
 /// # Ok(()) }
 /// ```
 ///
-/// Methods return the data that most variants have:
+/// The index and the added text can be read without a match:
 ///
 /// ```
 /// use agent::message::Usage;

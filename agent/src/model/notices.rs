@@ -1,11 +1,10 @@
-//! Notices about a request before it is sent, for the events of its run.
+//! Notices about a request, which are added before the request is sent and become events of its run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// A notice about a request that is added before the request is sent. Journals keep the notice with
-/// the reply.
+/// A notice about a request. Notices are added before the request is sent, and journals keep them with the reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub(crate) enum RequestNotice {

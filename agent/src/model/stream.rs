@@ -39,7 +39,7 @@ type BoxedEvents = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + S
 /// Dropping the stream ends the exchange with the provider.
 #[must_use = "a stream does nothing until it is read"]
 pub struct ModelStream {
-    /// The events of the adapter, or `None` once the stream has ended, so that the connection is released.
+    /// The events that this stream passes on, or `None` once it has ended, so that the connection is released.
     events: Option<BoxedEvents>,
     cancel: CancelToken,
     cancelled: Cancelled,
@@ -61,7 +61,7 @@ pub struct ModelStream {
 type OnStreamEnd = Box<dyn FnOnce(&AssistantMessage, Option<&ModelError>) + Send>;
 
 impl ModelStream {
-    /// Creates a reply from the events of an adapter. The stream does the work that is common to all adapters:
+    /// Creates the stream of a reply from the events of an adapter. The stream does the work that is common to all adapters:
     ///
     /// * It adds missing starts before the first delta of a text or of thinking, and missing ends when the reply stops. A complete
     ///   [`Part`](ModelEvent::Part) of text, thinking or a call is emitted as start, delta and end. Empty deltas are left out.
@@ -89,7 +89,8 @@ impl ModelStream {
         }
     }
 
-    /// Sets a function of this library that is called when the reply is complete or has failed, but not if this stream is dropped before.
+    /// Sets a function of this library that is called when the reply is complete or has failed. It is not called if this stream is dropped
+    /// before that.
     #[cfg(feature = "studio")]
     pub(crate) fn with_on_end(
         mut self,
@@ -158,7 +159,7 @@ impl ModelStream {
         Self::new(cx, info, WholeReply { reply: Some(Box::pin(reply)), events: VecDeque::new() })
     }
 
-    /// Creates a reply from events that are already available, for example in a recording or a test.
+    /// Creates the stream of a reply from events that are already available, for example in a recording or a test.
     ///
     /// ```
     /// use agent::message::StopReason;

@@ -68,8 +68,8 @@ impl WrappedReply {
         self.stream.partial()
     }
 
-    /// Returns a message with the names of the model that gives the reply, and with the additional fields of the reply, such as the record
-    /// of attempts.
+    /// Returns a message without content that has only the reply's provider, protocol, model and additional fields, such as the record of
+    /// attempts.
     pub(super) fn author(&self) -> AssistantMessage {
         let AssistantMessage { provider, api, model, extra, .. } = self.stream.partial();
         let (provider, api, model, extra) = (provider.clone(), api.clone(), model.clone(), extra.clone());

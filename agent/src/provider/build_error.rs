@@ -64,7 +64,8 @@ impl BuildModelError {
         Self::Unknown { message: format!("{problem}{}{}", advice(known), hint(suggestion)) }
     }
 
-    /// Creates the error for a name that contains no model, if `variable` does not name a default model either.
+    /// Creates the error for a name from which no model follows: the model after `/` is empty, or there is no `/` and the provider has no
+    /// default model. `variable` is the variable that would set the default.
     #[cfg(feature = "http")]
     pub(super) fn no_model(name: &str, variable: &str, known: &[&str]) -> Self {
         let problem = format!("`{name}` names no model, and {variable} is not set");

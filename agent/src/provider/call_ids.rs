@@ -52,7 +52,7 @@ impl CallIds {
             if !known.insert(id.to_owned()) {
                 return;
             }
-            // Of more different proposals than there are ids in use, one is free.
+            // There are more proposals than ids in use. If all proposals differ, one of them is therefore free.
             let count = u32::try_from(taken.len().saturating_add(MAX_REPEATED)).unwrap_or(u32::MAX);
             let mut candidates = (0..count).map(|number| fit(id, maker, number));
             let free = candidates.find(|fitting| taken.insert(fitting.clone()));

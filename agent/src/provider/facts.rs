@@ -288,8 +288,8 @@ pub(super) fn known(name: &str) -> Option<ModelFacts> {
     })
 }
 
-/// Returns the provider that the beginning of a model's name indicates, or `None` if it indicates none. The name does not contain the
-/// provider.
+/// Returns the provider that the beginning of a model's name indicates, or `None` if it indicates none. `model` has no
+/// provider in front of it.
 #[cfg(feature = "http")]
 pub(super) fn provider_of(model: &str) -> Option<&'static str> {
     let begins = |words: &[&str]| words.iter().any(|word| model.starts_with(word));

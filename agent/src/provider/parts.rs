@@ -122,7 +122,7 @@ pub(super) fn is_assistant_first(messages: &MessageList, provider: &str) -> bool
 }
 
 /// Sets the protocol of messages that were read from a request, and the provider and model of replies. The protocol is set in all provider
-/// data, because another protocol of the same provider must not get the state of these messages.
+/// data, because this data must not be sent to the same provider over another protocol.
 pub(super) fn name_protocol(messages: &mut [Message], provider: &str, api: &str, model: &str) {
     fn data(data: &mut Option<Box<ProviderData>>, api: &str) {
         if let Some(data) = data {
@@ -275,7 +275,8 @@ pub(super) fn merge_options(body: &mut JsonObject, options: Option<&Value>) {
     set_nulls(body, options);
 }
 
-/// Like [`options_for`], but for options that [`merge_options`] adds.
+/// Returns the options with which [`merge_options`] turns `encoded` into `given`, or `None` if no options are needed. A different value of
+/// the key `messages` is not included.
 pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given.iter().filter(|(key, _)| *key != messages) {

@@ -25,7 +25,7 @@ pub(super) struct WireRules {
     pub(super) roles: &'static [&'static str],
     /// The kinds of turns that are added to the previous message, if the previous message has results.
     pub(super) joining: TurnJoining,
-    /// The position of the media of a result.
+    /// The position at which the media of a result are sent.
     pub(super) result_media: ResultMedia,
     /// The position at which the media of other providers' replies are sent.
     pub(super) foreign_media: ForeignMedia,
@@ -88,7 +88,7 @@ pub(super) struct TurnBoundary {
     pub(super) follows_result: bool,
 }
 
-/// The content of a turn.
+/// The content of a [`WireTurn`]: a message, a result, or media that were moved out of earlier turns.
 #[derive(Debug)]
 pub(super) enum TurnContent<'a> {
     /// A message of the user, or an instruction. Its role is `user` or one of [`WireRules::roles`].

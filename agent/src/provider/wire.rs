@@ -146,7 +146,7 @@ impl<'a> WireList<'a> {
         ids
     }
 
-    /// Continues from the kept position before the current position, or from the beginning if there is none.
+    /// Continues from the last kept position before the current position, or from the beginning if there is none.
     pub(super) fn rewind(&mut self) {
         let now = self.resumed.messages;
         self.resume(|point| point.messages < now);

@@ -28,7 +28,8 @@ impl TypedAnswer<()> {
 }
 
 impl<T> TypedAnswer<T> {
-    /// Parses the answer of the run, and returns the output with the answer. If any answer is accepted, returns the output as it is.
+    /// Parses the answer of the run, and returns the output with the answer. If no particular answer is expected, returns the output as it
+    /// is.
     pub(super) fn read(self, run: RunOutput) -> Result<RunOutput<T>, RunError> {
         (self.read)(run)
     }

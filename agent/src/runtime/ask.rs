@@ -52,7 +52,7 @@ pub(super) struct ReplyStream {
     budgeted: Option<Box<BudgetedReply>>,
 }
 
-/// The state of a reply whose request is sent once its cost is reserved.
+/// The state of a reply whose request is sent only after the cost of the request is reserved.
 struct BudgetedReply {
     gate: BudgetGate,
     model: Arc<dyn Model>,
@@ -145,7 +145,7 @@ impl ReplyStream {
 }
 
 impl Performer {
-    /// Returns the request for these messages, after the changes of every hook, or `None` if the run was stopped meanwhile.
+    /// Returns the request for these messages, after the changes of every hook, or `None` if the run was stopped before all hooks had run.
     pub(super) async fn request(
         &self,
         messages: MessageList,
@@ -347,7 +347,7 @@ impl Performer {
         (self.no_reply(&error), error)
     }
 
-    /// Returns the failed reply of a request that was not sent, or whose model failed before its first event.
+    /// Returns the failed reply of a request that was not sent, or that failed before the first event of its reply.
     pub(crate) fn no_reply(&self, error: &ModelError) -> ModelReply {
         ModelReply::new(failed(self.no_message(), error))
     }
@@ -382,7 +382,7 @@ impl Config {
         request
     }
 
-    /// Returns the messages, with each stored result in the form that its tool gives it now.
+    /// Returns the messages, with each stored result in the form that the tool's `format_result`, if there is one, gives it now.
     fn with_formatted_results(&self, messages: MessageList) -> MessageList {
         if !self.formats_results {
             return messages;

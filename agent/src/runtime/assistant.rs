@@ -76,7 +76,7 @@ pub(super) struct AssistantState {
     /// The view of the conversation, if the context is managed.
     pub(super) context: ContextState,
     pub(super) last_error: Option<String>,
-    /// The files of long results that this assistant wrote, or the assistants that it was forked from.
+    /// The files of long results that were written by this assistant, or by the assistants that it was forked from.
     spilled: Vec<Arc<SpilledFile>>,
     /// The session that the conversation is stored in.
     pub(super) session: Option<Box<SessionState>>,
@@ -349,8 +349,8 @@ impl Assistant {
         !self.state().listeners.is_empty()
     }
 
-    /// Wraps the future of a run of this assistant, so that `wait_until_idle` recognizes calls from code in the run. The function is not
-    /// `async`, because its future would hold the run twice.
+    /// Wraps the future of a run of this assistant, so that `wait_until_idle` recognizes when code in the run calls it. This function is
+    /// not `async`, because its future would hold the run twice.
     pub(super) fn within<F: Future>(&self, run: F) -> impl Future<Output = F::Output> + use<F> {
         let mut runs = RUNS.try_with(Vec::clone).unwrap_or_default();
         runs.push(self.id());
@@ -361,7 +361,8 @@ impl Assistant {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    /// Waits for a steering message.
+    /// Waits for the notification of a steering message. The message may have left the queue already, so check
+    /// [`is_steered`](Self::is_steered).
     pub(super) async fn steered(&self) {
         self.shared.steered.notified().await;
     }

@@ -25,7 +25,7 @@ pub(super) enum RunStart {
         turn: RecordedTurn,
         messages: Vec<Message>,
     },
-    /// The conversation as it is, or the unfinished run of the session.
+    /// The run continues the conversation without a prompt, or is the unfinished run of the session.
     Continue {
         /// The unfinished run that the session had when the prompt was made.
         unfinished: Option<Arc<str>>,
@@ -45,7 +45,7 @@ pub(super) enum RunStart {
 }
 
 impl RunStart {
-    /// Continues the conversation of an assistant, or its unfinished run.
+    /// Creates the start that continues the unfinished run of an assistant or, if there is none, the conversation.
     pub(super) fn continuing(assistant: &Assistant) -> Self {
         Self::Continue { unfinished: assistant.unfinished_run(), messages: Vec::new() }
     }
@@ -255,7 +255,7 @@ impl Assistant {
         request
     }
 
-    /// Drops the copy of the reply that has streamed.
+    /// Drops the copy of the reply that readers see while the reply streams.
     pub(super) fn end_growth(&self) {
         if let Some(active) = &mut self.state().active {
             active.growing = None;
@@ -296,7 +296,7 @@ impl AssistantState {
 }
 
 impl Config {
-    /// Returns whether one of these calls requires that the model is asked as soon as they are recorded.
+    /// Returns whether one of these calls, which were made outside of a run, requires that the model is asked as soon as they are recorded.
     pub(super) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         let asks = |(call, result): (_, _)| self.registry.triggers_follow_up(call, &result);
         turn.results().any(asks)

@@ -34,7 +34,7 @@ impl CheckedArguments {
         &self.tool
     }
 
-    /// Returns the accepted arguments, for the body.
+    /// Returns the arguments as the tool accepted them.
     pub(super) fn accepted(&self) -> &AcceptedArguments {
         &self.accepted
     }

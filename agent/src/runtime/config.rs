@@ -64,7 +64,7 @@ pub(super) struct Config {
     pub(super) cancel_grace: Duration,
     /// Whether to cache the results of tools that do not set caching themselves.
     pub(super) cache: bool,
-    /// The cache that other assistants share; `None` if the assistant has its own cache.
+    /// The cache that this assistant can share with others; `None` if the assistant has a cache of its own.
     pub(super) shared_cache: Option<ResultCache>,
     /// The tools whose results are not cached, each with the reason.
     pub(super) uncached: Arc<[(String, &'static str)]>,
@@ -82,7 +82,7 @@ pub(super) struct Config {
     pub(super) may_switch: bool,
     /// Access to the store that records calls and sessions.
     pub(super) keeper: Option<Arc<StoreAccess>>,
-    /// Whether any tool formats its stored results itself.
+    /// Whether any tool has a function that shows its stored results in another form.
     pub(super) formats_results: bool,
     pub(super) meters: Vec<Meter>,
     pub(super) chunk_meters: Vec<ChunkMeter>,

@@ -1,4 +1,4 @@
-//! One run of an assistant: it begins, is driven to its end, and gives its conversation back.
+//! One run of an assistant, from its begin to its end. At the end, the assistant gets the conversation back from the run.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ pub(super) struct BegunRun {
     /// The reader of the answer, by the assistant's schema. `None` if the assistant has no schema, or if the prompt asks for another
     /// answer.
     answer: Option<Arc<AnswerReader<Value>>>,
-    /// The tool whose body made the prompt. A suspended run is then an error, because nothing would resume it. Not set for a detached
-    /// prompt, and for the prompt of an assistant that is called as a tool.
+    /// The tool whose body made the prompt. If it is set, a suspended run is an error, because nothing would resume the run. Not set for a
+    /// detached prompt, and for the prompt of an assistant that is called as a tool.
     in_tool: Option<Arc<str>>,
 }
 

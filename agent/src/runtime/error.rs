@@ -389,7 +389,7 @@ pub enum BuildError {
         /// The name that both models have.
         name: String,
     },
-    /// The rules of the window name a [model](super::AssistantBuilder::named_model) that does not exist.
+    /// The [`ContextRules`](crate::model::ContextRules) name a [model](super::AssistantBuilder::named_model) that does not exist.
     #[error("there is no model named `{name}`; add it with `AssistantBuilder::named_model`")]
     #[non_exhaustive]
     UnknownModel {
@@ -449,8 +449,8 @@ pub enum ResumeError {
         /// The property that differs, for example `signature`.
         what: &'static str,
     },
-    /// A decision or an answer is missing. Requests of the same reply must be decided together, and questions of the same call must be
-    /// answered together.
+    /// A decision or an input is missing. The approval requests of one reply must be decided together, and the questions of one call must
+    /// be answered together.
     #[error("no decision on `{request_id}`: the calls of a reply that need approval are decided together")]
     #[non_exhaustive]
     Undecided {

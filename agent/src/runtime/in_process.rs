@@ -280,7 +280,7 @@ impl InProcessSteps {
         self.deliver();
     }
 
-    /// Notifies the listeners of this run, its parents, and the reader of its stream, one after the other.
+    /// Notifies the listeners of this run, then the listeners and stream readers of the runs above it, and last this run's stream reader.
     async fn notify(&mut self, event: Arc<Event>) {
         let listeners = self.assistant.state().listeners.clone();
         listeners.notify(&event);
@@ -353,7 +353,7 @@ impl InProcessSteps {
         })
     }
 
-    /// Prepares a call. Returns `None` if the run is stopped first.
+    /// Prepares a call. Returns `None` if the run is stopped before the call is prepared.
     pub(super) async fn prepare_call(&mut self, ord: u32, call: &ToolCall) -> Option<Prepared> {
         let chosen = if self.performer.config.choosers.is_empty() {
             None

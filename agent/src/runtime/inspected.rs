@@ -11,7 +11,7 @@ use crate::tool::context::ToolContext;
 use crate::tool::secrets::SecretArguments;
 
 impl Assistant {
-    /// Returns a fork with wrapped models. The models of its sub-agents are wrapped, too.
+    /// Returns a fork of the assistant whose models are wrapped by `wrap`. The models of the sub-agents are wrapped, too.
     pub(crate) fn fork_with_models(&self, wrap: ModelWrap) -> Self {
         let mut config = (**self.config()).clone();
         config.wrap_models(wrap);

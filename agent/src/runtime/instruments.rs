@@ -16,7 +16,7 @@ use crate::loop_core::{Event, EventKind};
 use crate::message::{AssistantMessage, OutcomeKind, Usage};
 use crate::model::ModelInfo;
 
-/// The schema URL of the conventions that name the instruments.
+/// The schema URL of the OpenTelemetry conventions that define the names of the instruments.
 const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev";
 
 /// Maximum number of runs that are measured at the same time. Further runs are not measured.
@@ -91,7 +91,7 @@ impl Instruments {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a request, or a call whose body ran.
+    /// Records the measurement of a request, or of a call whose body ran.
     pub(super) fn record(&self, metric: &Metric) {
         match metric {
             Metric::Request {

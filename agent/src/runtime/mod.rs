@@ -98,7 +98,7 @@ pub(crate) use turn::{TurnChoices, TurnSteps, end_turn, next_reply};
 /// standard library.
 pub(crate) fn new_id(kind: &str) -> String {
     use std::hash::{BuildHasher as _, RandomState};
-    // Random keys alone are not enough, because a copy of a process may have the same keys.
+    // Random keys alone are not enough, because a copy of a process, for example in a cloned virtual machine, has the same keys.
     let time = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let time = time.as_secs() << 30 ^ u64::from(time.subsec_nanos());
     let random = RandomState::new();

@@ -118,7 +118,7 @@ impl RequestTiming {
         self.first_piece.get_or_insert_with(|| sent_at.elapsed());
     }
 
-    /// Returns the time from the request to the first piece, or `None` if no piece has arrived.
+    /// Returns the time from the request to the first piece of the reply, or `None` if no piece has arrived.
     pub(super) fn first_piece(&self) -> Option<Duration> {
         self.first_piece
     }

@@ -83,8 +83,8 @@ impl ParentRun {
         self.config.max_depth == 0
     }
 
-    /// Notifies the listeners of this run and of all runs above it, but not the readers of their streams, because a drop cannot wait for a
-    /// reader.
+    /// Notifies the listeners of this run and of all runs above it. Does not notify the readers of their streams: this function is called
+    /// while a run is dropped, and dropping cannot wait for a reader.
     pub(super) fn notify_at_once(&self, event: &Arc<Event>) {
         let mut parent = Some(self);
         while let Some(run) = parent {
@@ -148,7 +148,7 @@ struct Inner {
     /// The children of the child.
     children: RunningChildren,
     suspended: Option<Box<AgentLoop>>,
-    /// The use of a child that ended in an earlier process.
+    /// The amounts that the child used, if it ended in an earlier process.
     ended: Option<Box<Spent>>,
 }
 
@@ -189,13 +189,13 @@ impl ChildCall {
         self.inner().suspended = Some(Box::new(run));
     }
 
-    /// Records the use of a child that ended in an earlier process, and adds it to the budget of the tree.
+    /// Records the amounts that a child used which ended in an earlier process, and adds them to the budget of the tree.
     pub(super) fn ended(&self, spent: Spent) {
         self.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent.clone() });
         self.inner().ended = Some(Box::new(spent));
     }
 
-    /// Returns the use of the child, or `None` if the child has not begun or is suspended.
+    /// Returns the amounts that the child used, or `None` if the child has not begun or is suspended.
     pub(super) fn spent(&self) -> Option<Spent> {
         let inner = self.inner();
         let of_run = || inner.run.as_ref().map(|run| run.lock().spent());

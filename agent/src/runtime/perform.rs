@@ -96,7 +96,7 @@ impl Performer {
         self.until_stopped(call_hook(ask)).await
     }
 
-    /// Passes a value through all hooks in turn. Returns `None` if the run is stopped first.
+    /// Passes a value through all hooks, one after the other, until a hook fails. Returns `None` if the run is stopped first.
     pub(super) async fn fold<T: Send>(
         &self,
         mut value: T,
@@ -111,7 +111,8 @@ impl Performer {
         Some(Ok(value))
     }
 
-    /// Asks one hook for a choice. Returns `None` if the run is stopped first, and `Some(None)` if the hook does not choose.
+    /// Asks one hook for a choice. Returns `None` if the run is stopped before the hook has chosen, and `Some(None)` if the hook does not
+    /// choose.
     async fn choice<'h, T>(
         &self,
         ask: impl FnOnce() -> Option<BoxFuture<'h, Result<T, HookError>>>,
@@ -154,7 +155,7 @@ impl Performer {
         }
     }
 
-    /// Returns the tools that the model has in a turn. Returns `None` if the run is stopped first.
+    /// Returns the tools that the model has in a turn. Returns `None` if the run is stopped before the hooks have chosen.
     async fn choose_tools(&self, so_far: SoFar) -> Option<Result<Arc<[ToolDefinition]>, HookError>> {
         let mut turn = self.turn_start(so_far);
         for hook in &self.config.choosers {
@@ -168,7 +169,7 @@ impl Performer {
     }
 
     /// Returns the name of the model that the application chooses for a turn. The inner `None` stands for the assistant's own model, the
-    /// outer `None` for a run that is stopped first.
+    /// outer `None` for a run that is stopped before the choice is made.
     pub(super) async fn select_model(&self, so_far: SoFar) -> Option<Result<Option<String>, HookError>> {
         let (turn, mut name) = (self.turn_start(so_far), None);
         for hook in &self.config.choosers {
@@ -198,8 +199,8 @@ impl Performer {
         Err(format!("there is no model named `{name}`; add it with `AssistantBuilder::named_model`").into())
     }
 
-    /// Returns the performer that repeats the request of this reply with more room for the reply, or `None` if the reply needs no more
-    /// room.
+    /// Returns the performer that repeats the request of this reply with a higher `max_tokens`. Returns `None` if the reply was not cut by
+    /// this limit, if its text can be continued instead, if the limit cannot be raised, or if `continue_length` is not set.
     pub(super) fn with_more_room(&self, reply: &ModelReply) -> Option<Self> {
         let config = Arc::new(self.config.with_more_room(reply)?);
         Some(Self { config, ..self.clone() })
@@ -290,7 +291,7 @@ impl Performer {
         }
         let text = run.conversation().last().map(Message::text).unwrap_or_default();
         let has_schema = expected.is_native(config.model.info());
-        // If a check of the application panics, the answer is not refused here: the caller gets the error when it reads the answer.
+        // If a check of the application panics, the answer is not refused: the caller gets the error when it reads the answer.
         let Ok(Err(report)) = catch(|| expected.check(&text, has_schema)) else { return None };
         *refused += 1;
         Some(report.on_attempt(*refused, max_retries.saturating_add(1)).to_text().into())

@@ -56,7 +56,7 @@ pub struct Prompt<T = ()> {
     assistant: Assistant,
     start: RunStart,
     context: ToolContext,
-    /// The serialized state of the run, or the error of the first value that could not be added.
+    /// The serialized state that this prompt adds to its run, or the error of the first value that could not be added.
     state: Result<RunState, StateError>,
     /// The caller's token, which ends the run when it is cancelled.
     cancel: Option<CancelToken>,
@@ -379,7 +379,7 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Allows the run of a prompt that a tool makes to be suspended. The body of the tool then has to keep the [suspended
+    /// Allows the run of a prompt that a tool makes to be suspended. The body of such a tool has to keep the [suspended
     /// run](super::RunOutput::snapshot). Without this option, the prompt fails with [`RunError::SuspendedInTool`], because nothing would
     /// resume the run. A tool that was made with [`Assistant::as_tool`] keeps its suspended runs itself.
     ///

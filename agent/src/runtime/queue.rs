@@ -44,7 +44,7 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Returns whether the message was delivered. With any other status, it never will be.
+    /// Returns whether the message was delivered. With any other status, the message will never be delivered.
     ///
     /// ```
     /// use agent::run::{Delivery, Queue};
@@ -182,7 +182,7 @@ impl MessageQueue {
     /// Queues messages of any kind, without receipts.
     ///
     /// # Errors
-    /// Fails if the queue has no room for all of the messages. None is queued then.
+    /// Fails if the queue has no room for all of the messages. In this case, none is queued.
     pub(super) fn push_messages(&mut self, messages: Vec<Message>) -> Result<(), RunError> {
         if self.waiting.len().saturating_add(messages.len()) > MAX_QUEUED && !messages.is_empty() {
             return Err(RunError::Request {

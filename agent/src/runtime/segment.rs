@@ -68,7 +68,7 @@ impl InProcessSteps {
         let mut waiting: VecDeque<_> = calls.into();
         let max_concurrency = self.performer.config.max_concurrency;
         let mut running: Vec<SegmentCall> = Vec::with_capacity(waiting.len().min(max_concurrency));
-        // Under `CancelRunning`, a new message cancels this token without cancelling the run.
+        // Under `CancelRunning`, a new steering message cancels this token without cancelling the run.
         let policy = self.performer.config.rules.steering;
         let token = if policy == SteeringPolicy::CancelRunning {
             self.stop.cancel.child()
@@ -133,7 +133,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Records the end of the first call that has ended.
+    /// Records the end of the first running call that has ended, if there is one.
     fn record_first_end(
         &self,
         running: &mut Vec<SegmentCall>,
@@ -277,7 +277,7 @@ pub(crate) struct JournaledCall {
     pub(crate) call: Arc<ToolCall>,
     /// The reply that contains the call, if the reply is known.
     pub(crate) reply: Option<Arc<Message>>,
-    /// The text of the reply if this is its first call, and an empty text for any other call.
+    /// The text of the reply, if the call is the first call of the reply. Empty for any other call.
     pub(crate) text: String,
     /// The arguments of the call, if they were checked in this process.
     pub(crate) checked: Option<Arc<CheckedArguments>>,

@@ -27,7 +27,8 @@ use serde_json::Value;
 /// An assistant whose runs are on an engine. It holds no state of a single run, because any process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
-    /// The configuration without the expected answer, for an assistant that has itself as a tool.
+    /// The configuration before the schema of the answer was added to it. If the assistant has itself as a tool, the runs of that tool
+    /// start from this configuration.
     plain: Arc<Config>,
     /// The types of state that the request of a run must contain, because tools need them.
     needed_state: Vec<StateType>,
@@ -146,7 +147,8 @@ impl ServedAssistant {
         Ok(Self { config: served, plain: config.clone(), needed_state, conversation, is_typed, above })
     }
 
-    /// Returns the root: the assistant with none above it, which has this one as a tool at some depth, or is this one.
+    /// Returns the root assistant: this one if no assistant is above it, or else the one at the top, which has this one as a tool at some
+    /// depth.
     pub(crate) fn root(self: &Arc<Self>) -> &Arc<Self> {
         self.above.as_ref().map_or(self, |above| above.root())
     }
@@ -155,7 +157,8 @@ impl ServedAssistant {
         self.above.as_ref().map_or(&self.config.state_types, |above| above.state_types())
     }
 
-    /// Adds the state of a run to its context: the state of the request, and the state of the assistants above this one.
+    /// Adds the state of a run to its context. The state of a root is that of the request. A child also has the state of the assistants
+    /// that lead to it, except values of types that its own assistant has as state.
     fn with_state(&self, state: &RunState, context: ToolContext) -> Result<ToolContext, StateError> {
         match &self.above {
             None => self.config.state_types.rebuild(state, context),
@@ -212,7 +215,7 @@ impl ServedAssistant {
         Ok(Performer::new(self.config.clone(), run.clone(), context))
     }
 
-    /// Returns whether one of these calls requires that the model is asked as soon as they are recorded.
+    /// Returns whether one of these calls, which were made outside of a run, requires that the model is asked as soon as they are recorded.
     pub(crate) fn needs_follow_up(&self, turn: &RecordedTurn) -> bool {
         self.config.needs_follow_up(turn)
     }
@@ -226,7 +229,8 @@ impl ServedAssistant {
         reader.answer_if_any(run).map_err(|error| error.to_string())
     }
 
-    /// Returns the longest time that a call may take, except calls of sub-agents: the longest time limit of a tool plus the cancel grace.
+    /// Returns the longest time that a call of a tool that is not a sub-agent may take: the longest time limit of such a tool plus the
+    /// cancel grace.
     pub(crate) fn longest_call(&self) -> Duration {
         let timeout = |tool: &Tool| {
             tool.policy().timeout.filter(|limit| *limit < Duration::MAX).unwrap_or(self.config.tool_timeout)
@@ -367,14 +371,15 @@ impl Performer {
     }
 
     /// Returns the decisions of the application's function, or `Later` for each request if there is no function. If the run is stopped
-    /// first, all requests are denied.
+    /// before the function has decided, all requests are denied.
     pub(crate) async fn decisions(&self, requests: Vec<ApprovalRequest>) -> Vec<Decision> {
         let Some(approver) = &self.config.approver else { return vec![Decision::Later; requests.len()] };
         let decisions = self.until_stopped(self.ask_approver(approver, requests.iter())).await;
         decisions.unwrap_or_else(|| vec![Decision::Deny("The run was cancelled.".to_owned()); requests.len()])
     }
 
-    /// Asks the hooks about decisions that changed the arguments of their calls. If the run is stopped first, the calls end as aborted.
+    /// Asks the hooks about decisions that changed the arguments of their calls. If the run is stopped, each call for which the hooks have
+    /// not answered ends as aborted.
     pub(crate) async fn ask_about_edits(
         &self,
         made: Vec<(ApprovalRequest, CallDecision)>,

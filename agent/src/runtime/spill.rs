@@ -117,7 +117,7 @@ pub(super) fn result_text(conversation: &Conversation, call_id: &str) -> Option<
     Some(result.content.iter().filter_map(Part::as_text).collect())
 }
 
-/// Returns the part of a text that a call asks for.
+/// Returns the part of a text that a call of `read_result` asks for.
 pub(super) fn part_of_text(text: &str, args: &Value) -> ToolOutput {
     let (offset, length) = range(args);
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
@@ -133,7 +133,7 @@ fn range(args: &Value) -> (u64, u64) {
 
 /// The results that the calls of [`READ_RESULT`] in one assistant may read.
 pub(super) struct SpilledResults {
-    /// The files that this assistant wrote, or the assistants that it was forked from.
+    /// The files that this assistant wrote, or that were written by the assistants from which it was forked.
     files: Vec<Arc<SpilledFile>>,
     /// The conversation. The files that it names may be read, too, because a loaded conversation can name results whose files still exist.
     conversation: Conversation,

@@ -60,7 +60,7 @@ pub(crate) trait TurnSteps: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Stores the view of the conversation, once it is final for the next request.
+    /// Stores the view of the conversation, which does not change any more before the next request.
     fn store_view(&mut self) -> impl Future<Output = Result<(), StepError>> + Send {
         std::future::ready(Ok(()))
     }

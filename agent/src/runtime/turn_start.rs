@@ -61,7 +61,7 @@ impl TurnStart {
         self.tools
     }
 
-    /// Keeps the tools for which `keep` returns true, in the same order. The tool for a typed answer always stays.
+    /// Keeps the tools for which `keep` returns true, in their order. The tool for a typed answer always stays.
     pub fn filter(mut self, mut keep: impl FnMut(&ToolDefinition) -> bool) -> Self {
         let mut keep = |tool: &ToolDefinition| *tool.name() == *self.added || keep(tool);
         let kept: Vec<bool> = self.tools.iter().map(&mut keep).collect();

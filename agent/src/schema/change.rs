@@ -48,9 +48,9 @@ pub(crate) enum ChangeKind {
     Rewritten,
     /// An open object becomes a closed one, which accepts only the listed keys.
     Closed,
-    /// An optional property is required and nullable; null means absent ([`restore_nulls`](super::restore_nulls)).
+    /// An optional property becomes required and nullable; null means absent ([`restore_nulls`](super::restore_nulls)).
     MadeNullable,
-    /// An optional property that accepts null anyway is required.
+    /// An optional property that accepts null anyway becomes required.
     MadeRequired,
     /// A required property may be left out in this dialect; the description says that it is required.
     MadeOptional,

@@ -1,4 +1,4 @@
-//! Converts replies to a lowered schema back to the form of the plan.
+//! Converts replies that follow the schema of a dialect back to the form of the plan.
 
 use super::dialect::Dialect;
 use super::render::variants;

@@ -34,7 +34,7 @@ fn is_false(flag: &bool) -> bool {
 pub struct InvocationEnd {
     /// The outcome. A deferred call has not ended: see [`Store::defer`](super::Store::defer).
     pub outcome: ToolOutcome,
-    /// The effect of the call on the run.
+    /// Whether the run continues after the call.
     #[serde(default)]
     pub control: Control,
     /// The time at which the call ended, in milliseconds since 1970.

@@ -294,7 +294,7 @@ fn replaced_end(v: &Value, end: &str) -> String {
     format!("{open}{end}")
 }
 
-/// Returns the text cut after one eighth, two eighths and so on, and just before its end.
+/// Returns beginnings of the JSON text of the value: one to seven eighths of it, and all of it except its last byte.
 fn cut_short(v: &Value) -> Vec<String> {
     let text = v.to_string();
     let places = (1..8).map(|eighth| text.len() * eighth / 8).chain([text.len() - 1]);

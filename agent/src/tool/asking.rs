@@ -53,7 +53,7 @@ pub(crate) struct AskRules {
     pub(crate) inputs: Arc<[RecordedInput]>,
     /// The path of the run that the call belongs to.
     pub(crate) path: RunPath,
-    /// The function that gets the notices about questions that are asked in place.
+    /// The function that gets the notices about questions that are passed to `answerer`.
     pub(crate) notify: Option<Arc<dyn Fn(AskNotice) + Send + Sync>>,
 }
 
@@ -273,8 +273,8 @@ impl ToolContext {
     /// arguments. If an input is refused, the question is asked again with a list of the issues. The third refused input is an error.
     ///
     /// A function may answer questions: [`on_question`](crate::AssistantBuilder::on_question) of the assistant, of an assistant that runs
-    /// this assistant as a sub-agent, or of the [context](Self::on_question). The body then waits for the function. Meanwhile the time
-    /// limit of the tool is paused, and it begins anew with the input.
+    /// this assistant as a sub-agent, or of the [context](Self::on_question). The body then waits for the function. The time limit of
+    /// the tool does not run meanwhile, and starts again in full length when the input arrives.
     ///
     /// If no function answers questions, or the function returns [`QuestionInput::Later`], the run is suspended. The suspended run then
     /// lists the question among [its questions](crate::SuspendedRun::questions). A waiting body cannot be stored. The body is therefore

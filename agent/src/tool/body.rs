@@ -200,7 +200,7 @@ impl AcceptedArguments {
     }
 
     /// Returns the checked text: the text of the model, or the text after the tool's `prepare` changed it. In the body of a tool with
-    /// hidden arguments or a replaced schema, it is the text that was made of it for the body's own definition.
+    /// hidden arguments or a replaced schema, this is the text after its conversion to the body's own definition.
     pub fn text(&self) -> &str {
         &self.text
     }

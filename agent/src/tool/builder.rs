@@ -20,9 +20,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A builder of tools with parameters that are declared one by one. It is for tools that the macros cannot make, for example with names
-/// from a configuration, or with schemas that depend on the caller. It has all [options of a tool](ToolOptions). [`build`](Self::build)
-/// checks everything.
+/// A builder of tools with parameters that are declared one by one, or by a JSON Schema. It is for tools that the macros cannot make, for
+/// example with names from a configuration, or with schemas that depend on the caller. It has all [options of a tool](ToolOptions).
+/// [`build`](Self::build) reports an invalid name, description, parameter or schema.
 ///
 /// ```
 /// use agent::{Registry, ToolBuilder, ToolContext, Value, message::ToolCall, tools};

@@ -37,7 +37,8 @@ pub enum CallError {
         /// The sentence for the model, which suggests names and lists up to 40 tools.
         text: String,
     },
-    /// The tool could not prepare the arguments, or its check of the arguments panicked.
+    /// The tool's [`prepare`](crate::tool::ToolOptions::prepare) returned an error or panicked, or the tool's check of the arguments
+    /// panicked.
     #[error(transparent)]
     Prepare(ToolError),
     /// The arguments are refused.

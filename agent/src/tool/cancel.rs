@@ -41,7 +41,7 @@ struct Waiters {
 }
 
 impl Node {
-    /// Returns this node and its ancestors, from the parent to the root.
+    /// Returns this node, then its ancestors from the parent to the root.
     fn chain(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |node| node.parent.as_deref())
     }
@@ -167,7 +167,7 @@ impl fmt::Debug for CancelToken {
 #[must_use = "a future does nothing until it is awaited"]
 pub(crate) struct Cancelled {
     node: Arc<Node>,
-    /// The slots of the waiter, one in each node of the chain. Empty until the future waits.
+    /// The slots of the waiter, one in the node of the token and one in each of its ancestors. Empty until the future waits.
     slots: Vec<usize>,
 }
 

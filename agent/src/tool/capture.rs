@@ -23,7 +23,7 @@ impl Capture {
         Self { redact: Some(redact) }
     }
 
-    /// Returns the content as JSON text; `None` if the content cannot be serialized, or the application's function panicked.
+    /// Returns the content as JSON text; `None` if the content cannot be serialized, or the application's redaction function panicked.
     pub(crate) fn json(&self, content: &(impl Serialize + ?Sized)) -> Option<String> {
         let Some(redact) = &self.redact else { return serde_json::to_string(content).ok() };
         let mut content = serde_json::to_value(content).ok()?;

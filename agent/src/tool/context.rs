@@ -352,7 +352,7 @@ impl ToolContext {
         Ok(self)
     }
 
-    /// Adds a value as state. If there already is a value of its type, that value stays, and the type is recorded as a duplicate.
+    /// Adds a value as state. If there already is a value of its type, that value stays. The first such type is recorded as a duplicate.
     #[cfg(feature = "runtime")]
     pub(crate) fn adding_state<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         let inner = self.edit();

@@ -54,7 +54,7 @@ impl<E: Display> ReturnError for E {
     }
 }
 
-/// The input of step 1, which makes a `Result` of the returned value.
+/// The input of step 1 of a conversion, which makes a `Result` of the returned value.
 #[derive(Debug)]
 pub struct Returned<T>(pub T);
 
@@ -65,7 +65,7 @@ impl<T, E> Returned<Result<T, E>> {
     }
 }
 
-/// Step 1 for a value that is not a `Result`: the value becomes `Ok`.
+/// Step 1 of the conversion, for a returned value that is not a `Result`: the value becomes `Ok`.
 pub trait PlainValue {
     type Value;
     fn peel(self) -> Result<Self::Value, Infallible>;
@@ -78,7 +78,7 @@ impl<T> PlainValue for Returned<T> {
     }
 }
 
-/// The input of step 2, which finds the kind of the value.
+/// The input of step 2 of a conversion, which finds the kind of the value.
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
@@ -151,15 +151,15 @@ impl<T> PerhapsNone for Option<T> {
     }
 }
 
-/// The input of step 3, which finds the kind of the error.
+/// The input of step 3 of a conversion, which finds the kind of the error.
 #[derive(Debug)]
 pub struct OfError<'a, E>(pub &'a E);
 
-/// The result of step 3 for a type that implements `Error`. The error is kept as a source, for the operator.
+/// The kind that step 3 finds for an error whose type implements `Error`. The error is kept as a source, for the operator.
 #[derive(Debug)]
 pub struct WithSource;
 
-/// The result of step 3 for an error that is only a text.
+/// The kind that step 3 finds for an error that is only a text.
 #[derive(Debug)]
 pub struct TextOnly;
 

@@ -22,7 +22,8 @@ pub(crate) const EXTENSION: &str = "x-debug";
 /// A function that returns whether the `Debug` of a type shows its secrets.
 type Shows = fn() -> bool;
 
-/// The tests of types, by the name of the type. Types that are declared in functions may share a name.
+/// The functions that test the `Debug` of each type with secrets, by the name of the type. Types that are declared in functions may share a
+/// name.
 static TYPES: Mutex<BTreeMap<&'static str, Vec<Shows>>> = Mutex::new(BTreeMap::new());
 
 /// Marks the schema of a type with secrets, and registers the test of the type's `Debug`. If `ask` is `None`, because the type cannot be

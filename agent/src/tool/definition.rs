@@ -44,7 +44,7 @@ struct Inner {
     /// The plan, which also has the tool's name.
     plan: Plan,
     options: ToolOptions,
-    /// The encoded definition as it appears in requests, one text for each protocol and dialect that was used.
+    /// The texts of the definition in requests, one for each form (protocol, with or without examples) and dialect that was requested.
     #[cfg_attr(
         not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
         allow(dead_code, reason = "only the protocols of providers write definitions")

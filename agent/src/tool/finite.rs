@@ -46,7 +46,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// The error that ends the walk. It has the number that was found, or `None` if the value cannot be serialized.
+/// The error that ends the search in a value: the number that is not finite, or `None` if the value cannot be serialized.
 #[derive(Debug)]
 struct Stop(Option<NotFinite>);
 

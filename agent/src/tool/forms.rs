@@ -71,7 +71,8 @@ impl ToolContext {
                 Ok(question) => question,
                 Err(error) => {
                     tracing::warn!(server, tool = self.tool(), %error, "a question of a server is declined");
-                    // A form that cannot be shown is dismissed, because no person declined it.
+                    // If no person can be asked, the question counts as declined. A form that cannot be shown counts as dismissed, because
+                    // no person declined it.
                     let is_unavailable = error == AskError::Unavailable;
                     let input = if is_unavailable { QuestionInput::Decline } else { QuestionInput::Cancel };
                     inputs.insert(key, input);
@@ -90,7 +91,8 @@ impl ToolContext {
             return inputs;
         }
         if may_suspend && self.ask_rules().is_some_and(|rules| rules.suspends) {
-            // The program gets all answers together, so questions that already have an answer are asked again.
+            // The call runs again with the answers to all its questions together, so the questions that were already answered are asked
+            // again, too.
             let call = self.running_call().outermost();
             for question in asked {
                 call.stop(AskStop::Suspended, Some(question));

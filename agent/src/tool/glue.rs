@@ -115,7 +115,7 @@ impl ToolBody for TypedBody {
         if definition.plan().source().is_some() {
             return AcceptedArguments::parse_by(self.reader, definition, text);
         }
-        // The application shows another schema. Arguments that this schema accepts must also fit the function.
+        // The application replaced the schema that the model sees. Arguments that this schema accepts must also fit the function.
         let accepted = AcceptedArguments::parse::<Value>(definition, text)?;
         let own = AcceptedArguments::parse_by(self.reader, self.own, &accepted.value().to_string())
             .map_err(|report| report.under(definition.plan()))?;
@@ -287,7 +287,7 @@ impl<T: Default> OwnDefault for T {
     }
 }
 
-/// Returns the value of the option `default` without a value.
+/// Returns the default of a parameter whose option `default` has no value: the `Default` of its type.
 pub fn default<T: OwnDefault>() -> T {
     T::own_default()
 }
@@ -314,11 +314,11 @@ pub fn skipped<T: Skippable>() -> T {
     T::when_skipped()
 }
 
-/// A default value. For a [`ToolArgs`] type, `json` returns its JSON; for a `Serialize` type, schemars finds the JSON.
+/// A default value. For a [`ToolArgs`] type, `json` returns the JSON of the value; for a `Serialize` type, schemars finds the JSON.
 #[derive(Debug)]
 pub struct DefaultValue<T>(pub T);
 
-/// The default of `json`, for types that are not [`ToolArgs`]: no JSON.
+/// Provides `json` for types that are not [`ToolArgs`]: it returns no JSON.
 pub trait JsonUnknown {
     fn json(&self) -> Option<Value> {
         None

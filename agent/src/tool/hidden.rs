@@ -128,7 +128,7 @@ pub(super) fn join(
         let text = arguments.to_owned();
         return Ok(JoinedArguments { text, coercions: parsed.coercions, value: parsed.value });
     };
-    // If unknown keys are kept, the model could still send a hidden argument, by its name or an alias. The call is then refused.
+    // If unknown keys are kept, the model could still send a hidden argument, by its name or an alias. Such a call is refused.
     let is_hidden = |key: &&String| {
         whole.parameter_of(key).is_some_and(|name| hidden.iter().any(|argument| argument.name == name))
     };

@@ -237,7 +237,7 @@ fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-/// Time limit of a body. It is paused while the body waits for a person, and begins anew with the input.
+/// Time limit of a body. It does not run while the body waits for a person, and starts again in full length when the input arrives.
 struct BodyTimer {
     timer: BoxFuture<'static, ()>,
     limit: Duration,

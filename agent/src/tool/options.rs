@@ -96,7 +96,7 @@ macro_rules! setters {
             self
         }
 
-        /// Allows an empty description. Models then choose the tool by its name alone.
+        /// Allows an empty description. Models choose a tool without a description by its name alone.
         pub fn undescribed(mut self) -> Self {
             self.$options().may_be_undescribed = true;
             self

@@ -194,7 +194,7 @@ impl OutcomeCode {
     /// Code of an interruption: the run or the call was cancelled, the caller stopped waiting, or the call was not run because its
     /// beginning could not be recorded.
     pub const ABORTED: Self = Self(Cow::Borrowed("aborted"));
-    /// Code of an interruption: a new message took precedence, so the call was not run, or was stopped.
+    /// Code of an interruption: a steering message took precedence, so the call was not run, or was stopped.
     pub const STEERED: Self = Self(Cow::Borrowed("steered"));
     /// Code of an interruption: no result was recorded, and whether the call took effect is unknown.
     pub const LOST: Self = Self(Cow::Borrowed("lost"));

@@ -1,4 +1,4 @@
-//! Questions that a running tool asks a person, and their answers.
+//! Questions that a running tool asks a person, and the inputs that answer them.
 
 use std::fmt;
 
@@ -199,7 +199,7 @@ impl fmt::Debug for Question {
     }
 }
 
-/// The answer of a person to a [`Question`].
+/// The input of a person to a [`Question`], or the reason why there is none.
 ///
 /// ```
 /// use agent::{json, tool::QuestionInput};
@@ -306,7 +306,7 @@ impl AskError {
     }
 }
 
-/// A question and its input, which the restarted body gets.
+/// A question that was asked before the body restarts, and the input that the restarted body gets for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedInput {
     pub(crate) question: Question,

@@ -281,7 +281,7 @@ impl Registry {
         })
     }
 
-    /// Returns a registry of the tools with these names, in the given order, with the same state.
+    /// Returns a registry of the tools with these names, in the given order, with the state of this registry.
     ///
     /// ```
     /// # /// Reads.

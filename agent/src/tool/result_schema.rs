@@ -1,6 +1,7 @@
 //! The schema of a tool's result, if the return type has one.
 //!
-//! As in `convert`, the generated code proceeds in steps on the concrete type, so that aliases do not matter.
+//! The generated code finds the schema in two steps: step 1 takes the type of the value out of a `Result`, and step 2 finds the schema of
+//! this type. Each step selects by method resolution on the concrete type, so that aliases do not matter.
 
 #![expect(missing_docs, reason = "for generated code only")]
 
@@ -115,13 +116,13 @@ impl<T> OutputOfValue<T> for ResultOf<T> {
 }
 
 impl<T: JsonSchema> ResultOf<T> {
-    /// Step 2 for a type that schemars describes.
+    /// Step 2, the schema, for a type that schemars describes.
     pub fn schema(&self) -> Option<Value> {
         of::<T>()
     }
 }
 
-/// Step 2 for a type that derives `ToolOutput`, and for a list, map, pointer or `Option` of such a type.
+/// Step 2, the schema, for a type that derives `ToolOutput`, and for a list, map, pointer or `Option` of such a type.
 pub trait OutputWithSchema {
     fn schema(&self) -> Option<Value>;
 }
@@ -132,7 +133,7 @@ impl<T: ResultSchema> OutputWithSchema for ResultOf<T> {
     }
 }
 
-/// Step 2 for a type without a schema. Implemented for a reference, so that method resolution tries it last.
+/// Step 2, the schema, for a type that has none. Implemented for a reference, so that method resolution tries it last.
 pub trait OutputUnknown {
     fn schema(&self) -> Option<Value> {
         None

@@ -45,7 +45,8 @@ fn buffered(mut schema: Schema) -> Schema {
     schema
 }
 
-/// Marks the properties of an object or of alternatives, and the schema of its other keys. The recursion is at most as deep as the type.
+/// Marks the schemas of an object's properties and of its other keys with `x-buffered`, also within alternatives. The recursion is at most
+/// as deep as the type.
 fn mark(schema: &mut Map<String, Value>) {
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {

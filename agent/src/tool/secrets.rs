@@ -28,7 +28,7 @@ impl SecretArguments {
         secrets
     }
 
-    /// Returns whether `list` is the only list of definitions.
+    /// Returns whether the filter was created from `list` alone.
     #[cfg(feature = "runtime")]
     pub(crate) fn are_of(&self, list: &Arc<[ToolDefinition]>) -> bool {
         matches!(&self.lists[..], [only] if Arc::ptr_eq(only, list))
@@ -106,8 +106,8 @@ impl SecretArguments {
         Some(ToolCall::new(&*call.id, &*call.name, args))
     }
 
-    /// Returns the message without the secret arguments of its calls, or of the arguments that a person changed, and the ids of the calls
-    /// in it whose arguments were withheld; `None` if nothing has to be withheld.
+    /// Returns the message without the secrets in the arguments of its calls, or in the arguments that a person changed, and the ids of its
+    /// calls whose arguments were withheld. Returns `None` if nothing has to be withheld.
     pub(crate) fn message(&self, message: &Message) -> Option<(Message, Vec<String>)> {
         match message {
             Message::ToolResult(result) => {

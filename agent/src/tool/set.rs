@@ -50,12 +50,12 @@ impl ToolSet {
         Self::default()
     }
 
-    /// Adds the tools of a value at the end.
+    /// Adds the tools of a value to the end of the set.
     pub fn add(&mut self, tools: impl IntoTools) {
         self.entries.extend(tools.into_tools().entries);
     }
 
-    /// Adds the tools of a value at the end, and returns the set.
+    /// Adds the tools of a value to the end of the set, and returns the set.
     pub fn with(mut self, tools: impl IntoTools) -> Self {
         self.add(tools);
         self

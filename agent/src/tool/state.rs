@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-/// The type of a value of state, with its name for messages.
+/// The type of a value of state, with the name that error messages show.
 ///
 /// ```
 /// # use agent::tool::StateKey;
@@ -186,7 +186,7 @@ impl StateMap {
         self
     }
 
-    /// Returns whether an `Arc` of that type was added as a value, instead of as shared state.
+    /// Returns whether an `Arc` of the type of `key` was added as a value, instead of as shared state.
     pub(crate) fn contains_arc_of(&self, key: &StateKey) -> bool {
         self.values.keys().any(|given| given.id == key.in_arc)
     }

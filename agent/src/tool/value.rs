@@ -341,7 +341,7 @@ impl Tool {
             .map_or(options.policy.follow_up, |triggers| triggers(args, result))
     }
 
-    /// Returns the tool with changed options, the name and the description included.
+    /// Returns the tool with changed options. The options include the name and the description.
     ///
     /// ```
     /// use agent::{Tool, ToolContext, Value, args::UnknownKeys, json};

@@ -10,7 +10,8 @@ use crate::tool::outcome::{OutcomeCode, ToolOutcome, ToolResult};
 use crate::tool::registry::Registry;
 use crate::tool::secrets::SecretArguments;
 
-/// Maximum size of the sent arguments of an unknown tool, in bytes. The size is limited, because no plan checks these arguments.
+/// Maximum size of the arguments of an unknown tool that are sent to a front end, in bytes. Longer arguments are cut, because no plan
+/// checks them.
 pub(super) const MAX_UNKNOWN: usize = 4096;
 /// Maximum number of the sent issues of one call.
 const MAX_ISSUES: usize = 64;

@@ -77,7 +77,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a value as the first alternative that it fits exactly. The plan chooses the same alternative.
+    /// Scans a value as the first alternative that it fits exactly. A reading along the plan would choose the same alternative.
     pub(super) fn union(&mut self, branches: &[NodeId], start: usize) -> ScanStep {
         let (depth, choices) = (self.depth, self.choices);
         let mut last = misfit(start);
@@ -96,7 +96,7 @@ impl<'s> Scan<'s> {
         Err(last)
     }
 
-    /// Scans a value along its base, and again for each check.
+    /// Scans a value along the base of `spec`, and once more for each of its checks.
     pub(super) fn checked(&mut self, spec: &'s CheckedSpec, start: usize) -> ScanStep {
         let (depth, choices) = (self.depth, self.choices);
         self.checked += 1;
@@ -133,7 +133,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Returns whether a value fits a node of a check, which coerces nothing.
+    /// Returns whether a value fits a node that is used only in checks. Such a node coerces nothing.
     fn is_fit(&mut self, node: NodeId, at: usize) -> Result<bool, ScanStop> {
         match self.value(node, at) {
             Ok(_) => Ok(true),

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 /// Number of hashes that are compared one by one. If there are more, they are in a table.
 const FEW: usize = 8;
 
-/// The hashes of the keys so far. A hash that is found again may be that of another key.
+/// The hashes of the keys so far. Two keys with equal hashes may still be different keys.
 #[derive(Default)]
 pub(super) struct KeyHashes {
     few: [u64; FEW],

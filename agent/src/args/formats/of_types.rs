@@ -1,4 +1,4 @@
-//! The formats of types. A text has a format if any of the types with this format reads the text.
+//! The formats in the schemas of Rust types. A text has a format if any of the types with this format reads the text.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

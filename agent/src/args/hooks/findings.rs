@@ -147,7 +147,7 @@ impl CheckFinding {
         self
     }
 
-    /// Returns the message after the names of the steps. The names of the first `known` steps are left out.
+    /// Returns the message, preceded by the names of the steps that lead to its value. The names of the first `known` steps are left out.
     pub(super) fn in_words(&self, known: usize) -> String {
         let names: Vec<&str> = self.steps.iter().skip(known).filter_map(FindingStep::name).collect();
         if names.is_empty() {
@@ -227,7 +227,8 @@ impl<V, F: NoFunction> WholeCheck<V, ()> for F {
 #[derive(Debug)]
 pub struct CheckSignature<A: ?Sized, R>(PhantomData<(R, A)>);
 
-/// A trait that no type implements, for the second impl of [`FieldCheck`] and [`WholeCheck`].
+/// A trait that no type implements. It is the bound of the second impl of [`FieldCheck`] and of [`WholeCheck`], which exists only for the
+/// message of the compiler.
 pub trait NoFunction {}
 
 /// A field that a check of an `A` applies to: an `A` or an `Option<A>`. A check of a `str` also applies to a `String`, and a check of a

@@ -10,7 +10,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 /// Number of consecutive characters of a secret that count as a part of it. A shorter secret counts only as a whole.
 const MAX_SHARED: usize = 3;
-/// The problem of an issue whose message might quote a secret.
+/// The text that replaces the message of a check if the message might reveal a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
 /// Inserts the issues of checks (`placed`) and of types (`refused`) among the `issues` of the walk, in the order of the
@@ -81,7 +81,7 @@ fn issue(graph: &Graph, sent: &Value, placed: LocatedFinding) -> Issue {
     let names_a_field = known > 0 && known == found.steps.len() && !graph.node(place.id).holds_secret;
     let secret = place.secret
         || graph.node(saw).holds_secret && may_tell_secret(graph, seen, names_a_field, &found.in_words(0));
-    // Names of steps for which the plan has no node stay in the message.
+    // Steps for which the plan has no node cannot be part of the path, so their names stay in the message.
     let problem = if secret { REFUSED.to_owned() } else { found.in_words(known) };
     let mut issue = Issue::new(place.path, IssueCode::Value, problem);
     let scalar =
@@ -117,7 +117,7 @@ struct LocatedNode<'a> {
 }
 
 impl<'a> LocatedNode<'a> {
-    /// Moves to the child that `step` names. Returns `false` if there is no such child.
+    /// Moves to the field or item that `step` names, or to the payload of an externally tagged enum. Returns `false` if there is none.
     fn step(&mut self, step: &FindingStep) -> bool {
         self.enter(0);
         match step.name() {

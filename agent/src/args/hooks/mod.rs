@@ -84,7 +84,7 @@ pub(crate) fn put_aside_refusal(problem: &impl std::fmt::Display, certain: bool)
     put_aside(vec![CheckFinding::named("", &problem.to_string())], certain).is_ok()
 }
 
-/// Returns the findings that are set aside, and removes them.
+/// Returns the findings that were set aside, and removes them from `ASIDE`.
 fn take() -> Vec<CheckFinding> {
     ASIDE.with_borrow_mut(|aside| aside.as_mut().map(std::mem::take).unwrap_or_default())
 }
@@ -97,7 +97,7 @@ pub(crate) struct LocatedFinding {
     found: CheckFinding,
 }
 
-/// Moves the findings that are set aside to `placed`, as findings about the value at `path`.
+/// Moves the findings that checks have set aside (`put_aside`) to `placed`, as findings about the value at `path`.
 #[cold]
 pub(crate) fn place(path: impl Fn() -> String, node: NodeId, secret: bool, placed: &mut Vec<LocatedFinding>) {
     let room = MAX_FOUND.saturating_sub(placed.len());

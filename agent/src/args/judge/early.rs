@@ -46,8 +46,8 @@ impl EarlyCheck {
         &self.issues
     }
 
-    /// Returns whether the value of the latest key may contain a secret. Before the first key, the answer is about the
-    /// arguments as a whole. An unknown key may be a misspelled secret.
+    /// Returns whether the value of the latest key may contain a secret. Before the first key, and for a key that is not a
+    /// property, returns whether the plan has any secret, because such a key may be a misspelled secret.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }

@@ -49,7 +49,7 @@ impl RefusedArguments<'_> {
     }
 }
 
-/// Arguments in which the plan finds no issue.
+/// Arguments in which the plan finds no issue, after repairs and coercions.
 pub(crate) struct Mended {
     /// The text to read instead of the sent text; `None` if the structure needed no repair.
     pub(crate) text: Option<String>,

@@ -237,7 +237,7 @@ impl<'w> WalkState<'w> {
 }
 
 impl WalkState<'_> {
-    /// Returns a value after coercion as JSON text, or `None` if the node refuses the value.
+    /// Returns a value as JSON text after the coercions of the node, or `None` if the node refuses the value.
     pub(super) fn arrived(&self, node: NodeId, doc: &Doc<'_>) -> Option<String> {
         let judge = TextJudge { walked: Some(self), ..TextJudge::new(self.graph, self.text) };
         let cx = Context::silent(self.graph, doc.raw, &judge);
@@ -247,8 +247,8 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Returns whether the value that a branch coerced fits no second branch. Nothing more is coerced in that value, so this check does not
-    /// lead to another.
+    /// Returns whether the value that a branch coerced fits no second branch. Nothing more is coerced in that value, so this check leads
+    /// to no further check.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };

@@ -22,7 +22,7 @@ pub(super) fn repair(graph: &Graph, root: &Doc<'_>, log: &mut Vec<Coercion>) -> 
     repair.value(graph.root, root)
 }
 
-/// Returns whether the rules of any node allow a structural repair.
+/// Returns whether the rules of at least one node allow a structural repair.
 pub(super) fn may_repair(graph: &Graph) -> bool {
     graph.nodes.iter().any(|n| n.rules.has(Rules::JSON_TEXT) || n.rules.has(Rules::WRAP_ONE))
 }

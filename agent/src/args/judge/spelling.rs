@@ -54,7 +54,7 @@ fn read(text: &str) -> Option<Respelled> {
     is_whole.then(|| Respelled { text: value.to_string(), hint: reader.hint.unwrap_or_default() })
 }
 
-/// Returns whether a text is a word of another language for no value.
+/// Returns whether a text is the word of another programming language for an absent value, such as `None`.
 fn is_nothing(text: &str) -> bool {
     ["None", "undefined", "nil", "NULL", "Null", "()"].contains(&text)
 }

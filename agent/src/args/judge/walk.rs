@@ -230,8 +230,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             && inspect(self.graph, id, inner, false).count == 0
     }
 
-    /// Returns the value inside an object with one entry, if the value alone would fit. Returns `None` at the root, and while issues
-    /// are only counted.
+    /// Returns the value inside an object with one entry, if that value would fit the node without the object around it. Returns
+    /// `None` at the root, and while issues are only counted.
     pub(super) fn stands_alone<'e>(
         &self,
         id: NodeId,
@@ -488,8 +488,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         }
     }
 
-    /// Returns the advice for a word that was sent as the key of an object, such as `{"Newest": {}}`. Returns `None` for any other value,
-    /// and while issues are only counted.
+    /// Returns the advice for a word or a unit variant of the node that was sent as the key of an object, such as `{"Newest": {}}`.
+    /// Returns `None` for any other value, and while issues are only counted.
     pub(super) fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<&'static str> {
         let Shape::Object(entries) = &doc.shape else { return None };
         let [(key, inner)] = entries.as_slice() else { return None };

@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 
 /// Maximum depth of nested combinations.
 const MAX_NESTING: usize = 32;
-/// Maximum number of alternatives to which several groups are multiplied out. A single group may have more.
+/// Maximum number of alternatives that multiplying out may produce. A single group may have more, unless it is nested in an alternative and
+/// merged with other keywords.
 const MAX_PRODUCT: usize = 64;
 
 /// Keywords that are not copied into [`Parts::plain`]. The parts of `allOf` are merged into it afterwards, and then `unevaluatedProperties`
@@ -24,7 +25,7 @@ const CLOSING: &str = "unevaluatedProperties";
 struct Parts {
     /// The part that applies to every value, whichever alternatives fit.
     plain: SchemaMap,
-    /// Groups of alternatives. A value has to fit one alternative of each group.
+    /// Groups of alternatives. A value has to fit at least one alternative of each group, and exactly one of an exclusive group.
     groups: Vec<Group>,
 }
 

@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 128;
 const MAX_NODES: usize = 50_000;
 /// Maximum total cost of combinations and references: about 20,000 merges of small schemas, which take about a second.
 const MAX_WORK: usize = 2_000_000;
-/// The cost of merging schemas, or of visiting an alternative, in copied values.
+/// The cost of merging schemas, or of visiting an alternative, as the number of copied values that cost the same.
 pub(super) const MERGE_COST: usize = 100;
 
 /// The reason why a 128-bit integer is refused inside a type that serde buffers.
@@ -148,9 +148,9 @@ pub(super) struct Compiler<'s> {
     notes: Vec<Notes>,
     /// The coercions that are allowed at the current path.
     pub(super) rules: Rules,
-    /// The nodes of referenced schemas, by the address of the schema and the rules.
+    /// The nodes of referenced schemas, by the schema's address in memory and the rules.
     pub(super) references: HashMap<(usize, Rules), NodeId>,
-    /// The names of referenced schemas, by the address of the schema.
+    /// The names of referenced schemas, by the schema's address in memory.
     pub(super) definitions: HashMap<usize, String>,
     /// The compiled node for each placeholder. Placeholders are used for references to a schema that is still being
     /// compiled.

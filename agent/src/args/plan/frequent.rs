@@ -43,7 +43,7 @@ impl IntegerRange {
 }
 
 impl FrequentValues {
-    /// Returns the position after the value at a position, or 0 if the value is not one of these. `head`: the eight bytes from the position.
+    /// Returns the position after the value at `at`, or 0 if the value is not one of these values. `head` has the eight bytes from `at` on.
     #[inline(always)]
     pub(crate) fn end(self, text: &[u8], at: usize, head: u64) -> usize {
         match self {
@@ -61,7 +61,7 @@ fn text_end(text: &[u8], at: usize, head: u64) -> usize {
     if first_byte(head) != b'"' {
         return 0;
     }
-    // The seven bytes after the quote, and twice eight more.
+    // Searches the seven bytes of `head` after the quote, and then up to two words of eight bytes.
     let (mut start, mut word) = (at + 1, head >> 8);
     let mut length = before_quote(word);
     if length == WORD {
@@ -88,7 +88,7 @@ impl IntegerRange {
         if ends && length > 0 && is_in_range(length) { at + length } else { 0 }
     }
 
-    /// Returns the length of an integer that is in the range, if the word also has the comma after it; 0 if not.
+    /// Returns the length of the integer at the start of `head` if it is in the range and `head` also has the comma after it, and else 0.
     #[inline(always)]
     pub(crate) fn short_length(self, head: u64) -> usize {
         let length = leading_digits(head);
@@ -105,14 +105,16 @@ impl IntegerRange {
     }
 }
 
-/// Returns the length of a number, if the word also has the comma after it; 0 if not.
+/// Returns the length of the number at the start of `head`, the next eight bytes of the text, if `head` also has the comma after
+/// the number, and else 0.
 #[inline(always)]
 pub(crate) fn short_number(head: u64) -> usize {
     let length = leading_number(head);
     if length.wrapping_sub(1) < WORD - 1 && byte_of(head, length) == b',' { length } else { 0 }
 }
 
-/// Text that only resembles a number, such as `1-2`, is left to `serde_json`, which refuses it.
+/// Returns the position after a number that starts at `at` and has at most [`SAFE_DIGITS`] bytes and no exponent, and 0 for any other text.
+/// Text that only resembles a number, such as `1-2`, counts as one: `serde_json` refuses it later.
 #[inline(always)]
 fn number_end(text: &[u8], at: usize, head: u64) -> usize {
     let (mut length, mut after) = (leading_number(head), head);

@@ -47,7 +47,7 @@ fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     let mut any = false;
     for (address, text) in METASCHEMAS {
         if places.wanted.contains(address) && !places.resources.contains_key(address) {
-            // The texts are part of the library, and a test parses both, so this does not fail.
+            // The texts of both metaschemas are part of the library, and a test parses them, so this does not fail.
             let Ok(metaschema) = serde_json::from_str(text) else { continue };
             definitions.insert(format!("\0{address}"), metaschema);
             any = true;
@@ -56,7 +56,8 @@ fn with_metaschemas(document: &mut Value, places: &Places) -> bool {
     any
 }
 
-/// Refuses schemas that are too deep or too large. Works without recursion, so that later passes may recurse.
+/// Refuses schemas that are too deep or too large. This check uses no recursion; the passes after it may recurse, because the depth is
+/// then bounded.
 fn check_size(root: &Value) -> CompileResult<()> {
     let (mut open, mut count) = (vec![(root, 0)], 0);
     while let Some((value, depth)) = open.pop() {

@@ -36,7 +36,7 @@ impl KeyIndex {
                 while places[at & (places.len() - 1)].index != EMPTY {
                     at += 1;
                 }
-                // The token of a name without escapes is longer by two quotes and a colon.
+                // The token of a name without escapes is longer than the name by two quotes and a colon.
                 let is_written = name == prop.name && prop.token.text().len() == name.len() + 3;
                 let length = if is_written { name.len() } else { UNWRITTEN };
                 let place = KeyPlace { ends: ends(name.as_bytes()), length, index };

@@ -101,7 +101,7 @@ pub(super) fn type_of(keyword: &str) -> Option<&'static str> {
     OF_TYPE.iter().find(|(_, keywords)| keywords.contains(&keyword)).map(|(name, _)| *name)
 }
 
-/// Other keywords that restrict values and that the plan models.
+/// The keywords outside of [`OF_TYPE`] that restrict values and that the plan models.
 const MODELLED: [&str; 20] = [
     CHECKS,
     KNOWN,
@@ -192,7 +192,7 @@ fn is_harmless(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// Returns whether a schema only lists values, as `not` does for the zero that `NonZero<i32>` excludes.
+/// Returns whether a schema only lists values, as the schema under `not` lists the zero that `NonZero<i32>` excludes.
 fn is_closed_set(value: &Value) -> bool {
     value
         .as_object()

@@ -80,8 +80,8 @@ pub(crate) struct CheckedSpec {
     pub(crate) checks: Vec<NodeCheck>,
 }
 
-/// One assertion about a value after coercion. The nodes of an assertion have only the coercion of `exact`, and accept unknown
-/// keys.
+/// One assertion about a value after coercion. The nodes of an assertion allow only the coercion that `exact` allows (`1.0` to
+/// 1), and accept unknown keys.
 #[derive(Debug)]
 pub(crate) enum NodeCheck {
     /// The value must also fit this node.
@@ -529,7 +529,7 @@ impl ObjectSpec {
     }
 }
 
-/// An externally tagged enum: unit variants are strings, and the others are objects with exactly one entry.
+/// An externally tagged enum: unit variants are strings, and all other variants are objects with exactly one entry.
 #[derive(Debug)]
 pub(crate) struct ExternalSpec {
     pub(crate) units: Words,

@@ -138,7 +138,8 @@ impl Compiler<'_> {
             NodeKind::Nullable(inner) => Some(*inner),
             _ => None,
         };
-        // For an `Option<T>`, schemars writes a nullable schema, which means that the parameter may be left out.
+        // For a parameter of type `Option<T>`, schemars writes a nullable schema. The parameter may be left out instead, so its node is
+        // replaced by that of `T`.
         if let Some(inner) = nullable
             && !self.foreign
             && !required
@@ -177,7 +178,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Adds the annotations of the nullable form that the inner node does not have, and returns the inner node.
+    /// Adds to the inner node of a nullable node those annotations of the nullable node that the inner node lacks. Returns the inner node.
     fn described(&mut self, id: NodeId, outer: super::Notes) -> NodeId {
         let own = self.notes_mut(id);
         for (keyword, note) in outer.into_iter().filter(|(_, note)| !note.is_null()) {

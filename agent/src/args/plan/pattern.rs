@@ -12,7 +12,7 @@ const MAX_SOURCE: usize = 1 << 16;
 /// Size limits of compiled patterns in bytes, for most patterns and for large ones.
 const SMALL: usize = 1 << 16;
 const LARGE: usize = 10 << 20;
-/// Maximum size of the cache of a search, in bytes.
+/// Maximum size of the cache that the automaton of a pattern uses during a search, in bytes.
 const LAZY: usize = 1 << 20;
 /// Maximum number of large patterns in one schema.
 const MAX_LARGE: usize = 4;
@@ -110,7 +110,7 @@ fn check_group(mut rest: Peekable<Chars<'_>>) -> Result<(), String> {
     }
 }
 
-/// One character, or a set of them in brackets.
+/// One character of a regular expression, or a set of characters in brackets.
 enum Atom {
     Char(char),
     Set(String),

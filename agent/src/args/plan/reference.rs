@@ -14,13 +14,13 @@ impl<'s> Compiler<'s> {
     pub(super) fn reference(&mut self, reference: &str, map: &SchemaMap) -> CompileResult<NodeId> {
         let target = self.resolve(reference)?;
         let own = map.iter().filter(|(k, _)| *k != "$ref" && restricts(k));
-        // A `type` that the target also has adds no restriction.
+        // A `type` that the target of the reference has, too, adds no restriction.
         if own.clone().any(|(k, v)| k != "type" || target.get("type") != Some(v)) {
             return self.refined(target, map);
         }
         let before = self.rules;
         if target.get("type").is_some_and(|t| t == "object") {
-            // The rules for items do not affect objects, so one node is enough.
+            // The rules for items do not affect objects, so references within and outside of lists share one node.
             self.rules = before.not_item();
         }
         let id = self.shared(reference, target);

@@ -146,7 +146,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    /// Adds the aliases of a variant to the word of the variant. The variant for all other words opens the set.
+    /// Adds the aliases of a variant to the word of the variant. If it is the variant for all other words, makes the set accept any string.
     fn spell(&mut self, id: NodeId, map: &SchemaMap) {
         let aliases: Vec<&str> = aliases_of(map).collect();
         if let NodeKind::Enum(words) = self.kind_mut(id) {
@@ -212,8 +212,8 @@ impl Compiler<'_> {
         Ok(self.set(kept))
     }
 
-    /// Returns the kind of node for a schema of the type `name`. The kind is only used to test members at compile time, so no node of the
-    /// plan has it.
+    /// Returns the kind of node for a schema of the type `name`. The kind is only used to test the members of a set while the plan is
+    /// compiled, so no node of the plan has it.
     fn detached(&mut self, name: &str, map: &SchemaMap) -> CompileResult<NodeKind> {
         let id = self.typed(name, map)?;
         Ok(std::mem::replace(&mut self.nodes[id.0 as usize].kind, NodeKind::Never))

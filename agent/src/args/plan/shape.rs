@@ -125,7 +125,8 @@ impl Graph {
         }
     }
 
-    /// Returns the node of the items of a list, or `None` if the node does not accept a list.
+    /// Returns the node of the items of an array, after its prefix if it has one. Returns `None` if no such items are accepted, or if the
+    /// node is not an array.
     pub(crate) fn item(&self, id: NodeId) -> Option<NodeId> {
         match self.kind(self.non_null(id)) {
             NodeKind::Array(array) => array.items,

@@ -10,9 +10,9 @@ pub(crate) struct NameToken {
     text: Box<str>,
     /// The first bytes of the token.
     head: TokenHead,
-    /// The first bytes of the comma and the token.
+    /// The first bytes of a comma that is followed by the token.
     after_comma: TokenHead,
-    /// The last eight bytes; 0 if the token is shorter.
+    /// The last eight bytes of the token; 0 if the token has fewer.
     tail: u64,
 }
 
@@ -32,7 +32,7 @@ impl TokenHead {
 
     #[inline(always)]
     fn is_in(&self, word: u64) -> bool {
-        // No token has a byte that is zero, as words have after the end of the text.
+        // After the end of the text, a word has zero bytes. They match no token, because no token has a zero byte.
         (word ^ self.bytes) & self.mask == 0
     }
 }
@@ -60,25 +60,25 @@ impl NameToken {
         self.text.get(1..).unwrap_or_default()
     }
 
-    /// Returns the position after the token, if the text has it at this position.
+    /// Returns the position after the token, if the text has the token at `at`.
     #[inline]
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         self.end_after(word_at(text, at), text, at)
     }
 
-    /// Returns the same as [`end`](Self::end). `word` is the word at the position.
+    /// Like [`end`](Self::end), if the word at `at` was already read: `word`.
     #[inline(always)]
     pub(crate) fn end_after(&self, word: u64, text: &[u8], at: usize) -> Option<usize> {
         if self.head.is_in(word) { self.end_at(at + self.text.len() - 1, text) } else { None }
     }
 
-    /// Returns the position after the token, if the text has a comma and the token at this position.
+    /// Returns the position after the token, if the text has a comma at `at`, directly followed by the token.
     #[inline(always)]
     pub(crate) fn end_after_comma(&self, text: &[u8], at: usize) -> Option<usize> {
         if self.after_comma.is_in(word_at(text, at)) { self.end_at(at + self.text.len(), text) } else { None }
     }
 
-    /// Returns the end, if the text has the token before it. The first eight bytes are known to be the same.
+    /// Returns `end` if the token is in the text directly before `end`. The first eight bytes are known to be those of the token.
     #[inline(always)]
     fn end_at(&self, end: usize, text: &[u8]) -> Option<usize> {
         if self.text.len() <= WORD {
@@ -106,7 +106,8 @@ pub(crate) fn byte_of(word: u64, index: usize) -> u8 {
 /// Returns the number that the first digits of a word spell. `count` is from 1 to 8.
 #[inline(always)]
 pub(crate) fn number_of(word: u64, count: usize) -> u64 {
-    // Missing digits become zeros before the first one. Each step joins neighbors: to two, four and eight digits.
+    // Missing digits become zeros before the first digit. Each step joins neighboring numbers to numbers of two, four and eight
+    // digits.
     let digits = (word ^ ZEROS) << (8 * (WORD - count));
     let pairs = (digits.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
@@ -160,7 +161,7 @@ pub(crate) fn before_special(word: u64) -> usize {
     before_mark((control | quote_or_escape(word)) & HIGH)
 }
 
-/// Marks the bytes of a word that are a quote or an escape. Only the lowest mark is exact.
+/// Marks the bytes of a word that are a quote or an escape. Only the lowest mark is certain; marks above it may be wrong.
 #[inline(always)]
 fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
@@ -177,8 +178,8 @@ pub(crate) fn leading_digits(word: u64) -> usize {
     before_mark((word.wrapping_add(ABOVE_NINE) | word) & HIGH)
 }
 
-/// Returns how many of eight bytes may be part of a number without an exponent before the first other one: digits, `-` and `.`, and `/`,
-/// which is between them and which no JSON has there.
+/// Returns the number of bytes at the start of a word that may be part of a number without an exponent: digits, `-`, `.`, and also
+/// `/`, which lies between `.` and `0`, and which JSON never has in or after a number.
 #[inline(always)]
 pub(crate) fn leading_number(word: u64) -> usize {
     const FIRST: u64 = u64::from_le_bytes([b'-'; WORD]);
@@ -187,7 +188,7 @@ pub(crate) fn leading_number(word: u64) -> usize {
     before_mark((below | word.wrapping_add(ABOVE_NINE) | word) & HIGH)
 }
 
-/// Returns the index of the byte with the lowest mark, the only one that is exact; eight if there is none.
+/// Returns the index of the byte with the lowest mark, which is the only exact mark; eight if there is none.
 #[inline(always)]
 fn before_mark(marks: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize

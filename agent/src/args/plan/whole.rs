@@ -92,7 +92,7 @@ mod full {
         validator: Validator,
         /// The schema, with its references as pointers.
         document: Value,
-        /// Pointers to the possible targets of dynamic references, by name.
+        /// Pointers to the possible targets of dynamic references, by the name of the dynamic anchor.
         dynamic: HashMap<String, Vec<String>>,
         /// The keywords that the plan does not model.
         keywords: Vec<&'static str>,

@@ -99,8 +99,8 @@ fn take_out_of(object: &mut Map<String, Value>, name: &str) -> Result<bool, Stri
     Ok(was_there)
 }
 
-/// Closes a foreign object without properties, unless the schema or the options decide about other keys. Before the removal,
-/// the object was closed because it listed a property.
+/// Closes a foreign object that has no property left after a removal, unless the schema or the options decide about other
+/// keys. Before the removal, the object was closed because it listed a property.
 fn close_empty(schema: &mut Value, options: PlanOptions) {
     let Value::Object(root) = schema else { return };
     let lists_none = root.get("properties").and_then(Value::as_object).is_some_and(Map::is_empty);

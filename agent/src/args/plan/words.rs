@@ -70,7 +70,7 @@ impl Words {
         self
     }
 
-    /// Sets whether the set accepts any other text.
+    /// Sets whether the set also accepts every text that is not one of its words.
     pub(super) fn opened(mut self, open: bool) -> Words {
         self.open = open;
         self
@@ -142,8 +142,8 @@ pub(crate) struct VariantNames {
 #[derive(Debug)]
 pub(crate) struct FirstTag {
     pub(crate) key: NameToken,
-    /// The name, the node and the index of the tag of each variant that is an object. A variant whose tag does not accept the name is left
-    /// out.
+    /// For each variant that is an object: its name, its node, and the index of the property that is the tag. A variant whose tag does not
+    /// accept the variant's name is left out.
     pub(crate) variants: Box<[(NameToken, NodeId, usize)]>,
 }
 

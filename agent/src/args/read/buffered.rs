@@ -31,7 +31,8 @@ pub(super) enum Ahead<'de, 'c> {
 }
 
 impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
-    /// Looks ahead into a value for a type that did not ask for an object or a list.
+    /// Reads the text of a value, and decides how it is read: as a scalar, without the plan, or along another node. Used for types that ask
+    /// for a scalar or for any value.
     #[inline(never)]
     pub(super) fn look_ahead(self) -> Result<Ahead<'de, 'c>, D::Error> {
         let PlanDe { de, at } = self;

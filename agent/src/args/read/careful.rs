@@ -59,7 +59,7 @@ fn note_rounded(at: &ValuePosition<'_>, doc: &Doc<'_>) {
             }
         }
         Shape::Number => {
-            // Compares the digits with the float that `serde_json` reads, because it is not always the nearest one.
+            // Compares the digits with the float that `serde_json` reads, because that float is not always the nearest to the digits.
             if let serde_json::Value::Number(number) = doc.to_value()
                 && number.is_f64()
                 && let Some(float) = number.as_f64()

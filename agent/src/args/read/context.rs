@@ -172,11 +172,11 @@ struct RareState {
     placed: Vec<LocatedFinding>,
 }
 
-/// The flag for floats that can only have lost digits if the text contains a long number.
+/// The flag for floats that may have lost digits if the text contains a long number, and have not if it contains none.
 const FLOATS: u8 = 1;
-/// The flag for floats that may also have been rounded because of their exponent.
+/// The flag for floats that may also have lost digits because the text contains an exponent.
 const EXPONENTS: u8 = 1 << 1;
-/// The flag for floats that may have lost digits, whatever the text contains.
+/// The flag for floats that may have lost digits even if the text contains neither a long number nor an exponent.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -201,19 +201,19 @@ impl<'c> Context<'c> {
         Context { purpose: Purpose::Exact, ..Context::alone(graph, text) }
     }
 
-    /// Returns whether nothing is recorded or checked.
+    /// Returns whether this reading only coerces: nothing is recorded, no checks run, and sets may have repeated items.
     #[inline]
     pub(super) fn is_silent(&self) -> bool {
         matches!(self.purpose, Purpose::Silent | Purpose::Canonical)
     }
 
-    /// Returns whether a text is accepted for an integer under every policy.
+    /// Returns whether this reading accepts a text for an integer under every policy.
     #[inline]
     pub(super) fn is_canonical(&self) -> bool {
         self.purpose == Purpose::Canonical
     }
 
-    /// Returns whether numbers are read by their digits.
+    /// Returns whether this reading reads numbers by their digits.
     #[inline]
     pub(super) fn reads_digits(&self) -> bool {
         self.purpose == Purpose::Digits

@@ -4,7 +4,7 @@
 //! serde buffers (flatten, untagged, tags). The inner deserializer is always `&mut serde_json::Deserializer<StrRead>`: a second
 //! instantiation would make release builds several times slower.
 //!
-//! Errors here only say that the arguments are refused; [`judge`](super::judge) determines why.
+//! The errors of this pass only say that the arguments are refused; [`judge`](super::judge) determines why.
 
 mod buffered;
 mod careful;
@@ -52,7 +52,7 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for PlanSeed<'_, S> {
     }
 }
 
-/// The request of the `Deserialize` impl, as far as reading depends on it.
+/// The kind of value that the `Deserialize` impl asked for, as far as reading depends on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hint {
     Any,

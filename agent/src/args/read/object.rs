@@ -279,7 +279,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
-    /// Returns the next key that was read to find the tag, or `None` after the last one.
+    /// Returns the next of the keys that were read before serde asked for them, to find the tag. Returns `None` after the last of them.
     fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
         let Some(ahead) = &mut self.ahead else {
             self.is_ahead = false;

@@ -201,8 +201,8 @@ impl ScalarVisitor<'_> {
         }
     }
 
-    /// Returns whether this text is accepted unchanged. While findings are collected, a text with the wrong format is accepted,
-    /// because the type says more about it.
+    /// Returns whether this text is accepted unchanged. While findings are collected, a text with the wrong format is accepted if
+    /// the type itself checks the format, because the error of the type is more precise.
     #[inline]
     fn takes_text(&self, text: &str) -> bool {
         match &self.at.node.kind {

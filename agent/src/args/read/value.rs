@@ -1,4 +1,4 @@
-//! Reads a value of any kind. The node and the request of the type decide which visitor reads it.
+//! Reads a value of any kind. The node, and what the `Deserialize` impl asks for, decide which visitor reads it.
 
 use super::buffered::Ahead;
 use super::container::ahead;
@@ -130,7 +130,7 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     fn read_enum<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            // `serde_json` uses neither the name nor the variants.
+            // `serde_json` uses neither the name nor the variants of the enum, so both are left empty.
             NodeKind::Any => de.deserialize_enum("", &[], visitor),
             NodeKind::External(external) => de.deserialize_any(ExternalVisitor { visitor, at, external }),
             NodeKind::Enum(_) | NodeKind::Str(_) => {

@@ -5,7 +5,7 @@ use crate::args::plan::{Graph, NodeId, NodeKind, Prop};
 use crate::args::text::{offset_in, push_index, push_json, push_segment};
 use std::borrow::Cow;
 
-/// A value of a text, with the node that describes it.
+/// A value in a JSON text, with the node that describes the value.
 pub(super) struct PlannedValue<'g, 'd, 't> {
     pub(super) node: NodeId,
     pub(super) doc: &'d Doc<'t>,

@@ -71,8 +71,8 @@ impl TextFitter<'_> {
         }
     }
 
-    /// Returns whether a node has no rules about a value as a whole. A value with accepted entries or items then
-    /// needs no test.
+    /// Returns whether a node has no rules about a value as a whole. If so, a value whose entries or items are accepted
+    /// needs no further test.
     fn is_its_parts(&self, node: NodeId) -> bool {
         match self.graph.kind(node) {
             NodeKind::Object(object) => object.min == 0 && object.max == u64::MAX,

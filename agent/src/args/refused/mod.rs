@@ -144,7 +144,7 @@ struct Search<'s, 't> {
     unchecked: Option<String>,
     /// Number of bytes that may still be read.
     bytes: usize,
-    /// Texts of the call, which may be accepted at other paths as well.
+    /// Texts of the call. A text that was sent at one path may be the value that a type at another path accepts.
     near: Vec<String>,
 }
 
@@ -396,8 +396,8 @@ impl Search<'_, '_> {
                 let end = self.read(&text)?;
                 match end.refusal {
                     Some(refusal) if refusal.at == at => break,
-                    // A refusal below `at` shows that the value there is not buffered. So its sent text was accepted before,
-                    // and is kept.
+                    // A refusal below `at` shows that the type reads the value there directly, not from a buffer. So the type
+                    // accepted the sent text of this value before it refused the value at `at`, and the sent text is kept.
                     Some(refusal) if is_within(&refusal.at, at) => {
                         base.remove(refusal.at.as_str())?;
                     }
@@ -462,7 +462,7 @@ impl Search<'_, '_> {
         else {
             return false;
         };
-        // The value cannot be read without a key, so it stays unchecked.
+        // No other key was accepted, so the entry is removed from the text, and its value stays unchecked.
         let told = self.as_sent(&refusal.at);
         self.unchecked.get_or_insert(told);
         self.touched.push(refusal.at.clone());
@@ -530,7 +530,7 @@ impl Search<'_, '_> {
         self.found.push(issue);
     }
 
-    /// Collects texts of the call, which may be accepted at other paths.
+    /// Collects texts of the call in `near`, to try each as the value at another path.
     fn look_around(&mut self) {
         fn walk(doc: &Doc<'_>, out: &mut Vec<String>) {
             if out.len() >= MAX_NEAR {

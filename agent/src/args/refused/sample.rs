@@ -84,7 +84,7 @@ fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: 
     out
 }
 
-/// Offers the examples and the default of the parameter and of its node.
+/// Offers the examples and the default of the node and, if the node is that of a parameter, of the parameter.
 fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> ControlFlow<()> {
     for notes in prop.map(|prop| &prop.notes).into_iter().chain([graph.notes(node)]) {
         for example in notes.get("examples").and_then(Value::as_array).into_iter().flatten() {
@@ -97,8 +97,8 @@ fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> Cont
     Continue(())
 }
 
-/// A function that adds a JSON text as a sample. The flag says whether the text shows a form. The function breaks if no
-/// more samples are needed.
+/// A function that adds a JSON text as a sample. The flag is [`Sample::is_form`]. The function breaks if no more samples are
+/// needed.
 type Add<'a> = &'a mut dyn FnMut(String, bool) -> ControlFlow<()>;
 
 fn kinds(graph: &Graph, node: NodeId, near: &[String], depth: usize, add: Add<'_>) -> ControlFlow<()> {
@@ -155,7 +155,7 @@ fn texts(spec: &StrSpec, near: &[String], add: Add<'_>) -> ControlFlow<()> {
     for text in near {
         offer(text, false)?;
     }
-    // A format or pattern already shows the form, so well-known forms are tried only without them.
+    // A format or pattern already shows the form, so well-known forms are tried only for texts with neither.
     if spec.format.is_none() && spec.pattern.is_none() {
         for text in FORMS {
             offer(text, true)?;

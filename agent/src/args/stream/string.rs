@@ -64,7 +64,7 @@ impl Machine {
     ) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
         let mut at = self.at();
-        // The start of plain text that was not emitted yet.
+        // The position at which the plain text starts that was not emitted yet.
         let mut run = at;
         let outcome = loop {
             if matches!(self.string.place, StringState::Plain) {

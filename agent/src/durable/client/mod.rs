@@ -166,7 +166,7 @@ impl DurableClient {
         self.send_answer(run, &request.request_id, json!(decision)).await
     }
 
-    /// Answers a question of a tool. The first answer counts, and [`QuestionInput::Later`] dismisses the question.
+    /// Answers a question of a tool. The first input counts, and [`QuestionInput::Later`] dismisses the question.
     ///
     /// # Errors
     /// Returns an error if the input does not fit the question, or an error of [`decide`](Self::decide).

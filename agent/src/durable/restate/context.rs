@@ -43,7 +43,7 @@ pub(super) struct RunInvocation<'c> {
     /// The receiver of notices, or `None` while a future uses it.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
     children: Mutex<ChildRuns<'c>>,
-    /// The promise of the parent that this run resolves when the run waits for the first time.
+    /// The name of the promise of the parent that this run resolves when the run waits for the first time.
     waits: Mutex<Option<String>>,
 }
 
@@ -143,7 +143,7 @@ impl<'c> NoticeReceiver<'c> {
     }
 }
 
-/// Returns a future of the notice in this slot.
+/// Returns a future that completes with the notice in this slot.
 fn notice_in<'c>(context: &'c WorkflowContext<'c>, slot: &'c NoticeSlot) -> EngineFuture<'c, Notice> {
     Box::pin(context.promise::<Json<Notice>>(slot.name()).map_ok(|Json(notice)| notice))
 }
@@ -193,7 +193,7 @@ impl<'c> RunInvocation<'c> {
     }
 
     /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot, or
-    /// `None` while another future uses the receiver. The receiver still receives the notice later.
+    /// `None` while another future uses the receiver. Watching does not take the notice from the receiver, which receives it later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,

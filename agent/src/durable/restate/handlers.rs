@@ -151,7 +151,7 @@ impl AgentHandlers {
         Ok(Json(asks))
     }
 
-    /// Passes a decision, an input or a result to this run or to a run below it. Returns false if none of these runs waits for the answer.
+    /// Passes a decision, an input or a result to this run or to a run below it. Returns false if none of these runs waits for this id.
     #[handler]
     async fn answer(
         &self,
@@ -172,7 +172,7 @@ impl AgentHandlers {
         if below.is_some() {
             return Ok(Json(false));
         }
-        // The handle of a tool does not name a run, so each child is asked in turn.
+        // The handle that a tool gave does not name a run, so each child is asked in turn whether it waits for this answer.
         let children = context.request(inbox(own, "pending"), Json(())).call();
         let Json((_, children)): Json<(Vec<PendingAsk>, Vec<String>)> = children.await?;
         for child in children {
@@ -319,7 +319,7 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.reserve(wanted.0)).await?))
     }
 
-    /// Sets the names of the runs that a run has started.
+    /// Sets the names of the runs in the last batch that the run of this inbox has started for its calls.
     #[handler]
     async fn children(
         &self,

@@ -1,4 +1,5 @@
-//! The listener. The SDK's own listener has no limits, and stops accepting connections after the first error of the operating system.
+//! The TCP listener for connections of the engine. The SDK's own listener has no limits, and stops accepting connections after the first
+//! error of the operating system.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::serve::{StallLimit, accept, drive};
 use crate::tool::cancel::CancelToken;
 
-/// Limits on connections. The engine uses one connection for many runs, which may all wait for days.
+/// Limits on connections. The age of a connection is not limited, because the engine uses one connection for many runs, which may all wait
+/// for days.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionLimits {
     /// Maximum number of connections.

@@ -36,7 +36,7 @@ const TOOLS: &str = "ToolRunner";
 /// The name of the object that holds the inbox of each run.
 const INBOX: &str = "Inbox";
 
-/// An allowance for engine and network, added to the time of the longest step.
+/// The time that each timeout of the engine allows for the engine and the network, in addition to the time of the longest step.
 const MARGIN: Duration = Duration::from_secs(60);
 
 /// Maximum number of attempts at an invocation. The pauses between them take about a quarter of an hour together. After the last attempt,

@@ -65,7 +65,7 @@ impl NoticeSlot {
     }
 }
 
-/// Drops the chain in a loop: after many notices, recursion would exceed the stack.
+/// Drops the following slots in a loop. After many notices, a recursive drop would exceed the stack.
 impl Drop for NoticeSlot {
     fn drop(&mut self) {
         let mut next = self.next.take();

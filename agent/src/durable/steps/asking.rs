@@ -21,7 +21,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
     }
 }
 
-/// Each request, choice and summary is a step.
+/// Each request, each summary, and each choice or decision of the hooks is a step of the journal.
 impl<J: RunJournal> TurnSteps for JournalSteps<'_, J> {
     const REMEMBERS: bool = true;
 

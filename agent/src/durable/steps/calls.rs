@@ -14,7 +14,8 @@ use serde_json::Value;
 use std::sync::Arc;
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Reserves the calls that would run. Calls beyond the reserved number are refused when the loop records them.
+    /// Reserves the calls that would run, within the limits of the tree. Calls beyond the reserved number are refused when the loop records
+    /// them.
     pub(super) async fn reserve_calls(&mut self, prepared: &[Prepared]) -> Result<(), StepError> {
         if self.limits.shared.as_ref().is_none_or(|limits| limits.tool_calls.is_none()) {
             return Ok(());
@@ -27,8 +28,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Runs calls, and only starts the runs of calls of assistants. The calls that asked a person run again together, once all their
-    /// questions have inputs.
+    /// Runs calls. Of a call whose tool is an assistant, only starts the run. The calls that asked a person run again together, once all
+    /// their questions have inputs.
     pub(super) async fn run_calls(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,

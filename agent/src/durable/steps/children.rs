@@ -16,8 +16,8 @@ use crate::steps::{SharedLoop, StepError, Steps as _};
 use crate::tool::{invoke::timed_out, outcome::ToolOutcome};
 
 impl<J: RunJournal> JournalSteps<'_, J> {
-    /// Starts a run for each call of an assistant, as far as the limits of the tree allow, and returns the other calls. Calls for which no
-    /// run is started end.
+    /// Starts a run for each call whose tool is an assistant, as far as the limits of the tree allow. If no run is started for such a call,
+    /// the call ends. Returns the calls of all other tools.
     pub(super) async fn start_children(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,
@@ -56,7 +56,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             }
         }
         if !requests.is_empty() {
-            // A run that was cancelled while the messages were made starts no children.
+            // A run that was cancelled while the first messages of its children were made starts no children.
             if let Some(reason) = &self.stop {
                 self.children.clear();
                 return Err(StepError::cancelled(&**reason));
@@ -79,7 +79,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(others)
     }
 
-    /// Reserves runs for calls. Returns the number of runs that may begin.
+    /// Reserves this number of runs for calls, within the limits of the tree. Returns the number of runs that may begin.
     async fn reserve_runs(&mut self, number: usize) -> Result<usize, StepError> {
         let runs = u32::try_from(number).unwrap_or(u32::MAX);
         let reserved = self.reserve(Spent { runs, ..Spent::default() }).await?;
@@ -138,7 +138,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(ends)
     }
 
-    /// Stops the started runs, because this run ends, and counts the amounts that they used.
+    /// Stops the runs of sub-agents that this run has started, because this run ends, and counts the amounts that they used.
     pub(super) async fn stop_children(&mut self, reason: Arc<str>) -> Result<(), StepError> {
         if self.children.is_empty() {
             return Ok(());
@@ -148,7 +148,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         self.record_stopped(waited.children)
     }
 
-    /// Records the ends of started runs that were stopped, and the amounts that they used.
+    /// Records the ends of stopped runs of sub-agents, and the amounts that these runs used.
     pub(super) fn record_stopped(&mut self, reports: Vec<Option<ChildReport>>) -> Result<(), StepError> {
         let mut run = self.run.lock();
         for ((key, _), report) in std::mem::take(&mut self.children).into_iter().zip(reports) {

@@ -173,7 +173,7 @@ impl ClientConfig {
 
     /// Sets the first half of the names that models see, `NAME__TOOL`. By default, the name is derived from the name that the server
     /// reports: in lower case, without the scope and (unless it has no other words) the words `mcp`, `server` and `servers`, and with at
-    /// most 24 characters. If the server reports no name, it is its URL or program. For example,
+    /// most 24 characters. If the server reports no name, its URL or program is the name. For example,
     /// `example-servers/sequential-thinking-server` becomes `sequential_thinking`. If two servers receive the same name, set the name of
     /// one of them.
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -345,9 +345,9 @@ impl ClientConfig {
 
     /// Lets the tools of the server ask a person (elicitation, by forms). The assistant's function
     /// ([`on_question`](crate::AssistantBuilder::on_question)) answers the questions. Without that function, the run is suspended; see the
-    /// [guide](crate::guide::questions). If the run cannot be suspended, or if the server speaks an older version, in which it would have
-    /// to wait for the answer, the questions are declined instead. Questions are also declined if they do not ask by a form, or if the tool
-    /// is called outside of a run.
+    /// [guide](crate::guide::questions). If the run cannot be suspended, or if the server speaks an older version, in which the server
+    /// would have to wait for the answer, the questions are declined instead. Questions are also declined if they do not ask by a form, or
+    /// if the tool is called outside of a run.
     ///
     /// Each input is checked before it is sent. If this method is not called, the client declares that it cannot ask a person.
     ///

@@ -27,12 +27,12 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 
-/// Maximum length of a logged line of a child's error output, in bytes. Longer lines are cut.
+/// Maximum length of a logged line of a child process's error output, in bytes. Longer lines are cut.
 const LOG_LINE: usize = 4 << 10;
-/// Maximum wait for the end of a connection. `rmcp` closes the input of a child, terminates the child after 3 s, and kills it 3 s later, so
-/// this time is long enough for all three.
+/// Maximum wait for the end of a connection. `rmcp` closes the input of a child process, terminates the process after 3 s, and kills it 3 s
+/// later, so this time is long enough for all three.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum wait for the last output of a child that ended. The wait is limited, because another process may keep the output open.
+/// Maximum wait for the last output of a child process that ended. The wait is limited, because another process may keep the output open.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Maximum length of a message over HTTP, in bytes, even if the limits for results and definitions are larger. `rmcp` has the same limit
 /// for messages of a child process.
@@ -133,7 +133,7 @@ impl Connection {
         self.peer.is_transport_closed()
     }
 
-    /// Returns the name and version that the server reports, if it does.
+    /// Returns the name and version of the server, or `None` if the server does not report them.
     pub(super) fn server(&self) -> Option<(String, String)> {
         let info = self.peer.peer_info()?;
         let server = info.server_info.as_ref()?;
@@ -152,7 +152,8 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// Aborts only the helper tasks: the task of `rmcp` ends by itself when the connection is dropped, and kills a child that does not end.
+    /// Aborts only the helper tasks. The task of `rmcp` ends by itself when the connection is dropped, and kills a child process that does
+    /// not end.
     fn drop(&mut self) {
         for helper in &self.helpers {
             helper.abort();
@@ -353,7 +354,7 @@ fn not_started(endpoint: &CommandEndpoint, error: &std::io::Error) -> ConnectFai
     ConnectFailure::new(Kind::NotStarted, format!("the program cannot be started ({error}){hint}"))
 }
 
-/// Reports each line of a child's error output, cut to [`LOG_LINE`] bytes.
+/// Reports each line of a child process's error output, cut to [`LOG_LINE`] bytes.
 async fn log_lines(errors: impl AsyncRead + Unpin, tap: &TrafficTap) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();

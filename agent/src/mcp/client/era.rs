@@ -20,7 +20,8 @@ use tokio::time::{Instant, sleep_until};
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// Maximum wait for the second answer, after the first answer has arrived.
 const SECOND_ANSWER: Duration = Duration::from_secs(1);
-/// The ids of the two requests. They cannot be the ids of other requests, because `rmcp` counts from zero.
+/// The ids of the two requests that find out which form of the protocol the server speaks. The requests of `rmcp` have lower ids, because
+/// `rmcp` counts from zero.
 const DISCOVER: i64 = i32::MAX as i64;
 const INITIALIZE: i64 = DISCOVER - 1;
 
@@ -36,14 +37,14 @@ pub(super) fn patience(limit: Duration) -> Duration {
     FIRST_ANSWER.min(limit / 2)
 }
 
-/// A transport for `rmcp`. If the detection has already sent a request, `rmcp` receives the outcome of that request.
+/// A transport for `rmcp`. If a request was sent to detect the form of the protocol, `rmcp` receives the outcome of that request.
 pub(super) struct ProbedTransport<T: Transport<RoleClient>> {
     transport: T,
-    /// The outcome of the detection's request. `rmcp` receives this outcome for its own first request, which is not sent.
+    /// The outcome of the request that detected the form of the protocol. The first request of `rmcp` is not sent and gets this outcome.
     first: Option<FirstRequestOutcome<T::Error>>,
     /// The answer to the first request of `rmcp`, with the id of that request.
     ready: Option<Box<ServerMessage>>,
-    /// The ids of the detection's unanswered requests, whose answers are dropped.
+    /// The ids of the unanswered requests that were sent to detect the form. Their answers are dropped.
     ignored: Vec<RequestId>,
 }
 

@@ -57,7 +57,7 @@ pub enum McpClientError {
     #[error("the tools of {server} cannot be listed: {reason}")]
     #[non_exhaustive]
     List {
-        /// The name of the server.
+        /// The name of the server, or its URL or program, as in [`McpClientError::Connect`].
         server: String,
         /// The reason.
         reason: String,

@@ -183,7 +183,7 @@ fn status(code: u16, body: &str) -> ConnectFailure {
     ConnectFailure::new(Kind::Status(code), message)
 }
 
-/// Returns the most likely suggestion, if there is one.
+/// Returns the advice that most likely helps against this failure, if there is any.
 fn hint(kind: Kind, config: &ClientConfig, has_words: bool) -> Option<String> {
     let hint = match (kind, &config.endpoint) {
         (Kind::Unreachable, Endpoint::Http(endpoint)) if endpoint.url.starts_with("https:") => {
@@ -213,7 +213,7 @@ fn hint(kind: Kind, config: &ClientConfig, has_words: bool) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// Suggests a check of the path, the most common mistake in a URL.
+/// Suggests a check of the path, the part of a URL in which most mistakes are made.
 fn path_hint(endpoint: &HttpEndpoint) -> String {
     let path = endpoint.url.split(['?', '#']).next().unwrap_or_default();
     if path.trim_end_matches('/').ends_with("/mcp") {
@@ -223,7 +223,7 @@ fn path_hint(endpoint: &HttpEndpoint) -> String {
     }
 }
 
-/// Returns a description of a request that failed after the handshake, in the words that a failed connection has.
+/// Returns a description of a request that failed after the handshake, in the words that describe a failed attempt to connect.
 pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
     let text = match error {
         ServiceError::TransportSend(error) => transport(config, &*error.error).message,

@@ -101,7 +101,7 @@ struct ConnectionSlot {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ConnectReport {
-    /// The name of the server in this program.
+    /// The name of the server in tool names and errors.
     pub name: String,
     /// The name and version that the server reports. `None` if it reports none, and while the client has no connection.
     pub server: Option<(String, String)>,
@@ -202,8 +202,8 @@ impl McpClient {
         self.inner.refresh().await
     }
 
-    /// Ends the connection. The input of a child is closed. A child that does not end is terminated, and then killed. A later call
-    /// connects again.
+    /// Ends the connection. The input of a child process is closed. A process that does not end is terminated, and then killed. A later
+    /// call connects again.
     pub async fn close(&self) {
         let live = self.inner.slot.lock().await.live.take();
         if let Some(connection) = live {
@@ -212,7 +212,7 @@ impl McpClient {
     }
 }
 
-/// Returns the URL or program of a server, its name until it reports one.
+/// Returns the URL or program of a server. Without a configured name, it is the name of the server until the server reports one.
 fn endpoint_name(config: &ClientConfig) -> String {
     match &config.endpoint {
         Endpoint::Http(endpoint) => crate::address::shown_address(&endpoint.url),
@@ -288,7 +288,7 @@ impl Inner {
         Ok(connection)
     }
 
-    /// Drops the connection if it is still in use, so that the next call opens a new connection with a new token.
+    /// Drops the connection if the client still uses it, so that the next call opens a new connection with a new token.
     async fn drop_connection(&self, connection: &Arc<Connection>) {
         let mut slot = self.slot.lock().await;
         if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, connection)) {
@@ -296,7 +296,8 @@ impl Inner {
         }
     }
 
-    /// Lists the tools again after a notification of a change, or if the list has expired. If listing fails, the next call tries again.
+    /// Lists the tools again after a notification of a change, or if the list has expired. If listing fails, logs a warning, and the next
+    /// call of this function lists the tools again.
     async fn refresh_if_stale(&self) {
         let is_old = self.listing().fresh_until.is_some_and(|until| until <= Instant::now());
         if (self.notifications.take_change() || is_old)

@@ -22,10 +22,11 @@ pub(super) fn shown(name: &str, longest: usize) -> String {
 /// Maximum length of the name of a server, in characters.
 const LONGEST_SERVER: usize = 24;
 
-/// Returns the prefix of a server's tools. The characters `/`, `\` and `:` divide the name that the server reports into parts. The prefix
-/// is the last part with a letter or digit of ASCII, in lower case. The words `mcp`, `server` and `servers` are left out, unless the part
-/// has no other words. Words beyond [`LONGEST_SERVER`] characters are omitted; a first word that is longer is cut. If no part has a letter
-/// or digit, the prefix is `server_` and a hash. For example, `example-servers/sequential-thinking-server` becomes `sequential_thinking`.
+/// Returns the prefix of a server's tools. The name that the server reports is divided into parts at the characters `/`, `\` and `:`. The
+/// prefix is the last part with a letter or digit of ASCII, in lower case. The words `mcp`, `server` and `servers` are left out, unless the
+/// part has no other words. Words beyond [`LONGEST_SERVER`] characters are omitted; a first word that is longer is cut. If no part has a
+/// letter or digit, the prefix is `server_` and a hash. For example, `example-servers/sequential-thinking-server` becomes
+/// `sequential_thinking`.
 ///
 /// The prefix depends only on the reported name, so that it is the same in every program and run.
 pub(super) fn server_name(reported: &str) -> String {

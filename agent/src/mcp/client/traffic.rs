@@ -74,7 +74,7 @@ fn text(message: &impl serde::Serialize) -> String {
 #[derive(Clone)]
 pub(super) struct SentArguments(pub(super) Map<String, Value>);
 
-/// A transport that adds the arguments to calls, and reports every message to its tap.
+/// A transport that adds to each call its [`SentArguments`], and reports every message to its tap.
 pub(super) struct TappedTransport<T> {
     transport: T,
     tap: TrafficTap,

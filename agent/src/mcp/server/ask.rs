@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time for which a state is valid. Within this time, the person has to answer.
+/// The time for which the state that a client keeps is valid. Within this time, the person has to answer.
 const STATE_TTL: Duration = Duration::from_secs(600);
 /// Maximum length of a sealed state, in bytes.
 const MAX_STATE: usize = 64 << 10;

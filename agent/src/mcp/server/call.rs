@@ -69,7 +69,7 @@ pub(super) async fn call(
     let progress = progress.map(|(token, target)| ProgressSender::new(target, token, shared.limits.progress));
     let span = linked_span(shared, name, info.meta());
     let sent = admitted.answers.as_ref().or_else(|| info.extension());
-    // The binding is computed only if it is needed, because most calls have no questions.
+    // `binding` is called only if its text is needed, because most calls have no questions.
     let bound = || binding(admitted, &call);
     let rules = match questions(shared, bound, &info, sent, connection)? {
         Some(CallQuestions::Open(state)) => return Ok(ask_client(shared, &bound(), &state)),
@@ -289,7 +289,7 @@ fn completed(
         let (key, value) = mark();
         result.meta.get_or_insert_default().insert(key, value);
     } else {
-        // Without an announced schema, only objects are sent: some clients do not accept other values.
+        // If the tool has no output schema, structured data is sent only if it is an object, because some clients accept no other values.
         result.structured_content = output.structured.filter(Value::is_object);
     }
     Ok(result)

@@ -109,7 +109,8 @@ impl Caller {
         self
     }
 
-    /// Adds a value that tools receive as `&T`. A second `Caller` replaces no caller: tools receive the one that was authenticated.
+    /// Adds a value that tools receive as `&T`. If the value is itself a `Caller`, tools do not receive it: `&Caller` is
+    /// always the authenticated caller.
     ///
     /// # Errors
     /// Fails if the caller already has a value of that type.

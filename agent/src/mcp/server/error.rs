@@ -35,7 +35,7 @@ pub enum McpServerError {
     #[error("there is no key for the state of questions: {reason}")]
     #[non_exhaustive]
     StateKey {
-        /// The reason.
+        /// Why there is no key: the given key is too short, or the operating system returned none.
         reason: String,
     },
     /// An allowed origin or host cannot be parsed.

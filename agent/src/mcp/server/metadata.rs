@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The start of the document's path, before the path of the resource.
+/// The start of the path of the metadata document. The path of the resource follows it.
 pub(super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The protected-resource metadata of RFC 9728, which names the issuers of tokens for this server. The document is served without

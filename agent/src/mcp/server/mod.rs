@@ -99,7 +99,7 @@ pub struct McpServer {
     state_key: Option<Vec<u8>>,
 }
 
-/// Returns the default options for arguments. Some hosts send lists and objects as JSON text, so these options decode JSON text.
+/// Returns the default options for arguments. Some MCP clients send lists and objects as JSON text, so these options decode JSON text.
 fn default_options() -> PlanOptions {
     PlanOptions::default().coercion(CoercionPolicy::strict().allow(CoercionRule::JsonTextDecoded))
 }

@@ -180,7 +180,7 @@ impl RateLimit {
     }
 }
 
-/// The progress values of a call. Each value is larger than the value of the message before, as the protocol requires.
+/// The progress values of a call. Each value is larger than that of the previous message, as the protocol requires.
 #[derive(Default)]
 struct GrowingValues {
     last: Option<f64>,

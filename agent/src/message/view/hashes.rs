@@ -45,7 +45,7 @@ fn add_message(mut hash: u64, message: &Message) -> u64 {
     add(hash, "message")
 }
 
-/// Adds a text, eight bytes at a time, and its length.
+/// Adds a text to a hash, eight bytes at a time, and then the length of the text.
 fn add(hash: u64, text: &str) -> u64 {
     let mix = |hash: u64, word: u64| {
         let hash = (hash ^ word).wrapping_mul(FACTOR);

@@ -183,17 +183,17 @@ impl Model for Fallback {
         self.models.iter().map(Model::context_window).min().flatten()
     }
 
-    /// Returns the smallest maximum of all models, or `None` if the maximum of any model is unknown.
+    /// Returns the smallest maximum length of a reply among the models, or `None` if the maximum of any model is unknown.
     fn max_output(&self) -> Option<u64> {
         self.models.iter().map(Model::max_output).min().flatten()
     }
 
-    /// Returns the body that the first model would send, because the first model usually answers.
+    /// Returns the body that the first model would send, because the first model usually gives the reply.
     fn request_body(&self, request: &ModelRequest) -> Option<String> {
         self.models.first()?.request_body(request)
     }
 
-    /// Asks the provider of the first model, because the first model usually answers.
+    /// Asks the provider of the first model, because the first model usually gives the reply.
     fn count_tokens(
         &self,
         cx: &StepCx,

@@ -83,8 +83,8 @@ impl RateLimits {
     }
 
     /// Sets the maximum number of tokens that are used in any 60 seconds. Before a request is sent, its input is
-    /// [estimated](super::ContextReport::of), and at most 4,096 tokens are added for the reply. The usage of the reply then replaces this
-    /// number. A request with more tokens than the limit is sent alone.
+    /// [estimated](super::ContextReport::of), and at most 4,096 tokens are added for the reply. The usage of the reply later replaces this
+    /// sum. A request with more tokens than the limit is sent alone.
     pub fn tokens_per_minute(mut self, tokens: u64) -> Self {
         self.tokens = Some(tokens);
         self
@@ -239,9 +239,9 @@ enum LimitedPhase {
 }
 
 impl LimitedEvents {
-    /// Replaces the reserved tokens by the used tokens, and releases the permit. A rate limit counts no tokens, and closes the limiter for
-    /// the time that the provider asks to wait. Without a reported usage, a failed reply counts its estimated input, and a complete reply
-    /// keeps its reservation.
+    /// Replaces the reserved tokens by the used tokens, and releases the permit. If `error` is a rate limit, no tokens are counted, and the
+    /// limiter is closed for the time that the provider asks to wait. Without a reported usage, a failed reply counts its estimated input,
+    /// and a complete reply keeps its reservation.
     fn settle(&mut self, error: Option<&ModelError>) {
         let LimitedPhase::Read(mut read) = std::mem::replace(&mut self.phase, LimitedPhase::Over) else {
             return;

@@ -221,7 +221,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Returns the reply itself, or the reply that its function creates for this request.
+    /// Returns the reply itself or, if the script has a function in its place, the reply that the function creates for this request.
     pub(super) fn resolve(mut self, request: &ModelRequest) -> Self {
         while let Some(answer) = self.answer.take() {
             self = answer(request);

@@ -16,7 +16,7 @@ pub(super) enum ScriptStream {
     Playing(ReplyEvents),
 }
 
-/// The state and the settings of a model that are needed to play a reply.
+/// The state and the settings of a scripted model that are needed to emit a reply of the script.
 pub(super) struct Player {
     state: Arc<Mutex<ScriptState>>,
     chunks: Chunks,

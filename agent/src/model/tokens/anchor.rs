@@ -44,7 +44,7 @@ pub(super) struct TokenAnchor {
     /// The index of the reply.
     pub(super) at: usize,
     input: u64,
-    /// The tokens of the request and of the reply, without the output that is not sent again.
+    /// The tokens of the request and of the reply, without the part of the output that later requests do not contain.
     pub(super) known: u64,
     /// The tokens of the request that were not in its messages, if this number was recorded.
     frame: Option<u64>,
@@ -142,7 +142,7 @@ fn dropped(reply: &AssistantMessage) -> u64 {
     if has_thinking { 0 } else { reply.usage.reasoning }
 }
 
-/// Returns the factor by which estimates are multiplied in this conversation, and its error in percent.
+/// Returns the factor by which estimates are multiplied in this conversation, and the error of the multiplied estimates in percent.
 pub(super) fn correction(
     messages: &[Arc<Message>],
     anchors: &[TokenAnchor],

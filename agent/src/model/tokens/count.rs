@@ -11,14 +11,14 @@ use super::TokenCounter;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TokenEstimator;
 
-/// Minimum length of a run of base64 characters that counts as encoded data, not as words.
+/// Minimum number of successive base64 characters that count as encoded data, not as words.
 const MIN_RUN: usize = 64;
 
 impl TokenCounter for TokenEstimator {
     fn count_text(&self, text: &str) -> u64 {
         // Sums are in 1/1024 of a token. An ASCII character counts 256, and a character of encoded data counts 256 more.
         let data = (encoded_bytes(text.as_bytes()) as u64).saturating_mul(256);
-        // Every byte is first counted as ASCII. Then the other characters are corrected, because most texts have few of them.
+        // Every byte is first counted as ASCII. Then the count is corrected for the other characters, because most texts have few of them.
         let mut sum = (text.len() as u64).saturating_mul(256);
         let mut rest = after_ascii(text);
         while !rest.is_empty() {
@@ -50,8 +50,8 @@ fn after_ascii(text: &str) -> &str {
     rest.trim_start_matches(|character: char| character.is_ascii())
 }
 
-/// Returns the total length of the runs of at least [`MIN_RUN`] base64 characters. A run of this length always contains a position that is
-/// a multiple of [`MIN_RUN`]. So only these positions are tested, and their neighbours if the test succeeds.
+/// Returns the total length of the sequences of at least [`MIN_RUN`] base64 characters. A sequence of this length always contains a
+/// position that is a multiple of [`MIN_RUN`]. So only these positions are tested, and their neighbours if the test succeeds.
 fn encoded_bytes(text: &[u8]) -> usize {
     let is_encoded = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
     let (mut sum, mut at) = (0, 0);

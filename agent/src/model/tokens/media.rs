@@ -46,8 +46,8 @@ pub(super) fn image(media: &Media, api: &str) -> u64 {
     }
 }
 
-/// Returns the number of tokens of an image by the rule of `OpenAI`. The image is scaled down to fit into 2,048 × 2,048 pixels, then until
-/// its shorter side has at most 768. It costs 85 tokens, and 170 more for each tile of 512 × 512.
+/// Returns the number of tokens of an image by the rule of `OpenAI`. The image is scaled down to fit into 2,048 × 2,048 pixels, and then
+/// until its shorter side has at most 768. It costs 85 tokens, and 170 more for each tile of 512 × 512.
 fn openai_image(mut width: u64, mut height: u64) -> u64 {
     for (is_longer, limit) in [(true, 2_048), (false, 768)] {
         let side = if is_longer { width.max(height) } else { width.min(height) };

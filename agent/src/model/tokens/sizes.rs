@@ -12,7 +12,7 @@ use super::media::ImageRule;
 use super::{MESSAGE, SizeCounter};
 use crate::message::{Content, Message};
 
-/// Maximum number of sizes that are kept in the whole process.
+/// Maximum number of message sizes that the process keeps.
 const MAX_SIZES: usize = 1 << 16;
 /// Minimum number of sizes at which the sizes of dropped messages are removed. They are removed again whenever the number has doubled.
 const MIN_SIZES: usize = 1 << 10;

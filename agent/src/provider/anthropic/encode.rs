@@ -318,7 +318,8 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the turns from the start of `list` on. Returns `false` if a turn before the start has to be written again, too.
+    /// Writes the turns from [`WireList::start`] on, the position at which the kept text ends. Returns `false` if a turn before this
+    /// position has to be written again, too.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
         // Anthropic requires that a request begins with a message of the user, so one is put before a reply at the beginning. A request

@@ -55,7 +55,7 @@ static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        // The options are created anew: the connections of the static value's options would outlive the runtime that opened them.
+        // The options of `BUILT_IN` are not reused, because their connections would outlive the runtime that opened them.
         let (providers, options) = (BUILT_IN.providers.clone(), HttpOptions::default());
         Self { providers, models: Vec::new(), options }
     }

@@ -259,8 +259,8 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the turns from the start of `list` on. Returns `false` if a turn before the start has to change. The caller then rewinds the
-    /// list and writes again.
+    /// Writes the turns from [`WireList::start`] on, the position at which the kept text ends. Returns `false` if a turn before this
+    /// position has to change. In this case, the caller rewinds the list and calls this function again.
     fn push_turns(&self, is_cached: bool, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let (messages, provider) = (&self.request.messages, self.model.provider.as_str());
         // Gemini requires that a conversation begins with a message of the user, or with cached content, so a message is put before a reply
@@ -475,8 +475,8 @@ fn is_no_text(part: &Part, _provider: &str) -> bool {
     matches!(part.content, Content::Image(_) | Content::Document(_) | Content::Audio(_) | Content::Opaque(_))
 }
 
-/// Creates a content. `rest` contains its other fields; a `role` or `parts` in it replaces the parameter. If `rest` contains `no_role`, the
-/// content has no role.
+/// Creates a `Content` object. `rest` contains its other fields; a `role` or `parts` in `rest` replaces the parameter of this name. If
+/// `rest` contains `no_role`, the object has no role.
 fn content(role: &str, parts: Vec<Value>, rest: Option<&Value>) -> Value {
     let mut content = JsonObject::new();
     content.insert("role".into(), role.into());

@@ -126,7 +126,7 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
         Some(given) if given == role => drop(rest.shift_remove("role")),
         Some(_) => {}
     }
-    // An empty list of parts stays in the fields, so that it is written back unchanged.
+    // An empty list of parts is kept among the other fields, so that it is written back unchanged.
     if rest.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty()) {
         rest.shift_remove("parts");
     }

@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_CREATED: usize = 50_000;
 
 impl PartialArguments {
-    /// Adds arguments that arrived as a value, alone or before the pieces. `text` is their original text.
+    /// Adds arguments that arrived as a whole value in `args`, not in pieces. `text` is the original text of the value, if it is known.
     pub(super) fn merge(&mut self, value: &Value, text: Option<String>) {
         match (&mut self.root, value) {
             (Value::Object(known), Value::Object(more)) => {

@@ -111,7 +111,7 @@ impl HttpModel {
 }
 
 impl HttpModelBuilder {
-    /// Looks the name up in this catalogue instead of the built-in one, and uses the options of the catalogue.
+    /// Looks up the name of the model in this catalogue instead of the built-in one, and uses the options of the catalogue.
     ///
     /// ```
     /// # #[cfg(feature = "openai")]
@@ -391,7 +391,7 @@ fn with_edit_notes(request: &ModelRequest) -> Cow<'_, ModelRequest> {
         return Cow::Borrowed(request);
     }
     let mut request = request.clone();
-    // The person may have set secrets, which the model must not see.
+    // A person who changed arguments may have set secret ones, which the model must not see.
     let secrets = SecretArguments::new([request.tools.clone()]);
     let written = request.messages.iter().map(|message| match &**message {
         Message::ToolResult(result) if result.edited_args.is_some() => {

@@ -52,7 +52,7 @@ type KeyCallback =
 ///
 /// A key is in no log, `Debug` text or URL. If a server repeats a key in a response, the key is masked in errors and in the reports to
 /// [`HttpOptions::on_traffic`](super::HttpOptions::on_traffic). Keys of fewer than eight characters, which local servers use (`x`, `none`),
-/// are not searched for in texts. The headers that contain these keys are masked, too.
+/// are not searched for in texts, but the headers that contain them are masked.
 ///
 /// ```
 /// use agent::provider::http::ApiKey;

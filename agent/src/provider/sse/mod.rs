@@ -135,7 +135,7 @@ pub struct SseEvent<'a> {
     pub event: &'a str,
     /// The data lines of the event, joined by LF.
     pub data: &'a str,
-    /// The last id in the stream; empty if there was none.
+    /// The last id that the stream sent, in this event or before; empty if it sent none.
     pub id: &'a str,
     /// Whether bytes that are not UTF-8 were replaced by U+FFFD in `event` or `data`.
     pub is_lossy: bool,
@@ -291,7 +291,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// Reads all other lines: the rare fields, fields without a colon, comments, and JSON without `data:`.
+    /// Reads the lines that `read_line` does not read itself: the rare fields, fields without a colon, comments, and JSON without `data:`.
     #[cold]
     fn read_field<'c>(
         &mut self,

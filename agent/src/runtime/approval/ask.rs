@@ -148,13 +148,14 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Ends the next calls of `once` tools and of unknown tools, because these calls may have begun before the run was stored.
+    /// Of the calls that would run next, ends those of `once` tools and of unknown tools, because these calls may have begun before the run
+    /// was stored.
     async fn give_up_lost(&mut self) -> Result<(), StepError> {
         let next = self.run.lock().next();
         let Step::CallTools { calls } = next else { return Ok(()) };
         for (key, call) in calls {
             let tool = self.performer.config.registry.get(&call.name);
-            // The call of a sub-agent is not lost, because the snapshot contains the run of the sub-agent.
+            // A call that runs a sub-agent is not lost, because the snapshot contains the run of the sub-agent.
             if tool.is_some_and(Tool::is_of_assistant) {
                 continue;
             }

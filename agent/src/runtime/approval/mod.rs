@@ -157,7 +157,7 @@ impl Decisions {
         self.decide(request, Decision::Allow)
     }
 
-    /// Allows the call with these arguments, which are validated and passed to the hooks. The result shows the model with which arguments
+    /// Allows the call with these arguments, which are validated and passed to the hooks. The result tells the model with which arguments
     /// the call ran.
     ///
     /// ```
@@ -301,7 +301,7 @@ impl Decisions {
     }
 
     /// Delivers the result of one of the calls that a [suspended run](super::SuspendedRun::pending) waits for. Use this method if calls of
-    /// several sub-agents have the same id. Only a deferred call takes a result, not a call that waits for a decision or an answer.
+    /// several sub-agents have the same id. Only a deferred call takes a result, not a call that waits for a decision or an input.
     ///
     /// ```
     /// use agent::model::reply;

@@ -1,4 +1,4 @@
-//! A gate around a reply: the request is sent once its cost is reserved, and the reply ends once that cost is settled.
+//! A gate around a reply: the request is sent after its cost is reserved, and the reply ends after that cost is settled.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};

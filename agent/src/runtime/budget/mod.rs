@@ -500,7 +500,7 @@ impl Budgets {
         self.amount(budget, &plan.model, plan.input, output).saturating_add(failed)
     }
 
-    /// Returns the cost of an attempt without a reply, which is the cost of the estimated input.
+    /// Returns the cost of an attempt without a reply, in the unit of the budget: the cost of the estimated input.
     fn attempted(&self, budget: &Budget, attempt: &ModelAttempt, plan: &RequestPlan) -> u64 {
         let name = format!("{}/{}", attempt.provider, attempt.model);
         match self.prices.of(&name).filter(|_| budget.unit == BudgetUnit::Dollars) {

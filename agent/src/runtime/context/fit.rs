@@ -23,8 +23,8 @@ const MAX_CLEARS: u32 = 2;
 /// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a
 /// summary.
 const MAX_COMPACTIONS: u32 = 4;
-/// The usable window divided by this number is the minimum effect of a summary: a summary that saves fewer tokens is not used. After a
-/// failed summary, no further summary is requested until the conversation has grown by the same number of tokens.
+/// A summary that saves fewer tokens than the usable window divided by this number is not used. After a failed summary, another one is
+/// requested only when the request has grown by at least as many tokens, or cannot be sent as it is.
 const MIN_EFFECT: u64 = 10;
 
 /// The state of the changes that are made to the view before one request.
@@ -204,7 +204,8 @@ impl Performer {
         Ok(error.map_or(Ok(()), Err))
     }
 
-    /// Counts the request for a summary against the limits, and makes it. The outcome has failed if a limit admits no request.
+    /// Counts the request for a summary against the limits, and makes it. If the task has a problem or a limit admits no request, makes no
+    /// request and returns a failure.
     async fn ask_for_summary<S: TurnSteps>(
         &self,
         run: &SharedLoop,

@@ -49,7 +49,7 @@ pub(super) struct SummaryWriter {
 }
 
 impl ContextLimits {
-    /// Applies the rules to a model. `named` are the models that the rules can name as the writer.
+    /// Applies the rules to a model. `named` are the models that the rules can name as the writer of summaries.
     ///
     /// # Errors
     /// Fails if a window is unknown or too small, or if the rules name a model that does not exist.

@@ -68,7 +68,7 @@ struct Summary {
 struct Fact {
     /// The fact, in one sentence.
     text: String,
-    /// The ids of the calls whose results show it.
+    /// The ids of the calls whose results show the fact.
     #[serde(default)]
     calls: Vec<String>,
 }
@@ -95,7 +95,7 @@ impl SummaryOutcome {
         Self { text: Err(reason), usage, model, notices, refused: None }
     }
 
-    /// Returns the outcome of the second request, with the usage and the notices of both requests.
+    /// Combines the outcomes of two requests: the usage and the notices are those of both, everything else is that of the second request.
     pub(in crate::runtime) fn followed_by(mut self, second: Self) -> Self {
         self.usage += &second.usage;
         self.notices.extend(second.notices);
@@ -138,8 +138,8 @@ impl SummaryDraft<'_> {
         self.question(at).is_some()
     }
 
-    /// Returns the text for the model: the record so far, the focus of the user, and the transcript of the later messages before index
-    /// `at`. Returns `None` if these messages are too long for one request.
+    /// Returns the text for the model: the previous summary, the focus of the user, and the transcript of the messages that follow this
+    /// summary, up to index `at`. Returns `None` if these messages are too long for one request.
     fn question(&self, at: usize) -> Option<String> {
         let Self { view, writer, counter, secrets, focus, .. } = self;
         let from = view.summarized();

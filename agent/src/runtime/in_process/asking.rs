@@ -149,7 +149,7 @@ impl InProcessSteps {
         ReplyProgress::Grown
     }
 
-    /// Returns the next request. Returns `None` if the run is stopped first.
+    /// Returns the next request. Returns `None` if the run is stopped before the hooks have changed the request.
     async fn next_request(
         &mut self,
         tools: &Arc<[ToolDefinition]>,

@@ -8,8 +8,8 @@ use crate::step_key::StepKey;
 use crate::store::{InvocationEnd, InvocationRecord, StoreError};
 use crate::tool::outcome::ToolOutcome;
 
-/// Maximum number of ends that an assistant keeps for its store. A run stops as soon as recording fails, so this number is reached only
-/// after many runs.
+/// Maximum number of unrecorded ends of calls that an assistant keeps. A run stops as soon as recording fails, so this number is reached
+/// only after many runs.
 const MAX_UNRECORDED: usize = 1_000;
 
 /// An end that the record of its call does not contain yet.
@@ -24,7 +24,7 @@ pub(in crate::runtime) enum UnrecordedEnd {
 }
 
 impl UnrecordedEnd {
-    /// Converts the end of a call that had begun.
+    /// Returns the end of a call that had begun, in the form in which it is recorded later.
     pub(super) fn of_end(key: &StepKey, end: &CallEnd) -> Self {
         match &end.outcome {
             ToolOutcome::Deferred { handle } => Self::Deferred(key.clone(), handle.clone()),
@@ -54,7 +54,7 @@ impl UnrecordedEnd {
 pub(in crate::runtime) struct UnrecordedEnds(VecDeque<UnrecordedEnd>);
 
 impl UnrecordedEnds {
-    /// Returns the oldest end, or `None` if there is none.
+    /// Returns the end that has waited longest for its record, or `None` if no end waits.
     pub(super) fn first(&self) -> Option<UnrecordedEnd> {
         self.0.front().cloned()
     }

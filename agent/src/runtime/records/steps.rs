@@ -183,7 +183,7 @@ impl Steps for RecordingSteps {
     }
 }
 
-/// The inner performer makes the requests. A change of the view is stored before the request that uses it.
+/// The wrapped performer, `inner`, makes the requests. A change of the view is stored before the request that uses it.
 impl TurnSteps for RecordingSteps {
     const REMEMBERS: bool = InProcessSteps::REMEMBERS;
 
@@ -260,9 +260,9 @@ struct UnrecordedMessages {
     messages: Vec<Arc<Message>>,
     /// The changes of the view that are not in the session yet.
     changes: Vec<ViewChange>,
-    /// The position of the first of these changes among all changes of the conversation.
+    /// The position of the first of `changes` among all changes of the conversation.
     changes_from: usize,
-    /// The position of the first of these messages in the conversation.
+    /// The position of the first of `messages` in the conversation.
     from: usize,
     /// The position of the run's first message in the conversation.
     added_from: usize,

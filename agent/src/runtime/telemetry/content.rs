@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::message::{Content, Media, MediaSource, Message, Part, ProviderTool, StopReason};
 use crate::model::ModelRequest;
 
-/// Returns the messages of a request in the form of the conventions.
+/// Returns the messages of a request in the form of OpenTelemetry's conventions.
 pub(super) fn input<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Value {
     messages.into_iter().filter_map(message).collect()
 }
@@ -52,7 +52,7 @@ pub(super) fn finish_reason(reason: &StopReason) -> &str {
     }
 }
 
-/// Returns a message in the form of the conventions, or `None` if the message is not sent to a model.
+/// Returns a message in the form of OpenTelemetry's conventions, or `None` if the message is not sent to a model.
 fn message(message: &Message) -> Option<Value> {
     let of = |role: &str, content: &[Part]| json!({"role": role, "parts": parts(content)});
     Some(match message {
@@ -90,7 +90,8 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "content": text})
 }
 
-/// Returns a part in the form of the conventions. The call of a tool that the provider ran becomes two parts, the call and its result.
+/// Returns a part in the form of OpenTelemetry's conventions. The call of a tool that the provider ran becomes two parts, the call and its
+/// result.
 fn part(part: &Part) -> Vec<Value> {
     vec![match &part.content {
         Content::Text(content) => text(content),

@@ -59,7 +59,7 @@ pub(super) fn run_span(config: &Config, run_id: &str, session_id: Option<&str>) 
     )
 }
 
-/// Records the usage of a run, and the reason why it stopped.
+/// Records the usage of a run, and the reason why the run stopped, in the span of the run.
 pub(super) fn end_run(span: &Span, usage: &Usage, stop: &str, is_error: bool) {
     record_usage(span, usage);
     span.record("agent.run.stop", stop);
@@ -261,7 +261,7 @@ pub(super) fn end_request(
     }
 }
 
-/// Records an attempt without a reply, made by a fallback.
+/// Records an attempt of a fallback that gave no reply, as an event of the current span.
 fn record_attempt(attempt: &ModelAttempt) {
     let info = ModelInfo::new(&*attempt.provider, "", &*attempt.model);
     tracing::event!(

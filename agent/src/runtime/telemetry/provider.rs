@@ -2,7 +2,7 @@
 
 use crate::model::ModelInfo;
 
-/// The providers whose names differ in the conventions: the library's name, and the name in the conventions.
+/// The providers that OpenTelemetry's conventions name differently: the library's name, and the name in the conventions.
 const WELL_KNOWN: [(&str, &str); 8] = [
     ("azure", "azure.ai.openai"),
     ("bedrock", "aws.bedrock"),

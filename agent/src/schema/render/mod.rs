@@ -157,8 +157,8 @@ impl<'g> Renderer<'g> {
         }
     }
 
-    /// Returns the schema of a node, or a reference to its definition or to the root. In a dialect without references, a node within itself
-    /// becomes an object that a sentence describes.
+    /// Returns the schema of a node, or a reference to its definition or to the root. In a dialect without references, a node that contains
+    /// itself becomes, where it is contained, an object whose description is the node's signature.
     fn node(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
         if self.can.references == ReferenceSupport::Full && (id == self.graph.root || named_root) {

@@ -218,7 +218,7 @@ impl<'g> Renderer<'g> {
                 json!({"anyOf": branches})
             }
         };
-        // `{}` and `true` mean the same, but most readers support only `true`.
+        // `{}` and `true` mean the same, but most programs that read schemas support only `true`.
         out.put(KEYWORD, if schema == json!({}) { json!(true) } else { schema });
         Ok(())
     }

@@ -170,7 +170,7 @@ fn create_file(url: &str) -> Result<(), StoreError> {
     }
 }
 
-/// Settings of each connection. A file that is opened read-only keeps its journal mode.
+/// The statements that set up each connection. A file that is opened read-only keeps its journal mode.
 const SQLITE: &str = "pragma busy_timeout = 5000; pragma journal_mode = wal; pragma synchronous = full;";
 const POSTGRES: &str =
     "set lock_timeout = '5s'; set statement_timeout = '30s'; set client_min_messages = 'warning';";

@@ -173,7 +173,7 @@ impl ToolSet {
     }
 
     /// Fixes an argument of every tool that has it to this value. The argument is neither shown nor accepted. A value that does not fit the
-    /// argument is a mistake.
+    /// argument is an error of the registry that is built from the set.
     pub fn fix_argument(self, argument: &str, value: impl Into<Value>) -> Self {
         self.hide(&HiddenArgument::new(argument, Some(value.into())))
     }
@@ -282,7 +282,7 @@ impl FromIterator<Entry> for ToolSet {
     }
 }
 
-/// Returns the registry's tools, in order. The state of the registry is not included: add it to the new registry.
+/// Returns the registry's tools, in order. Its state is not included: add the state to the registry that gets these tools.
 #[diagnostic::do_not_recommend]
 impl IntoTools for Registry {
     fn into_tools(self) -> ToolSet {

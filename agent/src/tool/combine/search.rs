@@ -1,4 +1,4 @@
-//! Tools that models search for before they see them.
+//! Deferred tools: a model is shown their definitions only after it has found them with a search tool.
 
 use crate::message::Message;
 use crate::tool::builder::ToolBuilder;
@@ -115,7 +115,8 @@ impl Registry {
     }
 }
 
-/// Returns the tools of `all` that a model sees after these messages.
+/// Returns the tools of `all` that a model sees after these messages: those that are not deferred, and those that a search in the messages
+/// found.
 pub(crate) fn shown_after<'m>(
     all: &Arc<[ToolDefinition]>,
     messages: impl IntoIterator<Item = &'m Message>,

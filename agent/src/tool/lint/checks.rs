@@ -269,8 +269,8 @@ fn mentions(text: &str, word: &str) -> bool {
     text.split(|char: char| !char.is_alphanumeric() && char != '_' && char != '-').any(|part| part == word)
 }
 
-/// Finds names in backticks in the descriptions that are similar to the name of a parameter, but that are neither a parameter nor a value
-/// of an `enum`.
+/// Finds, in the descriptions, names in backticks that are similar to the name of a parameter, but are neither a parameter nor a value of
+/// an `enum`.
 fn other_names(
     definition: &ToolDefinition,
     parameters: &[Parameter<'_>],

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Maximum number of parameters of one tool that are checked, and their maximum depth.
+/// Maximum number of parameters of one tool that are checked, and maximum depth of the search for them. A reference counts as four levels.
 const MAX_PARAMETERS: usize = 500;
 const MAX_DEPTH: usize = 12;
 

@@ -87,7 +87,7 @@ pub(super) fn likeness(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 
     if all == 0 { 0.0 } else { common as f64 / all as f64 }
 }
 
-/// Returns the names of at least 3 bytes that are in backticks.
+/// Returns the names of at least 3 bytes that the text has in backticks.
 pub(super) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let is_name = |name: &&str| {
         name.len() >= 3 && name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-'))

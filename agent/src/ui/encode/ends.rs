@@ -13,7 +13,7 @@ use crate::message::{ToolArguments, Usage};
 use crate::tool::outcome::ToolResult;
 use crate::tool::question::Question;
 
-/// Maximum length of the text of an interrupt, in bytes.
+/// Maximum length of the text that asks a person for a decision on a call, in bytes. A longer text is cut.
 const MAX_MESSAGE: usize = 2000;
 
 impl UiEncoder {

@@ -175,7 +175,7 @@ impl ReplayLog {
         self.count();
     }
 
-    /// Keeps only the last progress of each call, because each progress replaces the earlier one.
+    /// Keeps only the last progress event of each call, because each one replaces the one before.
     fn keep_last_progress(&mut self) {
         // The log contains no progress of sub-agents, so these numbers belong to the run's own events.
         let numbers = |event: &Arc<Event>| {

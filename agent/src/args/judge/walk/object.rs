@@ -145,8 +145,9 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Returns the key that is probably the missing parameter: it is the only unknown key, one required parameter is missing, the value
-    /// fits this parameter and is not a filler, and no other free parameter has a similar name. Then the issue of the key can be corrected.
+    /// Returns the key that probably stands for the missing parameter: it is the only unknown key, one required parameter is missing, the
+    /// value fits this parameter and is not a filler, and no other free parameter has a similar name. Then the issue of the key can be
+    /// corrected.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,
@@ -244,7 +245,7 @@ impl<'w> Walk<'w, '_> {
         self.secret = secret;
     }
 
-    /// Checks a map entry that was given once.
+    /// Checks a map entry whose key was sent only once.
     pub(in crate::args::judge) fn entry(&mut self, node: NodeId, key: &'w str, doc: &'w Doc<'_>) {
         self.below(WalkSegment::Key(key), |walk| walk.check(node, doc));
     }
@@ -258,7 +259,8 @@ pub(crate) fn says_nothing(graph: &Graph, id: NodeId, doc: &Doc<'_>) -> bool {
     is_nothing(graph, Some(id), doc)
 }
 
-/// Returns whether a value is a filler. `id` is the node of the value, if there is one.
+/// Returns whether a value looks like a filler for an absent value, as [`says_nothing`] does. `id` is the node of the value, if it has
+/// one.
 fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
     match &doc.shape {
         Shape::Text(text) => is_filler(text) || is_empty_json(graph, id, text),
@@ -277,7 +279,7 @@ fn is_nothing(graph: &Graph, id: Option<NodeId>, doc: &Doc<'_>) -> bool {
     }
 }
 
-/// Returns whether a text is the JSON of a container that is a filler.
+/// Returns whether a text is the JSON of an object or array that is a filler for an absent value.
 fn is_empty_json(graph: &Graph, id: Option<NodeId>, text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
         && Document::parse(text).is_ok_and(|document| is_nothing(graph, id, &document.root))

@@ -45,7 +45,8 @@ impl Correction<'_> {
         (value != sent).then_some(value)
     }
 
-    /// Changes `{"add": {…}}` to `{"kind": "add", …}`, and `{"add": 5}` to `{"kind": "add", "count": 5}`.
+    /// Moves the name of a variant from the only key to the tag: `{"add": {…}}` becomes `{"kind": "add", …}`, and `{"add": 5}` becomes
+    /// `{"kind": "add", "count": 5}` if `count` is the only required property besides the tag.
     fn variant_as_key(&self, tag: &str, variants: &[(String, NodeId)], map: &mut Map<String, Value>) {
         let mut entries = map.iter();
         let (Some((key, inner)), None) = (entries.next(), entries.next()) else { return };

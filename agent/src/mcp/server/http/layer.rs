@@ -13,7 +13,8 @@ use std::task::{Context, Poll};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// A layer that answers requests to one path and to the path of the metadata. It forwards all other requests to the application.
+/// A layer that answers requests to one path and to the path of the server's metadata for authorization. It forwards all other requests to
+/// the application.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpLayer {
     service: HttpService,

@@ -81,7 +81,7 @@ impl HttpService {
         })
     }
 
-    /// Checks a request and dispatches it. This function itself answers rejected requests and requests for the metadata.
+    /// Checks a request and dispatches it. This function itself answers rejected requests and requests for the metadata document.
     async fn check_and_dispatch<B>(self, request: Request<B>) -> ServerResponse
     where
         B: Body + Send + 'static,

@@ -127,7 +127,7 @@ impl ChatDecoder {
             out.push(ModelEvent::ReplyStart { response_id, model });
         }
         let choices = chunk.get("choices").and_then(Value::as_array);
-        // Only one choice was requested, so choices with another index are ignored.
+        // Only one choice was requested, so choices with an index other than 0 are ignored.
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0;
         let numbered = choices.and_then(|choices| choices.iter().find(first));
         // The only choice of a body is the reply, whatever its index.
@@ -257,7 +257,7 @@ impl ChatDecoder {
                 let data = ProviderData::new(self.provider.as_str(), serde_json::json!({ "image": rest }));
                 Part::new(Content::Image(media)).with_provider_data(data)
             }
-            // Empty provider data records that the image was not in the content's list.
+            // Empty provider data records that the image was in the field `images` of the message, and not in the list `content`.
             None => Part::opaque(self.provider.as_str(), rest)
                 .with_provider_data(ProviderData::new(self.provider.as_str(), Map::new())),
         };

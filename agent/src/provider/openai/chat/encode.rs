@@ -21,7 +21,7 @@ use crate::provider::{HttpRequest, metadata, schema, tools};
 use crate::schema::Dialect;
 use crate::tool::dialect::written_tools;
 
-/// The fields of a message with state that is sent back unchanged. Annotations and audio are not sent back.
+/// The fields of a reply's message that contain state of the server. They are sent back unchanged; annotations and audio are not sent.
 const ECHOED: [&str; 3] = ["reasoning_details", "extra_content", "thought_signature"];
 
 /// Maximum number of stop sequences that OpenAI accepts.
@@ -155,7 +155,7 @@ impl Encoder<'_> {
         Ok(body)
     }
 
-    /// Writes the thinking level in the server's field for it.
+    /// Writes the thinking level to the field that the server has for it. If the server has none, leaves the level out and logs a warning.
     fn thinking(&self, level: Thinking, body: &mut BodyFields) {
         let name = self.model.model.as_str();
         match self.compat.thinking.as_deref() {

@@ -299,7 +299,7 @@ impl OpenAiChat {
     /// The name of the protocol.
     pub const API: &str = "openai-chat";
 
-    /// Sets the server's differences from OpenAI. By default, the server is OpenAI.
+    /// Sets how the server differs from OpenAI. By default, it does not differ.
     pub fn with_compat(mut self, compat: Compat) -> Self {
         self.compat = compat;
         self

@@ -44,7 +44,7 @@ struct OpenItem {
 
 struct EmittedPart {
     content_index: usize,
-    /// The list and the index of the part in the item, or `None` until an event contains them.
+    /// The list of the item that contains the part, and the part's index in this list. `None` until an event contains them.
     position: Option<(PartList, u64)>,
     emitted: String,
 }
@@ -154,7 +154,7 @@ impl ResponsesDecoder {
                 });
             }
             "message" => {}
-            // A tool that the provider runs is emitted as soon as it starts.
+            // The item of a tool that the provider runs is emitted as soon as the item starts.
             _ => {
                 let part = items::read(&self.provider, item.clone(), JsonSource::Reply).into_iter().next();
                 if let Some(part) = part.filter(|part| matches!(part.content, Content::ProviderTool(_))) {

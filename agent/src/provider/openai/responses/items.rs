@@ -99,7 +99,7 @@ fn message(provider: &str, item: &Value, source: JsonSource) -> Option<Vec<Part>
             if !is_reply {
                 return None;
             }
-            // The other fields of the message stay with its first part.
+            // The other fields of the message are stored with its first part.
             let mut data = JsonObject::new();
             if parts.is_empty() {
                 data.insert("item".to_owned(), std::mem::take(&mut fields).into());
