@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"cassette": 1, "model": {"provider", "api", "model", "images", …},
-//!  "tools": {"NAME@FINGERPRINT": {"name", "description", "parameters"}},
+//!  "tools": {"NAME@FINGERPRINT": {"name", "description", "parameters", "strict"?}},
 //!  "exchanges": [{"request": {"system"?, "continues"?: 1, "messages": […], "tools"?: ["NAME@FINGERPRINT"], …},
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
 //! ```
@@ -266,7 +266,12 @@ fn message_json(message: &Message) -> Value {
 }
 
 fn tool_json(tool: &ToolDefinition) -> Value {
-    json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()})
+    let mut out =
+        json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()});
+    if let Some(strict) = tool.strict() {
+        out["strict"] = strict.into();
+    }
+    out
 }
 
 /// Returns a tool that the provider runs, as it is written to cassettes.
