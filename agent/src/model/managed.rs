@@ -14,7 +14,8 @@ use crate::message::{Media, ResourceLink};
 /// | code execution | yes | yes | yes | |
 /// | image generation | | yes | models that draw | |
 ///
-/// A request with a tool that its provider does not have is refused before it is sent. An assistant can use a tool of the application in
+/// A request with a tool that its provider does not have, or with a limit that it does not have, is refused before it is sent. Only
+/// Anthropic has [`max_uses`](Self::max_uses). An assistant can use a tool of the application in
 /// place of a missing one ([`managed_tool_or`](crate::AssistantBuilder::managed_tool_or)).
 ///
 /// ```
@@ -75,8 +76,8 @@ impl ManagedTool {
         Self::WebFetch { max_uses: None, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
     }
 
-    /// Limits the number of searches, or of pages that are read, per reply. Other tools than a web search and a web fetch have no limits
-    /// and stay unchanged.
+    /// Limits the number of searches, or of pages that are read, per reply, which only Anthropic does: other providers' requests with such
+    /// a limit are refused. Other tools than a web search and a web fetch have no limits and stay unchanged.
     pub fn max_uses(self, uses: u32) -> Self {
         self.limited(|max_uses, _, _| *max_uses = Some(uses))
     }
