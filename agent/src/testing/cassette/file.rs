@@ -292,3 +292,24 @@ fn managed_json(tool: &ManagedTool) -> Value {
     };
     text.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Plan, PlanOptions};
+
+    #[test]
+    fn a_tool_that_decides_whether_it_is_strict_is_another_tool() {
+        let recorded = |strict: Option<bool>| {
+            let plan = Plan::compile("f", &json!({"type": "object"}), PlanOptions::default());
+            let tool = ToolDefinition::new(plan.expect("a schema"), "Does it.").expect("a name");
+            let tool = match strict {
+                Some(strict) => tool.configure(|options| options.strict(strict)).expect("a name"),
+                None => tool,
+            };
+            request_json(&ModelRequest::default().with_tools([tool]), &SecretValues::default())
+        };
+        assert_ne!(recorded(None), recorded(Some(true)));
+        assert_ne!(recorded(Some(false)), recorded(Some(true)));
+    }
+}
