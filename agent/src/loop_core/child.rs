@@ -127,6 +127,11 @@ impl AgentLoop {
         self.version
     }
 
+    /// Returns the name of the tool of the call at this position, or `None` if the turn has no such call.
+    pub(crate) fn tool_of(&self, ord: u32) -> Option<&str> {
+        Some(&self.batch.slots.get(usize::try_from(ord).ok()?)?.call.name)
+    }
+
     /// Returns the name of the tool of the call at this position, if the child of the call waits.
     pub(crate) fn child_tool(&self, ord: u32) -> Option<&str> {
         let slot = self.batch.slots.get(usize::try_from(ord).ok()?)?;

@@ -27,6 +27,12 @@ const SHORTENED_SHARE: u64 = 250;
 /// The maximum number of tokens that are reserved for a reply, if the request does not limit the reply.
 const MAX_RESERVE: u64 = 32_000;
 
+/// Returns the number of tokens that are reserved for the reply: `max_tokens` of the request, or else the model's longest reply up to
+/// 32,000. The caller reserves at most half of the window.
+pub(crate) fn reply_reserve(max_output: Option<u64>, max_tokens: Option<u64>) -> u64 {
+    max_tokens.unwrap_or_else(|| max_output.unwrap_or(MAX_RESERVE).min(MAX_RESERVE))
+}
+
 /// Rules for the [view](Conversation::view) of a conversation: when it is changed, and which content stays.
 /// [`manage_context`](crate::AssistantBuilder::manage_context) applies them to an assistant, and [`fit`](Self::fit) applies them in other
 /// loops. Both fail unless 0 < [`target`](Self::target) < [`clear_at`](Self::clear_at) ≤ [`compact_at`](Self::compact_at) < 1.
@@ -299,8 +305,8 @@ impl ContextRules {
         }
     }
 
-    /// Returns the number of tokens that a request may use: the window minus the tokens that are reserved for the reply. The reserved
-    /// tokens are `max_tokens`, or else the model's longest reply up to 32,000, but at most half of the window.
+    /// Returns the number of tokens that a request may use: the window minus the tokens that are [reserved](reply_reserve) for the reply,
+    /// at most half of the window.
     ///
     /// # Errors
     /// Fails if the window is unknown or too small, or if the shares contradict each other.
@@ -315,7 +321,7 @@ impl ContextRules {
         if !(0.0 < target && target < clear_at && clear_at <= compact_at && compact_at < 1.0) {
             return Err(ViewError::Shares { target, clear_at, compact_at });
         }
-        let reserve = max_tokens.unwrap_or_else(|| max_output.unwrap_or(MAX_RESERVE).min(MAX_RESERVE));
+        let reserve = reply_reserve(max_output, max_tokens);
         match window - reserve.min(window / 2) {
             0 => Err(ViewError::NoRoom { window }),
             usable => Ok(usable),

@@ -14,7 +14,8 @@ use crate::message::{Media, ResourceLink};
 /// | code execution | yes | yes | yes | |
 /// | image generation | | yes | models that draw | |
 ///
-/// A request with a tool that its provider does not have is refused before it is sent. An assistant can use a tool of the application in
+/// A request with a tool that its provider does not have, or with a limit that it does not have, is refused before it is sent. Only
+/// Anthropic has [`max_uses`](Self::max_uses). An assistant can use a tool of the application in
 /// place of a missing one ([`managed_tool_or`](crate::AssistantBuilder::managed_tool_or)).
 ///
 /// ```

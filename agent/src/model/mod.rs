@@ -37,7 +37,7 @@ pub use context_rules::ContextRules;
 #[cfg(feature = "runtime")]
 pub(crate) use context_rules::SummaryAuthor;
 #[cfg(feature = "runtime")]
-pub(crate) use context_rules::ViewDecision;
+pub(crate) use context_rules::{ViewDecision, reply_reserve};
 pub use error::{ModelError, ModelErrorKind};
 pub use event::ModelEvent;
 pub use fallback::{Fallback, ModelAttempt};

@@ -34,8 +34,8 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolDefinition]>,
     /// Tools that the provider runs.
     pub managed_tools: Vec<ManagedTool>,
-    /// Whether providers should guarantee that calls fit their schemas, for the tools whose schemas allow this guarantee. Arguments are
-    /// checked in any case.
+    /// Whether providers should guarantee that calls fit their schemas, for the tools whose schemas allow this guarantee and that do not
+    /// [decide themselves](crate::tool::ToolOptions::strict). Arguments are checked in any case.
     pub strict_tools: bool,
     /// Whether the examples of tools are added to their descriptions, for providers that have no field for examples.
     pub examples_in_descriptions: bool,
@@ -133,7 +133,8 @@ impl ModelRequest {
         self
     }
 
-    /// Sets whether providers should guarantee that calls fit their schemas. Default: no.
+    /// Sets whether providers should guarantee that calls fit their schemas, except for tools that
+    /// [decide themselves](crate::tool::ToolOptions::strict). Default: no.
     pub fn with_strict_tools(mut self, strict: bool) -> Self {
         self.strict_tools = strict;
         self

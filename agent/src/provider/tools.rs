@@ -22,6 +22,15 @@ pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition
     definition.configure(|options| examples.cloned().fold(options, ToolOptions::example)).ok()
 }
 
+/// Returns whether providers are asked to enforce the schema of a tool in the request: by the tool's own option, or by the request.
+pub(super) fn has_strict_tools(request: &ModelRequest) -> bool {
+    let is_asked = request.strict_tools;
+    if request.tools.is_empty() {
+        return is_asked;
+    }
+    request.tools.iter().any(|tool| tool.strict().unwrap_or(is_asked))
+}
+
 /// Returns the examples of a tool that a model may see, without their secrets. An example that is invalid, or becomes invalid without its
 /// secrets, is left out. The lint reports invalid examples.
 pub(super) fn examples(tool: &ToolDefinition) -> Vec<Value> {

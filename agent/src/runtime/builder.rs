@@ -16,7 +16,7 @@ use super::approval::{ApprovalKeys, Approver};
 use super::assistant::Assistant;
 use super::budget::{BudgetOptions, Budgets};
 use super::cache::{ResultCache, uncached};
-use super::config::Config;
+use super::config::{Config, shown_tools};
 use super::context::{ContextLimits, NamedModel};
 use super::error::BuildError;
 use super::hooks::Hooks;
@@ -506,6 +506,7 @@ impl AssistantBuilder {
             Vec::new()
         };
         let formats_results = tools.into_iter().any(Tool::formats_results);
+        request.tools = shown_tools(&registry, self.max_depth, request.tools);
         if let Some(name) = twice(&self.models) {
             return Err(BuildError::DuplicateModel { name: name.to_string() });
         }

@@ -169,6 +169,11 @@ impl Config {
                     && !tool.requires().iter().any(|state| context.has_own(state))))
     }
 
+    /// Shows these tools of the registry to the model.
+    pub(super) fn show_tools(&mut self, tools: Arc<[ToolDefinition]>) {
+        self.request.tools = shown_tools(&self.registry, self.max_depth, tools);
+    }
+
     /// Returns the configuration of a run whose prompt adds these tools.
     ///
     /// # Errors
@@ -177,15 +182,16 @@ impl Config {
         let mut config = self.clone();
         let known = config.registry.len();
         config.registry.register(tools).map_err(RunError::PromptTools)?;
-        config.request.tools = config.registry.definitions();
+        let tools = config.registry.definitions();
         let mut rules = (*config.rules).clone();
-        for definition in config.request.tools.iter().skip(known) {
+        for definition in tools.iter().skip(known) {
             let Some(tool) = config.registry.get(definition.name()) else { continue };
             config.formats_results |= tool.formats_results();
             let entry = ToolEntry { of_prompt: true, ..ToolEntry::of(tool) };
             rules.tools.insert(definition.name().to_owned(), entry);
         }
         config.rules = Arc::new(rules);
+        config.show_tools(tools);
         Ok(config)
     }
 
@@ -266,9 +272,26 @@ impl Config {
         config.output_tool = name.as_str().into();
         let registered = config.registry.register(tool);
         registered.map_err(|refusal| RunError::Output { message: refusal.to_string() })?;
-        config.request.tools = config.registry.definitions();
+        config.show_tools(config.registry.definitions());
         // Other tools stay callable, because the model may need them before it can answer.
         config.request.tool_choice = if is_alone { ToolChoice::Tool(name) } else { ToolChoice::Required };
         Ok(config)
+    }
+}
+
+/// Returns the tools that a model sees: at the depth limit, no sub-agents.
+pub(super) fn shown_tools(
+    registry: &Registry,
+    max_depth: u8,
+    tools: Arc<[ToolDefinition]>,
+) -> Arc<[ToolDefinition]> {
+    let is_shown = |tool: &&ToolDefinition| {
+        max_depth > 0 || registry.get(tool.name()).is_none_or(|tool| !tool.is_of_assistant())
+    };
+    // An unchanged list stays shared.
+    if tools.iter().all(|tool| is_shown(&tool)) {
+        tools
+    } else {
+        tools.iter().filter(is_shown).cloned().collect()
     }
 }

@@ -226,6 +226,7 @@ fn for_source(source: &Source, config: Arc<Config>) -> Result<Arc<Config>, RunEr
             entry.fingerprint = fingerprint(definition);
         }
     }
-    (config.request.tools, config.rules) = (tools, Arc::new(rules));
+    config.rules = Arc::new(rules);
+    config.show_tools(tools);
     Ok(Arc::new(config))
 }

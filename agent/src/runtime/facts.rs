@@ -1,9 +1,10 @@
 //! Getters for an assistant's configuration.
 
 use super::assistant::Assistant;
-use super::context::MAX_RESERVED;
 use crate::message::ConversationView;
-use crate::model::{ContextReport, ManagedTool, ModelError, ModelInfo, ModelRequest, StepCx, Thinking};
+use crate::model::{
+    ContextReport, ManagedTool, ModelError, ModelInfo, ModelRequest, StepCx, Thinking, reply_reserve,
+};
 
 impl Assistant {
     /// Returns the name and the capabilities of the model.
@@ -59,8 +60,7 @@ impl Assistant {
             return report.with_window(window, limits.window - limits.usable);
         }
         let Some(window) = model.context_window() else { return report };
-        let longest = || model.max_output().unwrap_or(MAX_RESERVED).min(MAX_RESERVED);
-        report.with_window(window, request.max_tokens.unwrap_or_else(longest))
+        report.with_window(window, reply_reserve(model.max_output(), request.max_tokens))
     }
 
     /// Asks the provider how many input tokens a request with the system prompt, the tools and the conversation so far would have. Returns

@@ -18,7 +18,6 @@ use crate::message::ToolCall;
 use crate::message::UserMessage;
 use crate::step_key::StepKey;
 use crate::steps::{SharedLoop, StepError};
-use crate::tool::definition::ToolDefinition;
 #[cfg(feature = "durable-restate")]
 use crate::tool::outcome::ToolOutcome;
 
@@ -117,12 +116,7 @@ impl Config {
         // The root signs the whole tree.
         config.signer = None;
         config.max_depth = parent.max_depth.saturating_sub(1);
-        if config.max_depth == 0 {
-            let shown = |tool: &ToolDefinition| {
-                config.registry.get(tool.name()).is_none_or(|tool| !tool.is_of_assistant())
-            };
-            config.request.tools = config.request.tools.iter().filter(|tool| shown(tool)).cloned().collect();
-        }
+        config.show_tools(config.registry.definitions());
         config
     }
 }
@@ -291,3 +285,6 @@ impl EngineChild {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -362,25 +362,25 @@ async fn keep(
     mut end: CallEnd,
 ) -> CallEnd {
     let CallBody { config, key, call, .. } = body;
-    let own = config.rules.tools.get(&call.name).and_then(|tool| tool.max_result_bytes);
-    keep_whole(config, assistant, key, own, &mut end).await;
+    keep_whole(config, assistant, key, &call.name, &mut end).await;
     if let (ToolOutcome::Completed(output), Some(key)) = (&end.outcome, cache_key) {
         assistant.cache().insert(*key, output);
     }
     end
 }
 
-/// Writes a result that is longer than `max` bytes to a file, if the application has set a folder for files. If `max` is `None`, the
-/// maximum of the assistant applies.
+/// Writes a result that is longer than the maximum of its tool to a file, if the application has set a folder for files. For a tool
+/// without a maximum of its own, the maximum of the assistant applies.
 pub(super) async fn keep_whole(
     config: &Config,
     assistant: &Assistant,
     key: &StepKey,
-    max: Option<usize>,
+    tool: &str,
     end: &mut CallEnd,
 ) {
     let Some(spill) = &config.spill else { return };
-    let max = max.unwrap_or(config.rules.max_result_bytes);
+    let own = config.rules.tools.get(tool).and_then(|tool| tool.max_result_bytes);
+    let max = own.unwrap_or(config.rules.max_result_bytes);
     if let Some((handle, file)) = spill.save(key, &end.outcome, max).await {
         assistant.keep_file(file);
         end.handle = Some(handle);

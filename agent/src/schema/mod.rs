@@ -102,7 +102,7 @@ pub struct Rendered {
     /// The name of the tool.
     pub tool: String,
     /// The dialect of the schema: the requested dialect, or [`Plain`](Dialect::Plain) if the requested dialect is strict and cannot express
-    /// the plan, or if the tool is [over the budget](Self::over_budget) of its request.
+    /// the plan, or if the tool is [over the budget](Self::over_budget) of its request or [never strict](crate::tool::ToolOptions::strict).
     pub dialect: Dialect,
     /// The schema to send.
     pub schema: Value,

@@ -14,8 +14,8 @@ use super::shared::StudioShared;
 use crate::message::Message;
 use crate::runtime::{Assistant, new_id};
 
-/// Number of open conversations from which on a new conversation closes the oldest idle conversation. If no conversation is idle, none is
-/// closed.
+/// Maximum number of open conversations. A new conversation closes the oldest conversation without an unfinished run. There always is one,
+/// because at most [`MAX_RUNS`] runs are unfinished.
 const MAX_OPEN: usize = 64;
 /// Maximum number of runs whose events are kept.
 const MAX_RUNS: usize = 16;
@@ -69,6 +69,11 @@ impl Conversations {
     /// Returns the latest run of a conversation.
     pub(super) fn latest_run(&self, conversation: &str) -> Option<Arc<StudioRun>> {
         self.runs().iter().rev().find(|run| &*run.conversation.id == conversation).cloned()
+    }
+
+    /// Returns whether a run of the conversation is unfinished: it is active, or waits for decisions or results.
+    fn has_unfinished_run(&self, conversation: &str) -> bool {
+        self.runs().iter().any(|run| &*run.conversation.id == conversation && !run.is_over())
     }
 
     /// Adds a run, and removes the oldest finished run if there are too many. Fails if another run of the conversation is unfinished, or if
@@ -137,7 +142,10 @@ impl StudioShared {
         let closed = if open.len() < MAX_OPEN {
             None
         } else {
-            open.iter().position(|known| !known.assistant.is_busy()).and_then(|at| open.remove(at))
+            let is_idle = |known: &Arc<StudioConversation>| {
+                !known.assistant.is_busy() && !self.conversations.has_unfinished_run(&known.id)
+            };
+            open.iter().position(is_idle).and_then(|at| open.remove(at))
         };
         open.push_back(conversation.clone());
         drop(open);

@@ -480,3 +480,20 @@ async fn a_failed_reply_is_told_with_its_error() {
     let steps = json_of(&studio.get(&format!("/api/runs/{run}/steps")).await);
     assert!(steps[0]["error"].as_str().unwrap().contains("too much"), "{steps}");
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_conversation_that_waits_for_a_decision_stays_open() {
+    let studio = Client::new().await;
+    let begun = json_of(&studio.post("/api/runs", &json!({"text": "Pay."})).await);
+    let session = format!("/api/sessions/{}", begun["session"].as_str().unwrap());
+    while json_of(&studio.get(&session).await)["total"] != 2 {
+        tokio::task::yield_now().await;
+    }
+    for number in 0..100 {
+        studio.get(&format!("/api/sessions/other-{number}")).await;
+    }
+    let waiting = json_of(&studio.get(&session).await);
+    assert_eq!((&waiting["total"], &waiting["is_active"]), (&json!(2), &json!(true)), "{waiting}");
+    let open = json_of(&studio.get("/api/sessions").await);
+    assert_eq!(open["open"].as_array().unwrap().len(), 64);
+}

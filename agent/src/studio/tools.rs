@@ -63,7 +63,7 @@ impl StudioShared {
     pub(super) fn tool_schemas(&self, name: &str) -> Result<Value, Rejection> {
         let definition = self.tool(name)?.definition();
         let dialects = Dialect::ALL.into_iter().map(|dialect| {
-            let tools = tools_in_dialect(&self.template.registry().definitions(), dialect);
+            let tools = tools_in_dialect(&self.template.registry().definitions(), dialect, true);
             let Some(tool) = tools.into_iter().find(|tool| tool.tool == name) else { return Value::Null };
             let changes: Vec<Value> = tool.changes.iter().map(|change| {
                 json!({"path": change.path, "text": change.to_string(), "is_lost": change.is_not_expressible()})

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 impl Registry {
     /// Returns all tools in a dialect, in the order of registration. [`Rendered::is_expressible`] returns whether the dialect can express a
-    /// tool.
+    /// tool. In a strict dialect, a tool with the option [`strict(false)`](crate::tool::ToolOptions::strict) is
+    /// [plain](Dialect::Plain), as in every request.
     ///
     /// At Anthropic, the strict tools of one request share a budget: 20 tools, 24 optional parameters, 16 unions. The budget is assigned in
     /// the order of registration. A tool that fits into the remaining budget is strict. A tool that does not fit is sent without `strict`,
@@ -35,7 +36,7 @@ impl Registry {
     /// # Ok::<(), agent::tool::RegistryError>(())
     /// ```
     pub fn in_dialect(&self, dialect: Dialect) -> Vec<Rendered> {
-        tools_in_dialect(&self.definitions(), dialect)
+        tools_in_dialect(&self.definitions(), dialect, true)
     }
 
     /// Checks that a dialect can express the arguments that each tool accepts, or a superset of them. Use it in a test, which then fails if
@@ -75,12 +76,23 @@ impl Registry {
     }
 }
 
-/// Returns the tools of one request in a dialect. Strict tools that exceed Anthropic's budget are rendered without strictness.
-pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect) -> Vec<Rendered> {
+/// Returns the dialect of a tool in a request. A strict dialect is only for tools with the option `strict`, and if `is_asked` is set, for
+/// tools without the option. The other tools are plain.
+fn dialect_of(definition: &ToolDefinition, dialect: Dialect, is_asked: bool) -> Dialect {
+    if !dialect.is_strict() || definition.strict().unwrap_or(is_asked) { dialect } else { Dialect::Plain }
+}
+
+/// Returns the tools of one request in a dialect. `is_asked` is whether the request asks for strict tools. Strict tools that exceed
+/// Anthropic's budget are rendered without strictness.
+pub(crate) fn tools_in_dialect(
+    definitions: &[ToolDefinition],
+    dialect: Dialect,
+    is_asked: bool,
+) -> Vec<Rendered> {
     let mut left = RemainingBudget::new();
     let tools = definitions.iter().map(|definition| {
         let plan = definition.plan();
-        let mut rendered = render(plan, dialect);
+        let mut rendered = render(plan, dialect_of(definition, dialect, is_asked));
         if rendered.dialect == Dialect::AnthropicStrict
             && let Err(limit) = left.take(&Size::of(&rendered.schema))
         {
@@ -92,8 +104,8 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
 }
 
 #[cfg(feature = "http")]
-/// Returns the text of each tool of one request in a dialect. A definition keeps its text for each `form` and dialect, so the text that
-/// `write` returns must depend only on the definition and the schema.
+/// Returns the text of each tool of one request in a dialect. `is_asked` is whether the request asks for strict tools. A definition keeps
+/// its text for each `form` and dialect, so the text that `write` returns must depend only on the definition and the schema.
 #[cfg_attr(
     not(any(feature = "anthropic", feature = "gemini", feature = "openai")),
     allow(dead_code, reason = "only the protocols of providers write definitions")
@@ -101,6 +113,7 @@ pub(crate) fn tools_in_dialect(definitions: &[ToolDefinition], dialect: Dialect)
 pub(crate) fn written_tools(
     definitions: &[ToolDefinition],
     dialect: Dialect,
+    is_asked: bool,
     form: &'static str,
     write: impl Fn(&ToolDefinition, Rendered) -> String,
 ) -> Vec<Arc<str>> {
@@ -122,7 +135,7 @@ pub(crate) fn written_tools(
     };
     let mut left = RemainingBudget::new();
     let texts = definitions.iter().map(|definition| {
-        let tool = written(definition, dialect);
+        let tool = written(definition, dialect_of(definition, dialect, is_asked));
         let is_over = tool.dialect == Dialect::AnthropicStrict && left.take(&tool.size).is_err();
         if is_over { written(definition, Dialect::Plain).text } else { tool.text }
     });
@@ -152,5 +165,36 @@ impl RemainingBudget {
             self.unions.checked_sub(size.unions).ok_or_else(|| format!("{ANTHROPIC_UNIONS} unions"))?;
         *self = RemainingBudget { tools, optional, unions };
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::set::ToolSet;
+    use crate::tool::{context::ToolContext, output::ToolOutput, value::Tool};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_tool_that_is_never_strict_is_plain_in_a_strict_dialect() {
+        let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        let registry = |strict: Option<bool>| {
+            let body = |_: Value, _: ToolContext| async { ToolOutput::text("") };
+            let tool = Tool::new("f", "Does it.", map.clone(), body).unwrap();
+            let tool = match strict {
+                Some(strict) => tool.configure(|options| options.strict(strict)).unwrap(),
+                None => tool,
+            };
+            Registry::new(ToolSet::new().with(tool)).unwrap()
+        };
+        for dialect in [Dialect::OpenAiStrict, Dialect::AnthropicStrict] {
+            assert!(registry(None).check_dialect(dialect).is_err());
+            assert!(registry(Some(true)).check_dialect(dialect).is_err());
+            let never = registry(Some(false));
+            assert!(never.check_dialect(dialect).is_ok());
+            assert_eq!(never.in_dialect(dialect)[0].dialect, Dialect::Plain);
+        }
+        let rendered = registry(Some(false)).in_dialect(Dialect::GeminiLegacy);
+        assert_eq!(rendered[0].dialect, Dialect::GeminiLegacy);
     }
 }

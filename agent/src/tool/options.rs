@@ -283,7 +283,8 @@ macro_rules! setters {
         }
 
         /// Sets whether providers are asked to enforce the schema while the model writes. By default, the
-        /// [request](crate::model::ModelRequest::with_strict_tools) decides.
+        /// [request](crate::model::ModelRequest::with_strict_tools) decides. Gemini enforces the schemas of all tools of a request if it is
+        /// asked to for one of them.
         pub fn strict(mut self, strict: bool) -> Self {
             self.$options().strict = Some(strict);
             self

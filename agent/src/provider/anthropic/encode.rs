@@ -254,26 +254,27 @@ impl Encoder<'_> {
 
     fn tools(&self) -> Result<(Option<Vec<TextSegment>>, Vec<&'static str>), ModelError> {
         let (request, mut betas) = (self.request, Vec::new());
-        let dialect = if request.strict_tools { Dialect::AnthropicStrict } else { Dialect::Plain };
-        let mut texts = written_tools(&request.tools, dialect, "anthropic", |definition, rendered| {
-            let is_strict = rendered.dialect.is_strict();
-            let examples = tools::allowed_examples(definition, &rendered.schema);
-            let mut tool = String::from(r#"{"name":"#);
-            write_text(&mut tool, definition.name());
-            tool.push_str(r#","description":"#);
-            write_text(&mut tool, definition.description());
-            tool.push_str(r#","input_schema":"#);
-            write_json(&mut tool, &rendered.schema);
-            if is_strict {
-                tool.push_str(r#","strict":true"#);
-            }
-            if !examples.is_empty() {
-                tool.push_str(r#","input_examples":"#);
-                write_json(&mut tool, &examples.into());
-            }
-            tool.push('}');
-            tool
-        });
+        let (dialect, is_asked) = (Dialect::AnthropicStrict, request.strict_tools);
+        let mut texts =
+            written_tools(&request.tools, dialect, is_asked, "anthropic", |definition, rendered| {
+                let is_strict = rendered.dialect.is_strict();
+                let examples = tools::allowed_examples(definition, &rendered.schema);
+                let mut tool = String::from(r#"{"name":"#);
+                write_text(&mut tool, definition.name());
+                tool.push_str(r#","description":"#);
+                write_text(&mut tool, definition.description());
+                tool.push_str(r#","input_schema":"#);
+                write_json(&mut tool, &rendered.schema);
+                if is_strict {
+                    tool.push_str(r#","strict":true"#);
+                }
+                if !examples.is_empty() {
+                    tool.push_str(r#","input_examples":"#);
+                    write_json(&mut tool, &examples.into());
+                }
+                tool.push('}');
+                tool
+            });
         let mut managed_tools = Vec::new();
         for tool in request.managed_tools.iter().map(ManagedTool::as_requested) {
             managed_tools.push(managed::tool(tool, &self.model.provider, &mut betas)?);

@@ -182,7 +182,8 @@ impl Encoder<'_> {
         let request = self.request;
         let (key, _, dialect) = self.protocol.schema_fields();
         let form = if request.examples_in_descriptions { "gemini, examples" } else { "gemini" };
-        let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
+        let is_asked = request.strict_tools;
+        let texts = written_tools(&request.tools, dialect, is_asked, form, |definition, rendered| {
             let mut tool = String::from(r#"{"name":"#);
             write_text(&mut tool, definition.name());
             tool.push_str(r#","description":"#);
@@ -220,7 +221,8 @@ impl Encoder<'_> {
             );
         }
         let config = match &request.tool_choice {
-            ToolChoice::Auto if request.strict_tools => json!({"mode": "VALIDATED"}),
+            // The mode is that of all tools of the request.
+            ToolChoice::Auto if tools::has_strict_tools(request) => json!({"mode": "VALIDATED"}),
             ToolChoice::Auto => return None,
             ToolChoice::None => json!({"mode": "NONE"}),
             ToolChoice::Required => json!({"mode": "ANY"}),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::args::{Plan, PlanOptions};
 use crate::message::{Content, Part, ProviderData};
 use crate::model::{ModelEvent, ModelRequest};
+use crate::provider::tools::has_strict_tools;
 use crate::schema::{Dialect, render, restore_nulls};
 use crate::tool::dialect::tools_in_dialect;
 
@@ -29,12 +30,13 @@ impl NullRestorer {
         if dialect != Dialect::OpenAiStrict {
             return None;
         }
-        let mut plans: Vec<Plan> = Vec::new();
-        if request.strict_tools {
-            let rendered = tools_in_dialect(&request.tools, dialect);
-            let strict = request.tools.iter().zip(rendered).filter(|(_, rendered)| rendered.is_strict());
-            plans.extend(strict.map(|(tool, _)| tool.plan().clone()));
-        }
+        let rendered = || tools_in_dialect(&request.tools, dialect, request.strict_tools);
+        let plans: Vec<Plan> = if has_strict_tools(request) {
+            let tools = request.tools.iter().zip(rendered());
+            tools.filter(|(_, rendered)| rendered.is_strict()).map(|(tool, _)| tool.plan().clone()).collect()
+        } else {
+            Vec::new()
+        };
         let answer = request.output.as_ref().and_then(|output| {
             let plan = Plan::compile(&output.name, &output.schema, PlanOptions::default()).ok()?;
             render(&plan, dialect).dialect.is_strict().then_some(plan)
@@ -129,6 +131,7 @@ mod tests {
 
     use super::*;
     use crate::model::OutputSchema;
+    use crate::tool::definition::ToolDefinition;
 
     fn answer(texts: &[&str]) -> Vec<String> {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"],
@@ -164,5 +167,30 @@ mod tests {
             answer(&["First, ", r#"{"a": "x", "b": null}"#]).is_empty(),
             "of two texts neither is the answer"
         );
+    }
+
+    #[test]
+    fn the_option_of_a_tool_decides_whether_nulls_of_its_calls_are_removed() {
+        let schema =
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false});
+        let is_restored = |own: Option<bool>, asked: bool| {
+            let plan = Plan::compile("f", &schema, PlanOptions::default()).unwrap();
+            let tool = ToolDefinition::new(plan, "Does it.").unwrap();
+            let tool = match own {
+                Some(own) => tool.configure(|options| options.strict(own)).unwrap(),
+                None => tool,
+            };
+            let request = ModelRequest::default().with_tools([tool]).with_strict_tools(asked);
+            let Some(mut restorer) = NullRestorer::new(Dialect::OpenAiStrict, &request) else { return false };
+            let mut out = Vec::new();
+            let part = Box::new(Part::tool_call("c", "f", r#"{"a": null}"#));
+            restorer.push(ModelEvent::Part { content_index: 0, part }, &mut out);
+            matches!(&out[..], [ModelEvent::Part { part, .. }] if part.as_tool_call().unwrap().args.text() == "{}")
+        };
+        for asked in [false, true] {
+            assert!(is_restored(Some(true), asked));
+            assert!(!is_restored(Some(false), asked));
+            assert_eq!(is_restored(None, asked), asked);
+        }
     }
 }

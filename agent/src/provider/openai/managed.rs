@@ -34,7 +34,7 @@ pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
             if !allowed_domains.is_empty() {
                 tool["filters"] = json!({"allowed_domains": allowed_domains});
             }
-            warn_about_uses(*max_uses, own);
+            refuse_uses(*max_uses, own)?;
             tool
         }
         ManagedTool::CodeExecution => json!({"type": "code_interpreter", "container": {"type": "auto"}}),
@@ -70,14 +70,15 @@ pub(super) fn chat_search<'f>(
     if !allowed_domains.is_empty() || !blocked_domains.is_empty() {
         return Err(invalid(format!("`{own}` chooses by itself which pages it reads")));
     }
-    warn_about_uses(*max_uses, own);
+    refuse_uses(*max_uses, own)?;
     Ok(Some((field, value)))
 }
 
-fn warn_about_uses(max_uses: Option<u32>, own: &str) {
+fn refuse_uses(max_uses: Option<u32>, own: &str) -> Result<(), ModelError> {
     if max_uses.is_some() {
-        tracing::warn!(setting = "max_uses", provider = own, "the provider has no such limit: left out");
+        return Err(invalid(format!("`{own}` has no limit on the number of searches (`max_uses`)")));
     }
+    Ok(())
 }
 
 /// Returns the results in the items of Responses, with the pages that the text cites.

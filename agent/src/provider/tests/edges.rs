@@ -14,7 +14,7 @@ use crate::provider::Protocol;
 use crate::provider::parts::OPENING;
 use crate::tool::definition::ToolDefinition;
 
-fn protocols() -> Vec<Box<dyn Protocol>> {
+pub(super) fn protocols() -> Vec<Box<dyn Protocol>> {
     vec![
         #[cfg(feature = "openai")]
         Box::new(crate::provider::openai::OpenAiChat::default()),

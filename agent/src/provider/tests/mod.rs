@@ -8,6 +8,7 @@ mod kept;
 mod managed;
 mod odd_replies;
 mod round_trips;
+mod strict;
 pub(super) mod support;
 mod switching;
 #[cfg(feature = "openai")]

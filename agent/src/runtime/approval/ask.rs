@@ -103,9 +103,12 @@ impl InProcessSteps {
         }
         for (ord, outcome) in arrived {
             let mut end = CallEnd::ran(outcome, 0);
-            let key =
-                StepKey::new(self.performer.run_id.clone(), self.run.lock().turn(), StepKind::Tool, ord);
-            keep_whole(&self.performer.config, &self.assistant, &key, None, &mut end).await;
+            let (turn, tool) = {
+                let run = self.run.lock();
+                (run.turn(), run.tool_of(ord).unwrap_or_default().to_owned())
+            };
+            let key = StepKey::new(self.performer.run_id.clone(), turn, StepKind::Tool, ord);
+            keep_whole(&self.performer.config, &self.assistant, &key, &tool, &mut end).await;
             if let Some(records) = self.records.clone() {
                 Box::pin(records.finish(&key, &end)).await;
             }
@@ -383,3 +386,6 @@ fn find_marker(edited: &Value, hidden: &Value, path: String) -> Option<String> {
         _ => (*edited == crate::args::hidden() && edited == hidden).then_some(path),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ impl AssistantBuilder {
     }
 
     /// Sets the maximum depth of nested runs of [assistants as tools](super::Assistant::as_tool) below a run of this assistant: 3 by
-    /// default, at most 8. The models of sub-agents at the limit do not see such tools, and a call of such a tool at the limit fails with
+    /// default, at most 8. The models of runs at the limit do not see such tools, and a call of such a tool at the limit fails with
     /// the code `depth_limit`. Only the limit of the root run applies.
     ///
     /// ```

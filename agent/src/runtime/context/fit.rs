@@ -15,9 +15,6 @@ use crate::steps::{SharedLoop, StepError};
 use crate::tool::definition::ToolDefinition;
 use crate::tool::policy::Effect;
 
-/// Maximum number of tokens of a window that are kept free for a reply. This number is kept free if the model's longest reply is unknown.
-pub(in crate::runtime) const MAX_RESERVED: u64 = 32_000;
-
 /// Maximum number of clears before one request. Each clear invalidates the provider's cache.
 const MAX_CLEARS: u32 = 2;
 /// Maximum number of summaries before one request. More than one is needed only if the messages do not fit into a single request for a

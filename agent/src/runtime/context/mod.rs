@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 pub(crate) use error::ContextError;
 pub(super) use error::sentence;
-pub(super) use fit::MAX_RESERVED;
 pub(super) use fit::window_full;
 
 use super::error::BuildError;

@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"cassette": 1, "model": {"provider", "api", "model", "images", …},
-//!  "tools": {"NAME@FINGERPRINT": {"name", "description", "parameters"}},
+//!  "tools": {"NAME@FINGERPRINT": {"name", "description", "parameters", "strict"?}},
 //!  "exchanges": [{"request": {"system"?, "continues"?: 1, "messages": […], "tools"?: ["NAME@FINGERPRINT"], …},
 //!                 "reply": MESSAGE} or {…, "error": {"kind", "message", …}}]}
 //! ```
@@ -266,7 +266,12 @@ fn message_json(message: &Message) -> Value {
 }
 
 fn tool_json(tool: &ToolDefinition) -> Value {
-    json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()})
+    let mut out =
+        json!({"name": tool.name(), "description": tool.description(), "parameters": tool.parameters()});
+    if let Some(strict) = tool.strict() {
+        out["strict"] = strict.into();
+    }
+    out
 }
 
 /// Returns a tool that the provider runs, as it is written to cassettes.
@@ -286,4 +291,25 @@ fn managed_json(tool: &ManagedTool) -> Value {
         other => format!("{other:?}"),
     };
     text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Plan, PlanOptions};
+
+    #[test]
+    fn a_tool_that_decides_whether_it_is_strict_is_another_tool() {
+        let recorded = |strict: Option<bool>| {
+            let plan = Plan::compile("f", &json!({"type": "object"}), PlanOptions::default());
+            let tool = ToolDefinition::new(plan.expect("a schema"), "Does it.").expect("a name");
+            let tool = match strict {
+                Some(strict) => tool.configure(|options| options.strict(strict)).expect("a name"),
+                None => tool,
+            };
+            request_json(&ModelRequest::default().with_tools([tool]), &SecretValues::default())
+        };
+        assert_ne!(recorded(None), recorded(Some(true)));
+        assert_ne!(recorded(Some(false)), recorded(Some(true)));
+    }
 }

@@ -129,10 +129,10 @@ impl Encoder<'_> {
 
     fn tools(&self) -> Result<Option<Vec<TextSegment>>, ModelError> {
         let request = self.request;
-        let is_strict = request.strict_tools && self.protocol.strict;
-        let dialect = if is_strict { Dialect::OpenAiStrict } else { Dialect::Plain };
+        let dialect = if self.protocol.strict { Dialect::OpenAiStrict } else { Dialect::Plain };
         let form = if request.examples_in_descriptions { "responses, examples" } else { "responses" };
-        let texts = written_tools(&request.tools, dialect, form, |definition, rendered| {
+        let is_asked = request.strict_tools;
+        let texts = written_tools(&request.tools, dialect, is_asked, form, |definition, rendered| {
             let mut tool = String::from(r#"{"type":"function","name":"#);
             write_text(&mut tool, definition.name());
             tool.push_str(r#","description":"#);
