@@ -14,8 +14,7 @@ use crate::message::{Media, ResourceLink};
 /// | code execution | yes | yes | yes | |
 /// | image generation | | yes | models that draw | |
 ///
-/// A request with a tool that its provider does not have, or with a limit that it does not have, is refused before it is sent. Only
-/// Anthropic has [`max_uses`](Self::max_uses). An assistant can use a tool of the application in
+/// A request with a tool that its provider does not have is refused before it is sent. An assistant can use a tool of the application in
 /// place of a missing one ([`managed_tool_or`](crate::AssistantBuilder::managed_tool_or)).
 ///
 /// ```
@@ -76,7 +75,8 @@ impl ManagedTool {
         Self::WebFetch { max_uses: None, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
     }
 
-    /// Limits the searches of a web search, or the pages that a web fetch reads, per reply. Has no effect on other tools.
+    /// Limits the searches of a web search, or the pages that a web fetch reads, per reply. Has no effect on other tools. Only Anthropic has
+    /// such a limit; requests to other providers leave it out, with a warning.
     pub fn max_uses(self, uses: u32) -> Self {
         self.limited(|max_uses, _, _| *max_uses = Some(uses))
     }
@@ -181,6 +181,16 @@ impl ManagedTool {
                 definition.get("type").and_then(Value::as_str).unwrap_or("another tool")
             }
             Self::Unrendered(tool) => tool.name(),
+        }
+    }
+
+    /// Logs a warning if the tool limits its uses, for a provider that has no such limit. The limit is left out rather than refused, so that a
+    /// fallback at another provider can answer.
+    #[cfg(feature = "http")]
+    #[allow(dead_code, reason = "only providers warn")]
+    pub(crate) fn warn_about_uses(&self, provider: &str) {
+        if let Self::WebSearch { max_uses: Some(_), .. } | Self::WebFetch { max_uses: Some(_), .. } = self {
+            tracing::warn!(setting = "max_uses", provider, "the provider has no such limit: left out");
         }
     }
 

@@ -25,22 +25,23 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
 /// Writes a tool for a request, or returns `None` for a tool that another field requests.
 ///
 /// # Errors
-/// Fails if Gemini or the model does not have the tool, or if the tool limits the domains. `max_uses` is left out.
+/// Fails if Gemini or the model does not have the tool, or if the tool limits the domains. `max_uses` is left out, with a warning.
 pub(super) fn tool(tool: &ManagedTool, own: &str, model: &str) -> Result<Option<Value>, ModelError> {
-    let no_limits = |max_uses: Option<u32>, allowed: &[String], blocked: &[String]| {
-        if max_uses.is_some() || !allowed.is_empty() || !blocked.is_empty() {
-            let message = "Gemini chooses by itself which pages it reads, and how many";
+    let no_limits = |is_limited: bool| {
+        if is_limited {
+            let message = "Gemini chooses by itself which pages it reads";
             return Err(ModelError::new(ModelErrorKind::InvalidRequest, message));
         }
         Ok(())
     };
+    tool.warn_about_uses(own);
     Ok(Some(match tool {
-        ManagedTool::WebSearch { max_uses, allowed_domains, blocked_domains } => {
-            no_limits(*max_uses, allowed_domains, blocked_domains)?;
+        ManagedTool::WebSearch { allowed_domains, blocked_domains, .. } => {
+            no_limits(!allowed_domains.is_empty() || !blocked_domains.is_empty())?;
             json!({"googleSearch": {}})
         }
-        ManagedTool::WebFetch { max_uses, allowed_domains, blocked_domains } => {
-            no_limits(*max_uses, allowed_domains, blocked_domains)?;
+        ManagedTool::WebFetch { allowed_domains, blocked_domains, .. } => {
+            no_limits(!allowed_domains.is_empty() || !blocked_domains.is_empty())?;
             json!({"urlContext": {}})
         }
         ManagedTool::CodeExecution => json!({"codeExecution": {}}),

@@ -365,8 +365,6 @@ fn unsupported_requests_are_refused_with_a_reason() {
         (ManagedTool::ImageGeneration, "`test` cannot run image generation"),
         (ManagedTool::other("acme", json!({"type": "x"})), "a tool of `acme`"),
         (limited, "by itself"),
-        (ManagedTool::web_search().max_uses(3), "how many"),
-        (ManagedTool::web_fetch().max_uses(3), "how many"),
     ] {
         let said = refused(ModelRequest::default().with_managed_tools([tool]));
         assert!(said.contains(words), "{said}");

@@ -24,18 +24,18 @@ pub(super) fn capabilities(model: &str, mut known: Capabilities) -> Capabilities
 /// Fails if the API does not have the tool, or if the tool blocks domains. `max_uses` is left out, with a warning.
 pub(super) fn tool(tool: &ManagedTool, own: &str) -> Result<Value, ModelError> {
     Ok(match tool {
-        ManagedTool::WebSearch { max_uses, allowed_domains, blocked_domains } => {
+        ManagedTool::WebSearch { allowed_domains, blocked_domains, .. } => {
             if !blocked_domains.is_empty() {
                 return Err(invalid(
                     "the Responses API searches allowed domains alone: it blocks none".to_owned(),
                 ));
             }
-            let mut tool = json!({"type": "web_search"});
+            tool.warn_about_uses(own);
+            let mut search = json!({"type": "web_search"});
             if !allowed_domains.is_empty() {
-                tool["filters"] = json!({"allowed_domains": allowed_domains});
+                search["filters"] = json!({"allowed_domains": allowed_domains});
             }
-            refuse_uses(*max_uses, own)?;
-            tool
+            search
         }
         ManagedTool::CodeExecution => json!({"type": "code_interpreter", "container": {"type": "auto"}}),
         ManagedTool::ImageGeneration => json!({"type": "image_generation"}),
@@ -54,7 +54,7 @@ pub(super) fn chat_search<'f>(
     own: &str,
     model: &str,
 ) -> Result<Option<(&'f str, Value)>, ModelError> {
-    let ManagedTool::WebSearch { max_uses, allowed_domains, blocked_domains } = tool else { return Ok(None) };
+    let ManagedTool::WebSearch { allowed_domains, blocked_domains, .. } = tool else { return Ok(None) };
     let Some(field) = field else { return Err(tool.refused_by(own)) };
     let value = match field {
         "web_search_options" if models::can_search_in_chat(model) => json!({}),
@@ -70,15 +70,8 @@ pub(super) fn chat_search<'f>(
     if !allowed_domains.is_empty() || !blocked_domains.is_empty() {
         return Err(invalid(format!("`{own}` chooses by itself which pages it reads")));
     }
-    refuse_uses(*max_uses, own)?;
+    tool.warn_about_uses(own);
     Ok(Some((field, value)))
-}
-
-fn refuse_uses(max_uses: Option<u32>, own: &str) -> Result<(), ModelError> {
-    if max_uses.is_some() {
-        return Err(invalid(format!("`{own}` has no limit on the number of searches (`max_uses`)")));
-    }
-    Ok(())
 }
 
 /// Returns the results in the items of Responses, with the pages that the text cites.

@@ -343,7 +343,6 @@ fn unsupported_requests_are_refused_with_a_reason() {
         (ManagedTool::web_fetch(), "`test` cannot run web fetch"),
         (ManagedTool::other("acme", json!({"type": "x"})), "a tool of `acme`"),
         (blocked, "blocks none"),
-        (ManagedTool::web_search().max_uses(3), "has no limit"),
     ] {
         let said = refused(ModelRequest::default().with_managed_tools([tool]));
         assert!(said.contains(words), "{said}");
