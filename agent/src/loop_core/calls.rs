@@ -6,6 +6,7 @@ use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
 use super::guard::RepeatCheck;
 use super::inputs::CallCoercions;
+use super::restore::has_run;
 use super::{
     AgentLoop, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Ready, RecordError,
     Signature, Step,
@@ -259,6 +260,14 @@ impl AgentLoop {
                 let metadata = end.outcome.metadata();
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
                     self.count_child(spent);
+                }
+                // The body ran in an earlier process, which counted the call.
+                if end.ran && has_run(&end.outcome) {
+                    self.tool_calls += 1;
+                    if let Some(budget) = &self.budget.0 {
+                        // At the limit of the tree, nothing more can be counted.
+                        let _ = budget.take_call();
+                    }
                 }
                 // The call keeps this end even if the loop guard would refuse the call. The call still counts as a repetition.
                 self.check_repetition(at, end.signature);

@@ -203,7 +203,7 @@ const NOT_BEGUN: [&str; 10] = [
 
 /// Returns whether the call counts against the limit of calls. A denied or interrupted call does not count; a failure with a code that the
 /// tool chose does.
-fn has_run(outcome: &ToolOutcome) -> bool {
+pub(super) fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,
         ToolOutcome::Failed { code, .. } => !NOT_BEGUN.contains(&code.as_str()) && !is_refusal(outcome),
@@ -214,7 +214,7 @@ fn has_run(outcome: &ToolOutcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loop_core::Queue;
+    use crate::loop_core::{Queue, Ready};
     use crate::message::{AssistantMessage, Part, Usage};
 
     fn stored(turn: u32, message: impl Into<Message>) -> StoredMessage {
@@ -279,6 +279,22 @@ mod tests {
         );
         assert!(!["invalid_arguments", "limit", "hook_error"].iter().any(|code| counts(code, "")));
         assert!(!counts("retries_exhausted", REFUSAL));
+    }
+
+    #[test]
+    fn calls_that_ran_before_a_crash_count_against_the_limit() {
+        let mut config = LoopConfig::default();
+        config.limits.tool_calls = Some(2);
+        let stored = [stored(1, Message::user("go")), stored(1, calls(&["a", "b", "c", "d"]))];
+        let mut core = AgentLoop::restore("run-1".into(), Arc::new(config), &[], &stored).unwrap();
+        let refused = ToolOutcome::failed(OutcomeCode::new("prepare_error"), "no");
+        let done = || ToolOutcome::Completed(ToolOutput::text("done"));
+        core.record_prepared(0, Err(CallEnd::ran(done(), 1))).unwrap();
+        core.record_prepared(1, Err(CallEnd::ran(refused, 1))).unwrap();
+        core.record_prepared(2, Err(CallEnd::ran(done(), 1))).unwrap();
+        core.record_prepared(3, Ok(Ready::default())).unwrap();
+        let last = core.conversation().last().unwrap().as_tool_result().unwrap().clone();
+        assert_eq!((last.call_id.as_str(), last.code.as_deref(), core.tool_calls), ("d", Some("limit"), 2));
     }
 
     #[test]
