@@ -59,11 +59,11 @@ impl<T> Drop for DropsQuietly<T> {
     }
 }
 
-/// A function of the application that only observes. After a panic, the function is not called again by any clone.
+/// A function of the application that only observes. After a panic, no clone of this observer calls the function again.
 #[cfg(any(feature = "http", feature = "mcp-client"))]
 pub(crate) struct Observer<F: ?Sized> {
     observe: std::sync::Arc<F>,
-    /// The name of the option that sets the function.
+    /// The name of the option that sets the function, or of the part of the library that observes, for the log.
     option: &'static str,
     has_panicked: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }

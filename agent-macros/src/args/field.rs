@@ -115,9 +115,9 @@ impl FieldLowering<'_> {
             type #alias = #ty;
             const _: fn() = || #private::#check::<#ty, #inner>();
         });
-        // schemars accepts bounds only on generic types, so the schema of a field is taken from an alias, which is a
-        // stand-in if the type has no schema. A transparent type is left as it is, because schemars must see the type of
-        // its field.
+        // Serde's derives assume the trait of a field's type by a bound. schemars accepts bounds only on generic types, so it gets an alias
+        // instead, which names the field's type, or a stand-in if that type has no schema. The field of a `#[serde(transparent)]` type
+        // keeps its type, because schemars must see it.
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));

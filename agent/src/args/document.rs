@@ -27,7 +27,7 @@ pub(crate) struct Doc<'t> {
 pub(crate) enum Shape<'t> {
     Null,
     Bool(bool),
-    /// A number, whose token is `raw`.
+    /// A number. Its digits are in [`Doc::raw`].
     Number,
     Text(Cow<'t, str>),
     Array(Vec<Doc<'t>>),

@@ -494,8 +494,8 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns whether two numbers that are not `==` have the same value. Two different integers never have the same value, although they
-/// may be rounded to the same float.
+/// Returns whether two numbers that are not `==` have the same value. Two different integers never have, although they may be rounded to
+/// the same float. An integer and a float beyond 2^53 count as different, because the float may be rounded.
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
 fn same_number(x: &Number, y: &Number) -> bool {

@@ -12,8 +12,8 @@ const MAX_PARAMETERS: usize = 40;
 pub(super) const MAX_MEMBERS: usize = 20;
 /// Maximum length of a line, in characters.
 pub(super) const MAX_LINE: usize = 300;
-/// Number of levels of nested objects that are written out in issues. Deeper objects are written as
-/// `object`.
+/// Number of levels that are written out in issues. Objects, externally tagged enums, lists, nullable values and unions each count as a
+/// level. Objects below these levels are written as `object`, tagged ones with the number of their kinds.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
 /// Length of a signature, in bytes, above which nothing is added to it, because the line is cut later.

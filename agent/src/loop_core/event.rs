@@ -103,7 +103,7 @@ impl Event {
 ///
 /// ```text
 /// stream    := agent_start turn+ agent_end
-/// turn      := turn_start inject* view* ( assistant view* )* ( assistant segment* )? turn_end
+/// turn      := turn_start inject* reply_continued? view* ( assistant view* )* ( assistant segment* )? turn_end
 ///                                                                      a request that is made again leaves its first reply
 /// inject    := message_start message_end                               of a user or custom message
 /// view      := context_near | context_cleared | compaction_start compaction_end | request_delayed | budget_near | model_switched

@@ -1,6 +1,6 @@
-//! The error codes of the protocol.
+//! The error codes of MCP messages.
 
-/// The code of a JSON-RPC error. JSON-RPC, this library and the protocol each define some of the codes.
+/// The code of a JSON-RPC error. JSON-RPC, this library and MCP each define some of the codes.
 ///
 /// ```
 /// use agent::mcp::ErrorCode;
@@ -17,7 +17,7 @@
 pub enum ErrorCode {
     /// The message is not JSON.
     ParseError = -32700,
-    /// The JSON is not a message of the protocol.
+    /// The JSON is not a message of MCP.
     InvalidRequest = -32600,
     /// The method does not exist.
     MethodNotFound = -32601,
@@ -41,7 +41,7 @@ pub enum ErrorCode {
     HeaderMismatch = -32020,
     /// The client lacks a capability that the request needs.
     MissingCapability = -32021,
-    /// The version of the protocol is not supported.
+    /// The version of MCP is not supported.
     UnsupportedVersion = -32022,
 }
 

@@ -299,7 +299,8 @@ impl ContextRules {
                 ViewDecision::Clear { results } => view.clear(results),
                 ViewDecision::Shorten { index, bytes } => view.shorten(index, bytes),
             };
-            // The change cannot fail, because the view accepts every change that `decide` returns.
+            // The view accepts the results that `decide` chooses, so this fails only if a stored change already has the highest number. No
+            // further change can be recorded then.
             let Ok(change) = change else { return Ok(None) };
             conversation.record_view_change(change);
         }

@@ -1,8 +1,8 @@
-//! The error of creating a model from its name, with advice.
+//! The error for a model that cannot be created from its name, with advice.
 
 use crate::model::ModelError;
 
-/// An error of creating a model from its name.
+/// The error for a model that cannot be created from its name.
 ///
 /// ```
 /// # #[cfg(feature = "http")] {

@@ -22,7 +22,7 @@ pub(super) enum UnsupportedPart {
 }
 
 impl UnsupportedPart {
-    /// Creates the error of a request over the protocol with this name.
+    /// Creates the error of a request that contains this part. `protocol` is the name of the protocol that does not accept it.
     pub(super) fn to_error(&self, protocol: &str) -> ModelError {
         let error =
             ModelError::new(ModelErrorKind::InvalidRequest, format!("{protocol} does not take {self}"));

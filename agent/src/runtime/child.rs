@@ -463,7 +463,8 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // The message of the error is the text of the failed reply, so the outcome is the same after a crash and on an engine.
+        // The failed reply records only the message of the error. With this message, the outcome is the same after a crash and on an
+        // engine, where only the reply is left.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

@@ -263,8 +263,9 @@ impl InProcessSteps {
         self.is_running = false;
     }
 
-    /// Counts a step or an event of a reply, and returns whether the run must yield to other tasks now. A run whose model and tools are
-    /// always ready would never wait. Tokio's own budget is not enough, because it belongs to a task, which may contain many runs.
+    /// Counts a step or an event of a reply, and returns whether the run must yield to other tasks now. Without this, a run whose model and
+    /// tools are always ready would never yield. Tokio's cooperative budget does not replace it: the runs that one task polls share that
+    /// budget, so one run could starve the others.
     pub(super) fn has_to_yield(&mut self) -> bool {
         self.steps = (self.steps + 1) % MAX_STEPS;
         self.steps == 0

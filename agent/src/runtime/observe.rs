@@ -77,7 +77,7 @@ pub enum Metric {
         cached: bool,
         /// The number of the last attempt, counted from 1.
         attempt: u32,
-        /// The time from the begin of the call to the end of its body, all attempts together, in whole milliseconds.
+        /// The time from the start of the call to the end of its body, all attempts together, in whole milliseconds.
         duration: Duration,
     },
 }
@@ -88,7 +88,7 @@ pub(super) type Meter = Arc<dyn Fn(&Metric) + Send + Sync>;
 /// A function that receives the time between two chunks of a reply, with the reply so far.
 pub(super) type ChunkMeter = Arc<dyn Fn(&AssistantMessage, Duration) + Send + Sync>;
 
-/// The times of a request: when it was sent, and when pieces of its reply arrived.
+/// The times of a request: when it was sent, how long its first piece took, and when its last chunk arrived.
 #[derive(Clone, Copy)]
 pub(super) struct RequestTiming {
     sent_at: Instant,

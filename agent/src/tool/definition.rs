@@ -151,7 +151,8 @@ impl ToolDefinition {
         self.inner.options.title.as_deref()
     }
 
-    /// Returns the hint for clients and people that the tool changes nothing. Hints are in MCP's terms; nothing enforces them.
+    /// Returns the hint that the tool changes nothing, or `None` if it was not set. Hints are the annotations of MCP, for clients and
+    /// people. The library does not enforce them.
     ///
     /// ```
     /// use agent::{Registry, tool, tools};
@@ -170,17 +171,18 @@ impl ToolDefinition {
         self.hints().read_only
     }
 
-    /// Returns the hint that the tool may delete or overwrite data.
+    /// Returns the [hint](Self::read_only) that the tool may delete or overwrite data, or `None` if it was not set.
     pub fn destructive(&self) -> Option<bool> {
         self.hints().destructive
     }
 
-    /// Returns the hint that repeating a call with the same arguments has no further effect.
+    /// Returns the [hint](Self::read_only) that repeating a call with the same arguments has no further effect, or `None` if it was not
+    /// set.
     pub fn idempotent(&self) -> Option<bool> {
         self.hints().idempotent
     }
 
-    /// Returns the hint that the tool interacts with systems outside of the application.
+    /// Returns the [hint](Self::read_only) that the tool interacts with systems outside of the application, or `None` if it was not set.
     pub fn open_world(&self) -> Option<bool> {
         self.hints().open_world
     }

@@ -228,7 +228,7 @@ pub enum RegistryProblem {
     /// No tool has the requested name.
     #[error("{text}")]
     Unknown {
-        /// The requested name, cut if it is long.
+        /// The requested name, shortened to 64 characters if it is longer.
         name: String,
         /// The names of similar tools, best first.
         suggestions: Vec<String>,
@@ -239,7 +239,7 @@ pub enum RegistryProblem {
 
 crate::error_text::debug_is_the_sentence!(RegistryProblem);
 
-/// Cuts a name that a model sent to 64 characters, for an error that repeats the name.
+/// Shortens a name to 64 characters, for an error that repeats the name. The name comes from a model, so it may be long.
 fn cut(name: &str) -> String {
     const MOST: usize = 64;
     match name.char_indices().nth(MOST) {

@@ -68,7 +68,8 @@ pub struct Question {
     /// The report on the refused input, if the question is asked again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
-    /// The number of the question in its call, counted from 0.
+    /// The number of the question among all questions of the outermost call, counted from 0. Questions of calls that its body makes count,
+    /// too.
     pub(crate) number: u32,
     /// The number of inputs to this question that were refused.
     #[serde(default)]

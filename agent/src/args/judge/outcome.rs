@@ -24,7 +24,8 @@ type PlaceKey = (NodeId, usize);
 pub(crate) struct WalkState<'w> {
     pub(super) graph: &'w Graph,
     text: &'w str,
-    /// The offset of the arguments as a whole, if they are in the text.
+    /// The offset of the arguments as a whole. `None` if the walks start at a value inside of the arguments, or if the text is not the
+    /// arguments.
     root: Option<usize>,
     /// Whether sets may have repeated items. This is `true` while the items of a set are coerced to be compared: comparing the items of
     /// nested sets as well would multiply the work.
@@ -77,7 +78,8 @@ impl Choice {
 }
 
 impl<'w> WalkState<'w> {
-    /// Creates the state for walks over a text. `root` is the arguments as a whole, if they are in the text.
+    /// Creates the state for walks over a text. `root` is the arguments as a whole, or `None` if the walks start at a value inside of the
+    /// arguments, or if the text is not the arguments.
     pub(crate) fn new(
         graph: &'w Graph,
         text: &'w str,

@@ -5,7 +5,7 @@
 use crate::args::document::Document;
 use serde_json::{Map, Value};
 
-/// Maximum length of a text, in bytes. For a longer text, the corrected call would be too long to be offered.
+/// Maximum length of a text, in bytes. The corrected call of a longer text would usually be too long to be offered.
 const MAX_TEXT: usize = 2_000;
 const MAX_DEPTH: usize = 40;
 /// The quote that some chat templates write around texts.

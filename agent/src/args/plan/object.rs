@@ -100,7 +100,7 @@ impl Compiler<'_> {
         patterns: &[(Pattern, NodeId)],
         map: &SchemaMap,
     ) -> CompileResult<Prop> {
-        // The macros write settings. In a foreign schema, the same keywords are ordinary annotations.
+        // Keywords such as `x-aliases` are settings if the macros wrote the schema. In a foreign schema they are ordinary annotations.
         let setting = |keyword: &str| if self.foreign { None } else { schema.get(keyword) };
         let aliases = match setting("x-aliases") {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).map(String::from).collect(),

@@ -1,6 +1,6 @@
-//! Resolves references to URIs (RFC 3986, section 5.2). Nothing is ever fetched.
+//! Resolves URI references against a base URI (RFC 3986, section 5.2). Nothing is fetched.
 
-/// Splits a reference into the address and the fragment.
+/// Splits a reference into the part before the fragment, and the fragment.
 pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
     match reference.split_once('#') {
         Some((address, fragment)) => (address, Some(fragment)),
@@ -8,7 +8,7 @@ pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Resolves `reference`, which has no fragment, in a document at `base`.
+/// Resolves `reference`, which has no fragment, against `base`.
 pub(super) fn resolve(base: &str, reference: &str) -> String {
     if reference.is_empty() {
         return base.to_owned();

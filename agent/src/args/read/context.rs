@@ -484,7 +484,7 @@ pub(super) fn refused<E: Error>(words: &'static str) -> E {
     E::custom(words)
 }
 
-/// Converts the error of a subtree that was read again to an error of the whole reading.
+/// Some values are read ahead, by a reader of their own. Converts the error of that reader into an error of the outer one.
 #[cold]
 pub(super) fn nested<E: Error>(error: serde_json::Error) -> E {
     E::custom(error)

@@ -317,8 +317,9 @@ impl Search<'_, '_> {
         self.passes(&text, at, false).then_some((text, None))
     }
 
-    /// Handles a refused object or list. The mistake may be in a single value below it, because serde buffers flattened, tagged
-    /// and untagged values. So each value below it is tested alone.
+    /// Reports a refused object or list, and replaces what was refused so that reading can continue. Serde buffers flattened, tagged and
+    /// untagged values, and then refuses the whole container for a fault of one value in it. So the values below it that may be at fault
+    /// are tested one by one. Returns whether the text has changed.
     fn pass_container(
         &mut self,
         refusal: &TypeRefusal,

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use written::{NewEntry, canonical, is_canonical, object_text, put};
 
 const MAX_CALL: usize = 500;
-/// Maximum length of sent arguments, in bytes. The corrected call of longer arguments would be too long to be offered.
+/// Maximum length of sent arguments, in bytes. The corrected call of longer arguments would usually be too long to be offered.
 const MAX_SENT: usize = 4 * MAX_CALL;
 const MAX_CORRECTIONS: usize = 50;
 

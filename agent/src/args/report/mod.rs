@@ -278,9 +278,9 @@ impl InvalidArguments {
     }
 
     /// Returns the report for programs: `{"error", "tool", "count", "issues": [{"path", "code", "message", "received"?, "expected"?,
-    /// "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the line
-    /// of the text without its number; `unchecked_after` is the path after which nothing was checked, or empty if this path is not known.
-    /// At most 20 issues are listed.
+    /// "allowed"?, "suggestions"?}], "unchecked_after"?, "parameters", "attempt"?: {"number", "of"}, "corrected"?}`. `message` is the
+    /// issue's line in [`to_text`](Self::to_text), without its number; `unchecked_after` is the path after which nothing was checked, or
+    /// empty if this path is not known. At most 20 issues are listed.
     ///
     /// ```
     /// # #[derive(agent::ToolArgs)] struct Move { steps: i32 }

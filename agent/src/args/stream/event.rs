@@ -31,7 +31,8 @@ pub enum ArgumentEvent<'a> {
         /// The kind of the value.
         kind: ArgumentKind,
     },
-    /// A string continues. The joined fragments are the whole string. One delta may cause several fragments.
+    /// A string continues. The joined fragments are the whole string. One call of
+    /// [`ArgumentStream::push`](crate::args::ArgumentStream::push) may cause several fragments.
     Appended {
         /// The path of the string.
         path: ArgumentPath<'a>,

@@ -227,7 +227,7 @@ impl<'c> RunInvocation<'c> {
         }))
     }
 
-    /// Publishes requests in the inbox, and adds their answers to `waiting`. Returns the number of requests.
+    /// Publishes requests in the inbox, and adds the futures of their answers to `waiting`. Returns the number of requests.
     async fn publish(
         &self,
         asks: Vec<PendingAsk>,

@@ -24,7 +24,8 @@ use crate::loop_core::{CallEnd, Queue, ReservedPart, TreeReservation};
 use crate::message::Message;
 use crate::steps::StepError;
 
-/// The workflow that performs runs and receives requests to them.
+/// The handlers of the workflow of a run: one performs the run, the others receive messages, cancellations, answers and notices for it, or
+/// return what it waits for.
 pub(super) struct AgentHandlers {
     pub(super) served: Arc<SharedService>,
 }
@@ -48,7 +49,7 @@ pub(super) struct CancelRequest {
     pub(super) reason: Option<Arc<str>>,
 }
 
-/// The body of an `answer` request: a decision, an input or a result, with the id of the request that it answers.
+/// The body of an `answer` request: a decision, an input or a result, with the [id](PendingAsk::id) under which the run waits for it.
 #[derive(Debug, Serialize, Deserialize)]
 struct AnswerRequest {
     id: String,
@@ -226,7 +227,8 @@ impl ToolHandlers {
     }
 }
 
-/// The inboxes of runs. An inbox is created by its first change, and is cleared at the end of its run.
+/// The handlers of the virtual object that holds the inbox of a run. The inbox is created by its first change, and is cleared at the end of
+/// the run.
 pub(super) struct InboxHandlers;
 
 /// Returns the address of a handler of a run's inbox.

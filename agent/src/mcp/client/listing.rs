@@ -212,11 +212,11 @@ impl ToolListing {
         changed.collect()
     }
 
-    /// Returns the names that models see, by the server's names.
+    /// Returns the name under which models see each tool, by the name that the server gives the tool.
     ///
-    /// If several tools would have the same name, the tool that the configuration renames keeps the name, or else the tool whose server
-    /// name needs no change. The names of the other tools get a hash. A tool whose name with a hash is taken as well is left out. The
-    /// hashes prevent a server from taking over the name of a tool by adding another tool.
+    /// If several tools would have the same name, the tool that the configuration renames keeps it, or else the tool whose original name
+    /// has only characters that every provider accepts. The names of the other tools get a hash. A tool whose name with a hash is taken as
+    /// well is left out. The hashes prevent a server from taking over the name of a tool by adding another tool.
     pub(super) fn names(&self, server: &str, config: &ClientConfig) -> BTreeMap<String, String> {
         let own = |tool: &String| config.renamed.get(tool).unwrap_or(tool).clone();
         let mut sharing = BTreeMap::<String, Vec<&String>>::new();

@@ -260,7 +260,8 @@ impl fmt::Debug for Caller {
 /// # Ok(()) }
 /// ```
 pub trait Authenticator: Send + Sync + 'static {
-    /// Returns the caller. `head.extensions` contains the values that layers of the application added to the request. Never log the token.
+    /// Returns the caller. `head.extensions` contains the values that layers of the application added to the request. Implementations must
+    /// never log the token that the head contains.
     ///
     /// # Errors
     /// Returns the reason why the request is rejected.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 /// Maximum number of queued messages. If the queue is full, the oldest message is dropped.
 const MAX_WAITING: usize = 16;
-/// Maximum time to send the queued messages at the end of a call.
+/// Maximum time for sending queued messages after the end of a call.
 const LAST_MESSAGE: Duration = Duration::from_millis(500);
 
 /// The destination of the progress messages of a call.
@@ -97,7 +97,8 @@ impl ProgressSender {
         self.queue.clone()
     }
 
-    /// Sends the queued messages, for at most [`LAST_MESSAGE`], and stops the task. It is called after the end of the call.
+    /// Sends the queued messages, or only the newest if the rate limit is spent, for at most [`LAST_MESSAGE`], and then stops the task.
+    /// Called after the end of the call.
     pub(super) async fn finish(mut self) {
         self.queue.is_over.store(true, std::sync::atomic::Ordering::Release);
         self.queue.changed.notify_one();
@@ -125,7 +126,8 @@ async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: Prog
             queue.changed.notified().await;
             continue;
         };
-        // At the end of the call, the few queued messages are sent without the rate limit.
+        // After the end of the call, no message waits for the rate limit. If the limit is spent then, `newest` has dropped the older
+        // messages.
         if !is_over && let Some(until) = rate.wait() {
             tokio::select! {
                 () = sleep_until(until) => {}

@@ -15,9 +15,7 @@ use crate::provider::parts::{JsonObject, JsonSource, cost, count, count_at, some
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// The decoder of one response.
-///
-/// Source: the types of the Messages API, and Anthropic's page on
+/// Decodes one response of the Messages API. The events follow Anthropic's reference and its page on
 /// [streaming](https://platform.claude.com/docs/en/build-with-claude/streaming).
 pub(super) struct AnthropicDecoder {
     provider: String,

@@ -14,16 +14,15 @@ use crate::provider::parts::{JsonObject, JsonSource, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// The fields of a candidate, besides its content, that are kept with the message.
+/// The fields of a candidate that have no neutral form, and are kept as provider data of the message.
 const STATE_FIELDS: [&str; 5] =
     ["groundingMetadata", "citationMetadata", "urlContextMetadata", "safetyRatings", "continuationToken"];
 
 /// The field whose token continues a paused reply.
 pub(super) const TOKEN: &str = "continuationToken";
 
-/// The decoder of one response.
-///
-/// Source: the types of `GenerateContentResponse`. The parts of a chunk are appended to the parts of earlier chunks.
+/// Decodes one response of Gemini. The chunks follow `GenerateContentResponse` in Gemini's reference. The parts of a chunk are appended to
+/// the parts of earlier chunks.
 pub(super) struct GeminiDecoder {
     provider: String,
     lenient_end: bool,

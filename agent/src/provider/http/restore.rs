@@ -1,5 +1,5 @@
-//! Removes nulls from replies: strict schemas require every parameter, so the model writes null for a parameter that it
-//! leaves out.
+//! Removes the nulls that mean "absent" from calls and answers. A strict schema requires every property, so a model writes null for a
+//! property that it would otherwise leave out.
 
 use std::collections::BTreeMap;
 

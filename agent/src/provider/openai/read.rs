@@ -1,4 +1,4 @@
-//! Reads the messages and tool choices that both protocols of OpenAI share.
+//! Reads what both protocols of OpenAI write in the same form: the content of messages, and tool choices.
 
 use serde_json::{Map, Value};
 

@@ -47,7 +47,7 @@ struct Inner {
     owed: Vec<UnrecordedEnd>,
 }
 
-/// The result of recording the begin of a call: its body runs, or the call ends and its body does not run.
+/// The result of recording that a call begins: its body runs, or the call ends without running its body.
 enum CallStart {
     Runs { attempt: u32 },
     Ended(Box<CallEnd>),
@@ -144,7 +144,7 @@ impl RunRecords {
         new
     }
 
-    /// Performs a body, and records its begin and its end. `text` is the text of the reply that contains the call.
+    /// Performs a body, and records its start and its end. `text` is the text of the reply that contains the call.
     ///
     /// # Errors
     /// Returns the end of the call if its body does not run.
@@ -256,7 +256,7 @@ impl RunRecords {
     }
 
     /// Returns the end of a call that had begun in another process and must not begin again: the recorded end, or an end with an unknown
-    /// outcome. If the begin of the call cannot be recorded or read, the end says so.
+    /// outcome. If the start of the call cannot be recorded or read, the end says so.
     #[cfg(feature = "durable-restate")]
     pub(in crate::runtime) async fn end_lost(
         &self,
@@ -305,7 +305,7 @@ impl RunRecords {
         self.fail(error);
     }
 
-    /// Ends a call that was cancelled while its begin was recorded, so that its body does not run. If an earlier attempt had begun, the
+    /// Ends a call that was cancelled while its start was recorded, so that its body does not run. If an earlier attempt had begun, the
     /// outcome is unknown.
     async fn end_unstarted(&self, key: &StepKey, attempt: u32, reason: &str) -> CallEnd {
         if attempt > 1 {

@@ -161,7 +161,7 @@ impl UiEncoder {
         w: &mut ChunkWriter<'_>,
         format: &mut dyn WireFormat,
     ) {
-        // A call without an id is not announced yet, because the call receives its id only at the end of the reply.
+        // Only a loop that is driven without a `ModelStream` emits a call without an id. Such a call is not announced while it streams.
         if id.is_empty() || self.call_parts.contains_key(&index) {
             return;
         }

@@ -106,7 +106,7 @@ pub enum UiRequestError {
     /// The server has no scope, so the caller is unknown.
     #[error("the server has no scope: call `scoped`, or allow a single user")]
     NotScoped,
-    /// The conversation cannot be read or continued. The log contains the reason.
+    /// The conversation cannot be opened, or its run cannot begin. The log contains the reason.
     #[error("the thread cannot be used now")]
     Unavailable,
 }

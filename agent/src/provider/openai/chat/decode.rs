@@ -24,9 +24,8 @@ pub(super) const THINKING_FIELDS: [&str; 4] =
 const STATE_FIELDS: [&str; 5] =
     ["reasoning_details", "extra_content", "thought_signature", "annotations", "audio"];
 
-/// The decoder of one response.
-///
-/// Source: the types of the Chat Completions API; recorded traffic of compatible servers for the differences.
+/// Decodes one response of Chat Completions. The chunks follow OpenAI's reference, and recorded traffic where compatible servers differ
+/// from it.
 pub(super) struct ChatDecoder {
     provider: String,
     is_started: bool,

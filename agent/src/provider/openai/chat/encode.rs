@@ -336,8 +336,8 @@ impl Encoder<'_> {
         true
     }
 
-    /// Writes plain texts as one text, separated by line breaks, because not every server accepts a list, and any other content as a list.
-    /// A list that was read from a request stays a list.
+    /// Writes plain texts as one text, joined by line breaks, because not every server accepts a list. Any other content, and a list that
+    /// was read from a request, is written as a list.
     fn content(&self, parts: &[Part]) -> Result<Value, ModelError> {
         let provider = self.model.provider.as_str();
         let content = content::content(parts, provider, &RULES, |part| write(part, provider, self.compat))?;

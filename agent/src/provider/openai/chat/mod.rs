@@ -282,7 +282,7 @@ impl Compat {
         self
     }
 
-    /// Sets whether the server has OpenAI's limits of media types, stop sequences and metadata.
+    /// Sets whether the server has OpenAI's [limits](Self::openai_limits) on media types, stop sequences and metadata.
     pub fn with_openai_limits(mut self, limited: bool) -> Self {
         self.openai_limits = limited;
         self

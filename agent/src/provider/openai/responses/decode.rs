@@ -13,9 +13,8 @@ use crate::provider::parts::{JsonSource, cost, count_at, some_text, text};
 use crate::provider::protocol::Decoder;
 use crate::provider::sse::SseEvent;
 
-/// The decoder of one response.
-///
-/// Source: the types of the Responses API. The item in `output_item.done` replaces the result of its deltas.
+/// Decodes one response of the Responses API. The events follow OpenAI's reference. The item in `output_item.done` replaces the result of
+/// its deltas.
 pub(super) struct ResponsesDecoder {
     provider: String,
     items: Vec<OpenItem>,
