@@ -6,6 +6,7 @@ use super::agent_loop::Phase;
 use super::batch::{Slot, SlotState};
 use super::guard::RepeatCheck;
 use super::inputs::CallCoercions;
+#[cfg(feature = "runtime")]
 use super::restore::has_run;
 use super::{
     AgentLoop, CallDecision, CallEnd, EventKind, Limit, LimitReached, LoopGuard, Ready, RecordError,
@@ -262,6 +263,7 @@ impl AgentLoop {
                     self.count_child(spent);
                 }
                 // The body ran in an earlier process, which counted the call.
+                #[cfg(feature = "runtime")]
                 if end.ran && has_run(&end.outcome) {
                     self.tool_calls += 1;
                     if let Some(budget) = &self.budget.0 {
