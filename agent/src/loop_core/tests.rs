@@ -78,6 +78,20 @@ fn questions_do_not_reopen_a_call_that_has_ended() {
     assert_eq!(run.questions().len(), 1);
 }
 
+#[cfg(feature = "runtime")]
+#[test]
+fn the_limit_of_tokens_counts_no_requests() {
+    use super::{AgentLoop, LoopConfig, UsageLimits};
+    use crate::message::{Conversation, Message};
+
+    let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
+    let config = LoopConfig { limits, ..LoopConfig::default() };
+    let mut run = AgentLoop::new("r", config, Conversation::new(), [Message::user("go")]);
+    assert_eq!(run.limit_of_tokens(), None);
+    let budget = run.tree_budget();
+    assert_eq!(budget.limit_of_tokens(), None);
+}
+
 /// Runs whose tools refuse calls or ask for other calls, stored and restored at every step.
 mod tries {
     use std::sync::Arc;
