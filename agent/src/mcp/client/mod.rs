@@ -188,8 +188,8 @@ impl McpClient {
         }
     }
 
-    /// Returns whether a call lost its connection or was not authorized, and no later call has received a result. Calls are still
-    /// attempted.
+    /// Returns whether a call could not connect, lost its connection or was not authorized, and no later call has received a result. Calls
+    /// are still attempted.
     pub fn is_degraded(&self) -> bool {
         !self.inner.is_reachable.load(Ordering::Acquire)
     }
