@@ -202,9 +202,10 @@ impl RunRequest {
                 "the request is that of the run {own:?}, and its address has the name {run:?}"
             ));
         }
-        if run.is_empty() || run.len() > if is_child { MAX_CHILD_NAME } else { MAX_NAME } {
+        let max = if is_child { MAX_CHILD_NAME } else { MAX_NAME };
+        if run.is_empty() || run.len() > max {
             return Err(format!(
-                "the name of the run has {} bytes; give it a name of 1 to {MAX_NAME} bytes",
+                "the name of the run has {} bytes; give it a name of 1 to {max} bytes",
                 run.len()
             ));
         }
@@ -373,5 +374,30 @@ impl PendingAsk {
             Self::Deferred { handle, .. } => handle,
             Self::Question { question } => &question.request_id,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_too_long_is_refused_with_its_limit() {
+        let child = |name: &str| RunRequest {
+            child: Some(ChildLink {
+                path: RunPath::default().with("c", "t", &name.into()),
+                time_limit: None,
+                work_limit: None,
+                waits: None,
+            }),
+            ..RunRequest::default()
+        };
+        let refused = |request: RunRequest, name: &str| request.named(name).unwrap_err();
+        let long = "r".repeat(MAX_CHILD_NAME + 1);
+        assert!(refused(child(&long), &long).ends_with("give it a name of 1 to 400 bytes"));
+        let long = "r".repeat(MAX_NAME + 1);
+        assert!(child(&long).named(&long).is_ok());
+        assert!(refused(RunRequest::default(), &long).ends_with("give it a name of 1 to 200 bytes"));
+        assert!(refused(RunRequest::default(), "").ends_with("give it a name of 1 to 200 bytes"));
     }
 }

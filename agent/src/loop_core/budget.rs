@@ -67,7 +67,7 @@ impl TreeBudget {
     /// Returns the limit that the tokens or the cost so far have reached, if any.
     #[cfg(feature = "runtime")]
     pub(super) fn limit_of_tokens(&self) -> Option<LimitReached> {
-        exceeded(&self.limits, 0, &self.spent().usage)
+        exceeded_by_usage(&self.limits, &self.spent().usage)
     }
 
     /// Counts a request. If a limit is reached, the request is not counted, and the limit is returned.
@@ -232,21 +232,27 @@ impl AgentLoop {
 }
 
 /// Returns the first limit that forbids another request, if any.
-#[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
-pub(super) fn exceeded(limits: &UsageLimits, requests: u64, usage: &Usage) -> Option<LimitReached> {
+fn exceeded(limits: &UsageLimits, requests: u64, usage: &Usage) -> Option<LimitReached> {
+    reached(Limit::Requests, limits.requests, requests).or_else(|| exceeded_by_usage(limits, usage))
+}
+
+/// Returns the first limit of tokens or cost that is reached, if any.
+pub(super) fn exceeded_by_usage(limits: &UsageLimits, usage: &Usage) -> Option<LimitReached> {
     let counts = [
-        (Limit::Requests, limits.requests, requests),
         (Limit::InputTokens, limits.input_tokens, usage.input),
         (Limit::OutputTokens, limits.output_tokens, usage.output),
         (Limit::TotalTokens, limits.total_tokens, usage.total),
     ];
-    let count = counts.into_iter().find_map(|(limit, allowed, used)| {
-        let allowed = allowed.filter(|allowed| used >= *allowed)?;
-        Some(LimitReached::new(limit, allowed as f64, used as f64))
-    });
+    let count = counts.into_iter().find_map(|(limit, allowed, used)| reached(limit, allowed, used));
     let cost = || {
         let (allowed, used) = (limits.cost?, usage.cost?.total);
         (used >= allowed).then(|| LimitReached::new(Limit::Cost, allowed, used))
     };
     count.or_else(cost)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for a text; counts of tokens are exact up to 2^53")]
+fn reached(limit: Limit, allowed: Option<u64>, used: u64) -> Option<LimitReached> {
+    let allowed = allowed.filter(|allowed| used >= *allowed)?;
+    Some(LimitReached::new(limit, allowed as f64, used as f64))
 }

@@ -3,7 +3,7 @@
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;
-use super::budget::{Spent, exceeded};
+use super::budget::{Spent, exceeded_by_usage};
 use super::end::LimitReached;
 use super::{AgentLoop, EventKind, RecordError};
 use crate::message::{AssistantMessage, StopReason, Usage, ViewChange};
@@ -48,7 +48,7 @@ impl AgentLoop {
     /// already counted.
     pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
-        exceeded(&self.config.limits, 0, &self.usage).or_else(of_tree)
+        exceeded_by_usage(&self.config.limits, &self.usage).or_else(of_tree)
     }
 
     /// Counts a request that the provider refused as too long, before the request is made again with fewer messages.

@@ -44,12 +44,16 @@ impl AgentLoop {
         slot.map(|slot| &*slot.inputs).unwrap_or_default()
     }
 
-    /// Records that a call waits, because its tool asked questions. The end of the call is recorded later.
+    /// Records that a call waits, because its tool asked questions. The end of the call is recorded later. Questions of a call that has
+    /// ended are ignored.
     ///
     /// # Errors
     /// Returns an error if the call neither runs nor is awaited.
     pub(crate) fn record_questions(&mut self, ord: u32, questions: Vec<Question>) -> Result<(), RecordError> {
         let at = self.running(ord)?;
+        if self.batch.slots.get(at).is_none_or(|slot| slot.state == SlotState::Ended) {
+            return Ok(());
+        }
         for question in questions.iter().filter(|question| !question.is_announced) {
             let question = Box::new(Question { path: self.path.clone(), ..question.clone() });
             self.emit(|_| EventKind::QuestionAsked { question });

@@ -40,6 +40,58 @@ fn parts_without_text_stay() {
     assert_eq!(result.structured, None);
 }
 
+/// Each call ends once, and a question is not asked for a call that has ended.
+#[test]
+fn questions_do_not_reopen_a_call_that_has_ended() {
+    use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Ready, Step};
+    use crate::message::{AssistantMessage, Conversation, Message};
+    use crate::tool::output::ToolOutput;
+
+    let mut run = AgentLoop::new("r", LoopConfig::default(), Conversation::new(), [Message::user("go")]);
+    loop {
+        match run.next() {
+            Step::Poll { .. } => run.record_messages(Vec::new()).unwrap(),
+            Step::CallModel { .. } => {
+                let calls = ["a", "b"].map(|id| Part::tool_call(id, "t", "{}"));
+                run.record_reply(ModelReply::new(AssistantMessage::new(calls))).unwrap();
+            }
+            Step::Prepare { .. } => {
+                run.record_prepared(0, Ok(Ready::default())).unwrap();
+                run.record_prepared(1, Ok(Ready::default())).unwrap();
+            }
+            Step::CallTools { .. } => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    run.record_call_end(0, CallEnd::ran(ToolOutput::text("done"), 1)).unwrap();
+    while run.take_event().is_some() {}
+    let before = run.clone();
+    let question = serde_json::json!({
+        "request_id": "q", "call_id": "a", "tool": "t", "message": "Sure?", "schema": {}, "number": 0,
+    });
+    let mut end = CallEnd::ran(ToolOutput::empty(), 1);
+    end.asked.push(serde_json::from_value(question).unwrap());
+    run.record_call_end(0, end.clone()).unwrap();
+    assert_eq!(run, before);
+    // The other call still runs, so that it can ask.
+    run.record_call_end(1, end).unwrap();
+    assert_eq!(run.questions().len(), 1);
+}
+
+#[cfg(feature = "runtime")]
+#[test]
+fn the_limit_of_tokens_counts_no_requests() {
+    use super::{AgentLoop, LoopConfig, UsageLimits};
+    use crate::message::{Conversation, Message};
+
+    let limits = UsageLimits { requests: Some(0), ..UsageLimits::default() };
+    let config = LoopConfig { limits, ..LoopConfig::default() };
+    let mut run = AgentLoop::new("r", config, Conversation::new(), [Message::user("go")]);
+    assert_eq!(run.limit_of_tokens(), None);
+    let budget = run.tree_budget();
+    assert_eq!(budget.limit_of_tokens(), None);
+}
+
 /// Runs whose tools refuse calls or ask for other calls, stored and restored at every step.
 mod tries {
     use std::sync::Arc;

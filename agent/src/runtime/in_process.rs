@@ -13,7 +13,6 @@ use super::ask::ReplyStream;
 use super::assistant::Assistant;
 use super::checked::CheckedArguments;
 use super::error::RunError;
-use super::hooks::hook_error;
 use super::listener::EventSlot;
 use super::parent::{ParentRun, RunningChildren};
 use super::perform::Performer;
@@ -22,9 +21,9 @@ use super::queue::{Delivery, QueuedMessage};
 use super::records::{InterruptedCall, RunRecords};
 use super::stop::StopSignal;
 use super::telemetry;
-use super::turn::{TurnChoices, end_turn, next_reply, turn_tools};
+use super::turn::{TurnChoices, TurnSteps as _, end_turn, next_reply, turn_tools};
 use crate::loop_core::{
-    AgentLoop, ApprovalRequest, CallDecision, CallEnd, Event, ModelReply, Prepared, Queue, Ready, TurnSummary,
+    AgentLoop, ApprovalRequest, CallDecision, Event, ModelReply, Prepared, Queue, Ready, TurnSummary,
 };
 use crate::message::{Message, MessageList, ToolCall};
 use crate::model::ModelError;
@@ -316,8 +315,7 @@ impl InProcessSteps {
                 return Ok(());
             }
             let found = self.found.remove(&ord);
-            let prepared = self.found_or_prepared(found, ord, &call).await;
-            let (prepared, has_begun) = prepared.ok_or_else(|| self.stopped())?;
+            let (prepared, has_begun) = self.found_or_prepared(found, ord, &call).await?;
             self.performer.record_refusal(&call, &prepared);
             {
                 let mut run = self.run.lock();
@@ -335,45 +333,46 @@ impl InProcessSteps {
     }
 
     /// Prepares a call, and returns whether its body had begun before the process died. `found` is the state of the call that the store has
-    /// recorded, if there is one. Returns `None` if the run is stopped first.
+    /// recorded, if there is one. Fails like [`prepare_call`](Self::prepare_call).
     async fn found_or_prepared(
         &mut self,
         found: Option<InterruptedCall>,
         ord: u32,
         call: &ToolCall,
-    ) -> Option<(Prepared, bool)> {
+    ) -> Result<(Prepared, bool), StepError> {
         let has_begun = match found {
-            Some(InterruptedCall::Ended(end)) => return Some((Prepared::Ended(end), false)),
+            Some(InterruptedCall::Ended(end)) => return Ok((Prepared::Ended(end), false)),
             Some(InterruptedCall::Begun) => true,
             None => false,
         };
-        Some(match self.prepare_call(ord, call).await? {
+        Ok(match self.prepare_call(ord, call).await? {
             // A call that had begun was allowed before, so it needs no new decision.
             Prepared::Ready(ready) if has_begun => (Prepared::Ready(Ready { approval: None, ..ready }), true),
             prepared => (prepared, false),
         })
     }
 
-    /// Prepares a call. Returns `None` if the run is stopped before the call is prepared.
-    pub(super) async fn prepare_call(&mut self, ord: u32, call: &ToolCall) -> Option<Prepared> {
+    /// Prepares a call.
+    ///
+    /// # Errors
+    /// Fails if the run is stopped before the call is prepared, or if a hook that chooses the tools of the turn fails, which ends the run.
+    pub(super) async fn prepare_call(&mut self, ord: u32, call: &ToolCall) -> Result<Prepared, StepError> {
         let chosen = if self.performer.config.choosers.is_empty() {
             None
         } else {
             let run = self.run.clone();
             let turn = run.lock().turn();
-            match Box::pin(turn_tools(self, turn, true, &run)).await.ok()? {
-                Ok(tools) => tools,
-                Err(error) => return Some(Prepared::Ended(Box::new(CallEnd::new(hook_error(&error))))),
-            }
+            let tools = Box::pin(turn_tools(self, turn, true, &run)).await?;
+            tools.map_err(|message| self.failed(RunError::Request { message }))?
         };
         let reply = self.last_reply();
         let kept = Some(&self.assistant);
         let prepared = self.performer.prepare_call(call, reply.as_ref(), chosen.as_deref(), kept);
-        let (prepared, checked) = prepared.await?;
+        let (prepared, checked) = prepared.await.ok_or_else(|| self.stopped())?;
         if let Some(checked) = checked {
             self.checked.insert(ord, checked);
         }
-        Some(prepared)
+        Ok(prepared)
     }
 
     /// Ends the reply of a dropped run, and records it as far as it arrived.
@@ -411,5 +410,33 @@ impl Drop for InProcessSteps {
         self.deliver();
         self.assistant.end_run(None);
         self.records.iter().for_each(|records| records.clone().abandon(DROPPED));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::{reply, scripted::ScriptedModel};
+    use crate::runtime::{Assistant, Decisions, RunError};
+    use crate::tool::approval::Approval;
+    use crate::tool::builder::ToolBuilder;
+
+    #[tokio::test]
+    async fn a_choice_of_tools_that_fails_after_a_resume_ends_the_run() {
+        let builder = |model: &ScriptedModel| {
+            let pay = ToolBuilder::new("pay").description("Pays.").approval(Approval::ALWAYS);
+            let pay = pay.build(|_args: serde_json::Value, _cx| async { "paid" }).unwrap();
+            Assistant::builder(model.clone()).tools(pay)
+        };
+        let model = ScriptedModel::new([reply().tool_call("pay", "{}").tool_call("pay", "{}")]);
+        let suspended = builder(&model).build().unwrap().prompt("Pay").await.unwrap().snapshot.unwrap();
+        let model = ScriptedModel::new(["never"]);
+        let next = builder(&model).prepare_tools(|_| async { Err("no list".into()) }).build().unwrap();
+        let allowed = suspended.requests().iter().fold(Decisions::new(), Decisions::allow);
+        let error = next.resume(&suspended, allowed).await.unwrap_err();
+        assert!(matches!(&error, RunError::Request { message } if message.contains("no list")), "{error}");
+        assert_eq!(model.requests().len(), 0);
+        let results: Vec<_> =
+            next.messages().iter().filter_map(|m| m.as_tool_result()?.code.clone()).collect();
+        assert_eq!(results, ["aborted", "aborted"]);
     }
 }

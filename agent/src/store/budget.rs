@@ -1,6 +1,6 @@
 //! The spent and the reserved amounts of budgets.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// An amount of one budget that is reserved for a request. See [`Store::reserve`](super::Store::reserve).
 ///
@@ -80,25 +80,33 @@ impl MemoryBudgets {
         self.budgets.len() + self.holds.values().map(BTreeMap::len).sum::<usize>()
     }
 
-    pub(super) fn reserve(
-        &mut self,
-        id: &str,
-        holds: Vec<BudgetHold>,
-        now: i64,
-        until: i64,
-    ) -> Option<BudgetUse> {
-        for hold in &holds {
+    /// Charges the holds of these budgets that expired. Returns the use of a budget whose limit the holds would exceed, if there is one.
+    pub(super) fn refusal(&mut self, id: &str, holds: &[BudgetHold], now: i64) -> Option<BudgetUse> {
+        for hold in holds {
             self.charge_expired(&hold.budget, now);
         }
-        let known = self.holds.get(id);
-        let is_new = |hold: &&BudgetHold| known.is_none_or(|known| !known.contains_key(&hold.budget));
-        let refused = holds.iter().filter(is_new).find(|hold| {
+        let refused = holds.iter().filter(|hold| !self.is_held(id, &hold.budget)).find(|hold| {
             let (spent, held) = self.budgets.get(&hold.budget).copied().unwrap_or_default();
             spent.saturating_add(held).saturating_add(hold.amount) > hold.limit
         });
-        if let Some(hold) = refused {
-            return Some(self.usage(&hold.budget));
-        }
+        refused.map(|hold| self.usage(&hold.budget))
+    }
+
+    /// Returns the number of rows that these holds would add: one for each new hold, and one for each new budget.
+    pub(super) fn rows_for(&self, id: &str, holds: &[BudgetHold]) -> usize {
+        let budgets: BTreeSet<&str> = holds.iter().map(|hold| hold.budget.as_str()).collect();
+        let rows = |budget: &&str| {
+            usize::from(!self.is_held(id, budget)) + usize::from(!self.budgets.contains_key(*budget))
+        };
+        budgets.iter().map(rows).sum()
+    }
+
+    fn is_held(&self, id: &str, budget: &str) -> bool {
+        self.holds.get(id).is_some_and(|known| known.contains_key(budget))
+    }
+
+    /// Adds holds that were not [refused](Self::refusal). A budget that already has a hold with this id is not reserved again.
+    pub(super) fn reserve(&mut self, id: &str, holds: Vec<BudgetHold>, until: i64) {
         let known = self.holds.entry(id.to_owned()).or_default();
         for BudgetHold { budget, amount, .. } in holds {
             if known.contains_key(&budget) {
@@ -108,7 +116,6 @@ impl MemoryBudgets {
             *held = held.saturating_add(amount);
             known.insert(budget, MemoryHold { amount, until, is_charged: false });
         }
-        None
     }
 
     fn charge_expired(&mut self, budget: &str, now: i64) {

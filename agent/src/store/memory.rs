@@ -338,8 +338,12 @@ impl Store for MemoryStore {
     ) -> BoxFuture<'a, Result<Option<BudgetUse>, StoreError>> {
         Box::pin(async move {
             let mut inner = self.lock();
-            self.check_room(&inner, holds.len())?;
-            Ok(inner.budgets.reserve(id, holds, now, until))
+            if let Some(refused) = inner.budgets.refusal(id, &holds, now) {
+                return Ok(Some(refused));
+            }
+            self.check_room(&inner, inner.budgets.rows_for(id, &holds))?;
+            inner.budgets.reserve(id, holds, until);
+            Ok(None)
         })
     }
 
@@ -367,4 +371,40 @@ pub(super) fn full_inbox() -> StoreError {
 /// Returns the error for a message without an id. Such a message cannot be recognized if it is sent twice.
 pub(super) fn missing_id() -> StoreError {
     StoreError::new(StoreErrorKind::Other, "a message for an inbox needs an id")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::{Context, Poll, Waker};
+
+    /// Returns the result of a request to the store, which never waits.
+    fn result<T>(mut request: BoxFuture<'_, T>) -> T {
+        match request.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result,
+            Poll::Pending => panic!("a store in memory never waits"),
+        }
+    }
+
+    #[test]
+    fn budgets_and_their_holds_need_room() {
+        let hold = |budget: &str, amount| vec![BudgetHold::new(budget, amount, 100)];
+        let store = MemoryStore::with_room_for(1);
+        let full = result(store.reserve("a", hold("team", 10), 0, 10)).unwrap_err();
+        assert_eq!(full.kind(), StoreErrorKind::Full, "the budget and its hold are two rows");
+        assert_eq!(result(store.budget("team")).unwrap(), BudgetUse::new("team", 0, 0));
+
+        let store = MemoryStore::with_room_for(3);
+        let twice = [hold("team", 10), hold("team", 10)].concat();
+        assert_eq!(result(store.reserve("a", twice, 0, 10)).unwrap(), None, "it is held once");
+        assert_eq!(result(store.reserve("b", hold("team", 10), 0, 10)).unwrap(), None);
+        // Neither a repeated nor a refused hold needs room.
+        assert_eq!(result(store.reserve("b", hold("team", 10), 0, 10)).unwrap(), None);
+        let refused = result(store.reserve("c", hold("team", 90), 0, 10)).unwrap();
+        assert_eq!(refused, Some(BudgetUse::new("team", 0, 20)));
+        let full = result(store.reserve("c", hold("team", 10), 0, 10)).unwrap_err();
+        assert_eq!(full.kind(), StoreErrorKind::Full);
+        assert!(result(store.settle("a", vec![("team".to_owned(), 5)])).unwrap());
+        assert_eq!(result(store.reserve("c", hold("team", 10), 0, 10)).unwrap(), None);
+    }
 }

@@ -3,7 +3,7 @@
 use super::problem::{RegistryError, RegistryProblem};
 use super::registry::Registry;
 use super::value::Tool;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Maximum number of schemas of one tool whose examples are checked.
 const MAX_PLACES: usize = 1_000;
@@ -63,7 +63,8 @@ struct ExamplePath {
 enum EnclosingValue {
     /// A key of an object, with the constant properties that select the object among its alternatives.
     Key(String, Map<String, Value>),
-    Item,
+    /// An array in which these items stand before the value.
+    Item(Vec<Value>),
 }
 
 impl ExamplePath {
@@ -74,7 +75,7 @@ impl ExamplePath {
                 object.insert(key.clone(), value);
                 Value::Object(object)
             }
-            EnclosingValue::Item => json!([value]),
+            EnclosingValue::Item(before) => Value::Array(before.iter().cloned().chain([value]).collect()),
         })
     }
 }
@@ -112,7 +113,8 @@ fn of_parameters(tool: &Tool, refused: &mut Vec<RegistryProblem>) {
     }
 }
 
-/// Returns the schemas of the properties and items of a value, in order, each with its path. Follows references and alternatives.
+/// Returns the schemas of the properties and items of a value, in order, each with its path. Additional properties are checked under a name
+/// that is not a property, unless other keywords restrict the names. Follows references and alternatives.
 fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'s Value, ExamplePath)> {
     let mut found = Vec::new();
     if let Some(target) =
@@ -123,30 +125,37 @@ fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'
             found.extend(below(root, target, place));
         }
     }
-    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-        let word = |property: &Value| {
-            property
-                .get("const")
-                .or_else(|| match property.get("enum")?.as_array()?.as_slice() {
-                    [only] => Some(only),
-                    _ => None,
-                })
-                .cloned()
-        };
-        let constants: Map<String, Value> =
-            properties.iter().filter_map(|(key, property)| Some((key.clone(), word(property)?))).collect();
-        for (key, property) in properties {
-            let mut inner = place.clone();
-            inner.path = format!("{}/{}", place.path, key.replace('~', "~0").replace('/', "~1"));
-            inner.around.push(EnclosingValue::Key(key.clone(), constants.clone()));
-            found.push((property, inner));
-        }
-    }
-    if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
+    let within = |key: &str, constants: &Map<String, Value>| {
         let mut inner = place.clone();
-        inner.path.push_str("/0");
-        inner.around.push(EnclosingValue::Item);
-        found.push((items, inner));
+        inner.path = format!("{}/{}", place.path, key.replace('~', "~0").replace('/', "~1"));
+        inner.around.push(EnclosingValue::Key(key.to_owned(), constants.clone()));
+        inner
+    };
+    let mut constants = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    if let Some(properties) = properties {
+        let constant = |(key, property): (&String, &Value)| Some((key.clone(), constant(property)?));
+        constants = properties.iter().filter_map(constant).collect();
+        found.extend(properties.iter().map(|(key, property)| (property, within(key, &constants))));
+    }
+    let is_restricted = ["patternProperties", "propertyNames"].iter().any(|word| schema.get(*word).is_some());
+    let others = schema.get("additionalProperties").filter(|others| others.is_object() && !is_restricted);
+    if let Some(others) = others {
+        let mut key = "key".to_owned();
+        while properties.is_some_and(|properties| properties.contains_key(&key)) {
+            key.push('_');
+        }
+        found.push((others, within(&key, &constants)));
+    }
+    let first = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let items = schema.get("items").filter(|items| items.is_object());
+    let mut before = Vec::new();
+    for item in first.iter().chain(items) {
+        let mut inner = place.clone();
+        inner.path = format!("{}/{}", place.path, before.len());
+        inner.around.push(EnclosingValue::Item(before.clone()));
+        found.push((item, inner));
+        before.push(constant(item).unwrap_or_default());
     }
     for keyword in ["anyOf", "oneOf", "allOf"] {
         for branch in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
@@ -154,4 +163,70 @@ fn below<'s>(root: &'s Value, schema: &'s Value, place: &ExamplePath) -> Vec<(&'
         }
     }
     found
+}
+
+/// Returns the only value that a schema accepts, if the schema lists it.
+fn constant(schema: &Value) -> Option<Value> {
+    let only = || match schema.get("enum")?.as_array()?.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    };
+    schema.get("const").or_else(only).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn refused(properties: &Value) -> Vec<String> {
+        let schema = json!({"type": "object", "properties": properties});
+        let tool = Tool::new("t", "Does it.", schema, |_args, _cx| async { "done" }).unwrap();
+        refused_examples(&tool).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn examples_of_map_values_are_checked() {
+        let number = json!({"type": "integer", "maximum": 5, "examples": [3, 9]});
+        let found = refused(&json!({"a": {"type": "object", "additionalProperties": number}}));
+        assert_eq!(
+            found,
+            ["example 2 of `/a/key` of tool `t`: /a/key: out of range; got number 9; expected integer <= 5"]
+        );
+        // The name of a property has the schema of the property.
+        let open = json!({"type": "object", "properties": {"key": {"type": "string"}}, "additionalProperties": number});
+        let found = refused(&json!({"a": open}));
+        assert_eq!(
+            found,
+            [
+                "example 2 of `/a/key_` of tool `t`: /a/key_: out of range; got number 9; expected integer <= 5"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tuple_is_found_among_its_alternatives_by_its_constants() {
+        let numbers = json!({"type": "array", "items": {"type": ["integer", "null"]}});
+        let word = json!({"type": "string", "examples": ["a"]});
+        let tuple = json!({"type": "array", "prefixItems": [{"const": "word"}, word]});
+        assert_eq!(refused(&json!({"a": {"anyOf": [numbers, tuple]}})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn examples_of_tuple_items_are_checked_at_their_position() {
+        let word = json!({"type": "string", "maxLength": 2, "examples": ["ab", "abc"]});
+        let number = json!({"type": "integer", "maximum": 5, "examples": [3, 9]});
+        let found = refused(&json!({"a": {
+            "type": "array", "prefixItems": [word, number], "items": {"type": "boolean", "examples": [true, 1.5]},
+            "minItems": 3,
+        }}));
+        assert_eq!(
+            found,
+            [
+                "example 2 of `/a/0` of tool `t`: /a/0: too long (3 characters); got string \"abc\"; expected string, <= 2 characters",
+                "example 2 of `/a/1` of tool `t`: /a/1: out of range; got number 9; expected integer <= 5",
+                "example 2 of `/a/2` of tool `t`: /a/2: wrong type; got number 1.5; expected boolean",
+            ]
+        );
+    }
 }

@@ -94,7 +94,10 @@ async fn attempts(
     loop {
         let connection = match inner.connection().await {
             Ok(connection) => connection,
-            Err(error) => return failed("unavailable", cut(format!("{error}."))),
+            Err(error) => {
+                inner.set_reachable(false);
+                return failed("unavailable", cut(format!("{error}.")));
+            }
         };
         let error = match rounds(inner, &connection, tool, arguments, cx).await {
             Ok(result) => {
@@ -362,4 +365,27 @@ fn failed(code: &'static str, text: impl Into<String>) -> ToolOutcome {
 /// Cuts a text of a server to 2,000 characters.
 fn cut(text: String) -> String {
     if text.len() <= 2_000 { text } else { text.chars().take(2_000).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::client::ClientConfig;
+    use crate::tool::value::Tool;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_whose_calls_cannot_connect_is_degraded() {
+        let inner = Inner::unconnected(ClientConfig::command("/no/such/program"));
+        let tool = Tool::new("t", "Does it.", json!({"type": "object"}), |_args, _cx| async { "done" });
+        let offered = OfferedTool {
+            definition: tool.unwrap().definition().clone(),
+            output: None,
+            is_wrapped: false,
+            hints: crate::tool::annotations::ToolAnnotations::default(),
+            fingerprint: [0; 32],
+        };
+        let outcome = call(&inner, "t", &offered, Map::new(), &ToolContext::new()).await;
+        assert_eq!(outcome.code(), Some("unavailable"), "{}", outcome.text());
+        assert!(!inner.is_reachable.load(std::sync::atomic::Ordering::Acquire));
+    }
 }

@@ -381,6 +381,47 @@ async fn log_lines(errors: impl AsyncRead + Unpin, tap: &TrafficTap) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::client::{ConnectionSlot, Inner, STABLE};
+    use serde_json::{Value, json};
+    use tokio::io::AsyncWriteExt as _;
+
+    /// Opens a connection to a server that only completes the handshake.
+    async fn opened() -> Arc<Connection> {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        tokio::spawn(async move {
+            let (input, mut output) = tokio::io::split(server);
+            let mut lines = BufReader::new(input).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let request: Value = serde_json::from_str(&line).unwrap();
+                let Some(id) = request.get("id") else { continue };
+                let result = json!({
+                    "protocolVersion": "2025-11-25",
+                    "capabilities": {},
+                    "serverInfo": {"name": "x", "version": "1"},
+                });
+                let answer = format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "result": result}));
+                output.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        let config = ClientConfig::command("x").legacy();
+        let tap = TrafficTap::new(&config, "x");
+        Arc::new(Connection::start(&config, "x", &Arc::default(), (client, &tap), None).await.unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attempts_count_from_zero_after_a_dropped_connection_that_lasted() {
+        for (lifetime, attempts) in [(STABLE, 0), (STABLE / 2, 3)] {
+            let connection = opened().await;
+            tokio::time::advance(lifetime).await;
+            let inner = Inner::unconnected(ClientConfig::command("x"));
+            let live = Some(connection.clone());
+            *inner.slot.lock().await = ConnectionSlot { live, attempts: 3, last_attempt: None };
+            inner.drop_connection(&connection).await;
+            let slot = inner.slot.lock().await;
+            assert!(slot.live.is_none());
+            assert_eq!(slot.attempts, attempts, "after {lifetime:?}");
+        }
+    }
 
     #[test]
     fn only_addresses_of_the_internet_are_public() {

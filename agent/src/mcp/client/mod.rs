@@ -27,6 +27,8 @@ use connection::Connection;
 use listing::{ToolListing, list};
 use names::server_name;
 use notifications::Notifications;
+#[cfg(test)]
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -84,6 +86,17 @@ struct ConnectionSlot {
     live: Option<Arc<Connection>>,
     attempts: u32,
     last_attempt: Option<Instant>,
+}
+
+impl ConnectionSlot {
+    /// Removes the connection. If it lasted for the time [`STABLE`], the count of attempts to reconnect starts at zero.
+    fn take_live(&mut self) -> Option<Arc<Connection>> {
+        let live = self.live.take()?;
+        if live.opened_at.elapsed() >= STABLE {
+            self.attempts = 0;
+        }
+        Some(live)
+    }
 }
 
 /// A report of the tools that a server offers: the tools that are used, and the reasons why the other tools are not used.
@@ -175,8 +188,8 @@ impl McpClient {
         }
     }
 
-    /// Returns whether a call lost its connection or was not authorized, and no later call has received a result. Calls are still
-    /// attempted.
+    /// Returns whether a call could not connect, lost its connection or was not authorized, and no later call has received a result. Calls
+    /// are still attempted.
     pub fn is_degraded(&self) -> bool {
         !self.inner.is_reachable.load(Ordering::Acquire)
     }
@@ -205,7 +218,7 @@ impl McpClient {
     /// Ends the connection. The input of a child process is closed. A process that does not end is terminated, and then killed. A later
     /// call connects again.
     pub async fn close(&self) {
-        let live = self.inner.slot.lock().await.live.take();
+        let live = self.inner.slot.lock().await.take_live();
         if let Some(connection) = live {
             connection.close().await;
         }
@@ -258,15 +271,12 @@ impl Inner {
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {
             return Ok(live.clone());
         }
-        if let Some(dead) = slot.live.take()
-            && dead.opened_at.elapsed() >= STABLE
-        {
-            slot.attempts = 0;
-        }
+        slot.take_live();
         if slot.attempts >= MAX_ATTEMPTS {
             if slot.last_attempt.is_none_or(|at| at.elapsed() < STABLE) {
                 let reason = format!(
-                    "{MAX_ATTEMPTS} attempts to reconnect failed; the next attempt is possible in a minute"
+                    "{MAX_ATTEMPTS} attempts to reconnect failed, or led to a connection that was soon lost; the next \
+                     attempt is possible in a minute"
                 );
                 return Err(McpClientError::Connect {
                     server: self.server(),
@@ -292,7 +302,7 @@ impl Inner {
     async fn drop_connection(&self, connection: &Arc<Connection>) {
         let mut slot = self.slot.lock().await;
         if slot.live.as_ref().is_some_and(|live| Arc::ptr_eq(live, connection)) {
-            slot.live = None;
+            slot.take_live();
         }
     }
 
@@ -362,5 +372,22 @@ impl fmt::Display for ConnectReport {
             write!(f, "\n  {tool} is left out: {reason}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Inner {
+    /// Creates a client that never connected and knows no tools.
+    fn unconnected(config: ClientConfig) -> Self {
+        let listing = ToolListing { tools: BTreeMap::new(), left_out: Vec::new(), fresh_until: None };
+        Self {
+            server: RwLock::new(endpoint_name(&config)),
+            config,
+            notifications: Arc::default(),
+            slot: tokio::sync::Mutex::default(),
+            listing: RwLock::new(Arc::new(listing)),
+            listed_at: std::sync::Mutex::default(),
+            is_reachable: AtomicBool::new(true),
+        }
     }
 }

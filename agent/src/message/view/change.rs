@@ -148,7 +148,9 @@ impl ClearedResult {
 pub enum ViewError {
     /// A cut before this message would split a call from its result, or a reply from its continuation, or the message is neither of the
     /// user nor a reply.
-    #[error("the view cannot be cut before message {at}: it would split a call from its result")]
+    #[error(
+        "the view cannot be cut before message {at}: cut before a message of the user or a reply, neither between a call and its result nor within a continued reply"
+    )]
     #[non_exhaustive]
     Split {
         /// The index of the message.

@@ -101,7 +101,7 @@ impl Conversation {
     /// ]);
     /// assert_eq!(conversation.cuts(), [1, 3, 4]);                  // not before the result
     /// let error = conversation.compact(2, "…").unwrap_err();
-    /// assert_eq!(error.to_string(), "the view cannot be cut before message 2: it would split a call from its result");
+    /// assert!(error.to_string().starts_with("the view cannot be cut before message 2: "));
     /// ```
     pub fn cuts(&self) -> Vec<usize> {
         ConversationView::of(self).cuts()

@@ -215,3 +215,17 @@ fn a_stored_change_with_the_highest_number_ends_the_changes() {
     assert_eq!(view.lower_window(1_000), None);
     assert_eq!(view.changes(), [clear]);
 }
+
+#[test]
+fn the_error_of_an_impossible_cut_holds_for_every_message() {
+    let note = || Message::from(CustomMessage::new("note", json!({})));
+    let messages = [Message::user("Hi"), note(), Message::assistant("Hello."), Message::user("Bye")];
+    let mut conversation = Conversation::from_iter(messages);
+    let error = conversation.compact(1, "done").unwrap_err();
+    assert_eq!(error, ViewError::Split { at: 1 });
+    assert_eq!(
+        error.to_string(),
+        "the view cannot be cut before message 1: cut before a message of the user or a reply, \
+         neither between a call and its result nor within a continued reply"
+    );
+}

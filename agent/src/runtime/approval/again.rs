@@ -45,8 +45,7 @@ impl InProcessSteps {
                 continue;
             }
             let asked = ready.call_for_hooks(&call).clone();
-            let prepared =
-                Box::pin(self.prepare_call(key.ord, &asked)).await.ok_or_else(|| self.stopped())?;
+            let prepared = Box::pin(self.prepare_call(key.ord, &asked)).await?;
             let valid = self.checked.get(&key.ord).cloned();
             let checked = self.performer.checked_again(&ready, &call, &asked, (prepared, valid));
             if let CheckedAgain::Asks { args, checked } = checked {

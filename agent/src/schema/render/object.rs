@@ -28,7 +28,8 @@ pub(super) enum FieldSchema<'g> {
 
 /// The keys that an object accepts in addition to its properties, and the limits on the number of all its keys.
 pub(super) struct OtherKeys<'g> {
-    pub(super) patterns: Vec<(&'g str, NodeId)>,
+    /// The key patterns, each with the nodes of which a value fits any.
+    pub(super) patterns: Vec<(&'g str, Vec<NodeId>)>,
     pub(super) rest: Vec<NodeId>,
     /// Whether unknown keys stay in the arguments: the schema says nothing about them, and the options of the plan keep them.
     pub(super) kept: bool,
@@ -56,7 +57,7 @@ impl<'g> Renderer<'g> {
 
     pub(super) fn others(&self, object: &'g ObjectSpec) -> OtherKeys<'g> {
         OtherKeys {
-            patterns: object.patterns.iter().map(|(p, id)| (p.source.as_str(), *id)).collect(),
+            patterns: object.patterns.iter().map(|(p, id)| (p.source.as_str(), vec![*id])).collect(),
             rest: match object.rest {
                 AdditionalProperties::Schema(id) => vec![id],
                 AdditionalProperties::Denied | AdditionalProperties::Unspecified => Vec::new(),
@@ -168,12 +169,35 @@ impl<'g> Renderer<'g> {
             return Ok(!others.patterns.is_empty());
         }
         let mut patterns = Map::new();
-        for (source, id) in &others.patterns {
-            let schema = self.at(&["patternProperties", source], |r| r.render_value(*id))?;
+        for (source, ids) in &others.patterns {
+            let schema = self.at(&["patternProperties", source], |r| r.any_of_values(ids))?;
             patterns.insert((*source).into(), schema);
         }
         out.put("patternProperties", patterns.into());
         Ok(false)
+    }
+
+    /// Returns a schema of the values that fit any of these nodes. Equal schemas are written once.
+    fn any_of_values(&mut self, ids: &[NodeId]) -> Result<Value> {
+        let start = self.changes.len();
+        let mut branches = Vec::new();
+        for id in ids {
+            let before = self.changes.len();
+            let branch = self.at_index("anyOf", branches.len(), |r| r.render_value(*id))?;
+            if branches.contains(&branch) {
+                self.changes.truncate(before);
+            } else {
+                branches.push(branch);
+            }
+        }
+        match *ids {
+            // The only schema is rendered again, so that the paths of its changes do not contain `anyOf`.
+            [first, ..] if branches.len() == 1 => {
+                self.changes.truncate(start);
+                self.render_value(first)
+            }
+            _ => Ok(json!({"anyOf": branches})),
+        }
     }
 
     fn rest(
@@ -204,7 +228,7 @@ impl<'g> Renderer<'g> {
         }
         let mut ids = others.rest.clone();
         if patterned {
-            ids.extend(others.patterns.iter().map(|p| p.1));
+            ids.extend(others.patterns.iter().flat_map(|p| &p.1));
             let keys: Vec<String> = others.patterns.iter().map(|p| format!("`{}`", p.0)).collect();
             self.record_change("patternProperties", ChangeKind::Rewritten);
             out.add_sentence(format!("Keys match {}.", keys.join(" or ")));
@@ -212,11 +236,7 @@ impl<'g> Renderer<'g> {
         let schema = match ids[..] {
             [] if others.kept => return Ok(()),
             [] => json!(false),
-            [only] => self.at(&[KEYWORD], |r| r.render_value(only))?,
-            _ => {
-                let branches = self.at(&[KEYWORD], |r| r.render_all("anyOf", ids.into_iter()))?;
-                json!({"anyOf": branches})
-            }
+            _ => self.at(&[KEYWORD], |r| r.any_of_values(&ids))?,
         };
         // `{}` and `true` mean the same, but most programs that read schemas support only `true`.
         out.put(KEYWORD, if schema == json!({}) { json!(true) } else { schema });

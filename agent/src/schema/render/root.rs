@@ -247,13 +247,17 @@ impl<'g> Renderer<'g> {
             OtherKeys { patterns: Vec::new(), rest: Vec::new(), kept: false, min: u64::MAX, max: 0 };
         for variant in variants {
             let others = self.others(variant.object);
-            out.patterns.extend(others.patterns);
-            out.rest.extend(others.rest.into_iter().filter(|id| !out.rest.contains(id)).collect::<Vec<_>>());
+            for (source, ids) in others.patterns {
+                match out.patterns.iter_mut().find(|(known, _)| *known == source) {
+                    Some((_, known)) => add_new(known, ids),
+                    None => out.patterns.push((source, ids)),
+                }
+            }
+            add_new(&mut out.rest, others.rest);
             out.kept |= others.kept;
             out.min = out.min.min(others.min);
             out.max = out.max.max(others.max);
         }
-        out.patterns.dedup();
         if out.kept && !out.rest.is_empty() {
             out.rest = vec![self.graph.any];
         }
@@ -304,6 +308,15 @@ impl<'g> Renderer<'g> {
     }
 }
 
+/// Adds the nodes that are not in the list yet.
+fn add_new(known: &mut Vec<NodeId>, ids: Vec<NodeId>) {
+    for id in ids {
+        if !known.contains(&id) {
+            known.push(id);
+        }
+    }
+}
+
 /// Returns the annotations of a property. For the payload of an externally tagged variant, returns the annotations of
 /// the variant.
 fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<String, Value> {
@@ -327,4 +340,48 @@ fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Opti
         }
     }
     Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Plan, PlanOptions};
+    use crate::schema::{Dialect, render};
+    use serde_json::json;
+
+    fn variant(kind: &str, values: &serde_json::Value) -> serde_json::Value {
+        json!({
+            "type": "object",
+            "properties": {"kind": {"const": kind}},
+            "required": ["kind"],
+            "patternProperties": values,
+            "additionalProperties": false,
+        })
+    }
+
+    fn rendered(patterns: &[serde_json::Value], dialect: Dialect) -> serde_json::Value {
+        let variants: Vec<_> =
+            ["a", "b", "c"].into_iter().zip(patterns).map(|(kind, values)| variant(kind, values)).collect();
+        let schema = json!({"$defs": {"number": {"type": "integer"}}, "anyOf": variants});
+        render(&Plan::compile("t", &schema, PlanOptions::default()).unwrap(), dialect).schema
+    }
+
+    #[test]
+    fn a_key_pattern_of_several_variants_is_written_once() {
+        let number = json!({"^x": {"$ref": "#/$defs/number"}});
+        let truth = |key: &str| json!({key: {"type": "boolean"}});
+        let schema = rendered(&[number.clone(), truth("^y"), number.clone()], Dialect::GeminiJsonSchema);
+        assert_eq!(
+            schema["additionalProperties"],
+            json!({"anyOf": [{"type": "integer"}, {"type": "boolean"}]})
+        );
+        let description = schema["description"].as_str().unwrap();
+        assert!(description.ends_with("\nKeys match `^x` or `^y`."), "{description}");
+
+        // The values of a key pattern fit the schema of one of the variants.
+        let schema = rendered(&[number.clone(), truth("^x"), number], Dialect::Plain);
+        let either = json!({"anyOf": [{"type": "integer"}, {"type": "boolean"}]});
+        assert_eq!(schema["patternProperties"], json!({"^x": either}));
+        let schema = rendered(&[truth("^x"), truth("^x")], Dialect::Plain);
+        assert_eq!(schema["patternProperties"], truth("^x"));
+    }
 }

@@ -25,7 +25,7 @@ pub(super) const KEPT: Duration = Duration::from_secs(60);
 pub(super) struct UiThread {
     pub(super) assistant: Assistant,
     state: Mutex<ThreadState>,
-    /// Notified when a run has ended or was suspended.
+    /// Notified when a run has ended or was suspended, or when a reservation was dropped without a run.
     settled: Notify,
     /// Maximum size of the kept events, in bytes.
     max_log: usize,
@@ -446,6 +446,28 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.is_kept {
             self.thread.lock().is_busy = false;
+            self.thread.settled.notify_waiters();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::scripted::ScriptedModel;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dropped_reservation_settles_its_thread() {
+        let assistant = Assistant::builder(ScriptedModel::new(["Hi"])).build().unwrap();
+        let thread = Arc::new(UiThread::new(assistant, 1_000));
+        let reserved = thread.reserve().unwrap();
+        let start = tokio::time::Instant::now();
+        let dropped = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            drop(reserved);
+        };
+        tokio::join!(thread.until_settled(Duration::from_secs(10)), dropped);
+        assert!(!thread.is_busy());
+        assert_eq!(start.elapsed(), Duration::from_secs(1));
     }
 }
