@@ -239,7 +239,7 @@ pub const fn argument<T: ParameterOf<L> + Send + 'static, L: ?Sized>() {}
     message = "`{Self}` cannot be an argument of a tool",
     label = "not a type that a model can send",
     note = "a type of your own: write `#[derive(ToolArgs)]` above `{L}` (or serde's `Deserialize` and schemars' `JsonSchema`)",
-    note = "a type of another crate: take what a model can send, for example text, and convert it in the body",
+    note = "a type of another crate: those of `chrono`, `jiff`, `rust_decimal`, `url` and `uuid` need the feature of that name; for others take what a model can send, for example text, and convert it in the body",
     note = "state of the application is taken by reference: write `&{L}`"
 )]
 pub trait ParameterOf<L: ?Sized> {}
@@ -255,7 +255,7 @@ pub const fn field<T: FieldOf<L>, L: ?Sized>() {}
     message = "`{Self}` cannot be a field of arguments",
     label = "not a type that a model can send",
     note = "a type of your own: write `#[derive(ToolArgs)]` above `{L}` (or serde's `Deserialize` and schemars' `JsonSchema`)",
-    note = "a type of another crate: take what a model can send, for example text, and convert it"
+    note = "a type of another crate: those of `chrono`, `jiff`, `rust_decimal`, `url` and `uuid` need the feature of that name; for others take what a model can send, for example text, and convert it"
 )]
 pub trait FieldOf<L: ?Sized> {}
 
