@@ -67,7 +67,7 @@ impl Violations {
         self
     }
 
-    /// Returns whether there are no mistakes.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
