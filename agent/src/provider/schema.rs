@@ -8,16 +8,12 @@ use crate::args::{Plan, PlanOptions};
 use crate::model::OutputSchema;
 use crate::schema::{Dialect, render};
 
-/// Returns the schema to send, and whether the provider can guarantee that the reply fits the schema. If the dialect is strict and can
-/// express the schema, the rendered schema is returned. In all other cases the schema is unchanged, and the provider decides whether to
-/// accept the schema.
+/// Returns the schema to send, and whether the provider can guarantee that the reply fits the schema. If a strict dialect cannot express
+/// the schema, or the schema has no plan, the schema is unchanged, and the provider decides whether to accept it.
 pub(super) fn render_output(output: &OutputSchema, dialect: Dialect) -> (Value, bool) {
-    match Plan::compile(&output.name, &output.schema, PlanOptions::default()) {
-        Ok(plan) => {
-            let rendered = render(&plan, dialect);
-            let strict = rendered.dialect.is_strict();
-            (if strict { rendered.schema } else { (*output.schema).clone() }, strict)
-        }
-        Err(_) => ((*output.schema).clone(), false),
+    let plan = Plan::compile(&output.name, &output.schema, PlanOptions::default());
+    match plan.map(|plan| render(&plan, dialect)) {
+        Ok(rendered) if rendered.dialect == dialect => (rendered.schema, dialect.is_strict()),
+        _ => ((*output.schema).clone(), false),
     }
 }

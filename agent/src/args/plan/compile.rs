@@ -326,7 +326,7 @@ impl Compiler<'_> {
             return Ok(self.push(NodeKind::Any));
         }
         let mut branches = Vec::new();
-        for (name, _) in keywords::OF_TYPE {
+        for name in keywords::TYPES {
             let branch = self.typed(name, map)?;
             // Values of all types are accepted, so no value is coerced to another type. The values inside keep their own
             // rules.

@@ -17,21 +17,6 @@ pub(super) const KNOWN: &str = "\0known";
 /// Keywords of older drafts that no current draft has. They are refused, because an author who uses them expects them to be checked.
 const REFUSED: [&str; 3] = ["disallow", "extends", "divisibleBy"];
 
-/// Keywords that are modelled only in foreign schemas. In the schemas of types they are refused, except for values that restrict
-/// nothing, and for `not` with a closed set.
-const OF_FOREIGN: [&str; 10] = [
-    "not",
-    "if",
-    "contains",
-    "propertyNames",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-    "unevaluatedItems",
-    "$dynamicRef",
-    "$recursiveRef",
-];
-
 /// Keywords that are only annotations.
 const NOTES: [&str; 4] = ["description", "default", "examples", "deprecated"];
 
@@ -77,109 +62,204 @@ pub(super) fn add_check(map: &mut SchemaMap, check: Value) {
     }
 }
 
-/// Keywords that restrict only values of one type.
-pub(super) const OF_TYPE: [(&str, &[&str]); 4] = [
-    (
-        "object",
-        &[
-            "properties",
-            "required",
-            "additionalProperties",
-            "patternProperties",
-            "minProperties",
-            "maxProperties",
-            "unevaluatedProperties",
-        ],
-    ),
-    ("array", &["items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"]),
-    ("string", &["minLength", "maxLength", "pattern"]),
-    ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+/// A keyword that can change what is accepted.
+pub(super) struct Keyword {
+    name: &'static str,
+    /// The type whose values the keyword restricts, or `None` for a keyword of all types.
+    restricted: Option<&'static str>,
+    value: ValueForm,
+    /// Used to merge two schemas that both have the keyword, with different values.
+    pub(super) merge: MergeRule,
+    /// Whether the keyword is modelled only in foreign schemas. In the schemas of types, it is refused, except for values that restrict
+    /// nothing, and for `not` with a closed set.
+    only_foreign: bool,
+}
+
+/// The values that a keyword may have.
+#[derive(Clone, Copy)]
+enum ValueForm {
+    Any,
+    Count,
+    Number,
+    Divisor,
+    Text,
+    Flag,
+    List,
+    Names,
+    Object,
+    Types,
+    Schema,
+    SchemaOrList,
+    Schemas,
+    NamesByKey,
+    SchemasByKey,
+    /// A schema or a list of names for each key.
+    DependenciesByKey,
+}
+
+/// The value of a keyword in a schema that is merged from two.
+#[derive(Clone, Copy)]
+pub(super) enum MergeRule {
+    /// The larger of the two values.
+    Larger,
+    /// The smaller of the two values.
+    Smaller,
+    /// The entries of both lists, without repeats.
+    Entries,
+    /// The same value whatever the two are.
+    Fixed(bool),
+    /// In a foreign schema, the second value becomes a check; in the schema of a type, the two values are a conflict.
+    Check,
+    /// The two values are a conflict.
+    Conflict,
+    /// `merge` has a rule for this keyword alone.
+    Own,
+    /// The value of the outer schema.
+    Outer,
+}
+
+const fn of(restricted: &'static str, name: &'static str, value: ValueForm, merge: MergeRule) -> Keyword {
+    Keyword { name, restricted: Some(restricted), value, merge, only_foreign: false }
+}
+
+const fn of_all(name: &'static str, value: ValueForm, merge: MergeRule) -> Keyword {
+    Keyword { name, restricted: None, value, merge, only_foreign: false }
+}
+
+const fn foreign(name: &'static str, value: ValueForm, merge: MergeRule) -> Keyword {
+    Keyword { name, restricted: None, value, merge, only_foreign: true }
+}
+
+/// All keywords that the plan models. Those of one type are next to each other.
+const KEYWORDS: [Keyword; 41] = [
+    of("object", "properties", ValueForm::Object, MergeRule::Own),
+    of("object", "required", ValueForm::Names, MergeRule::Entries),
+    of("object", "additionalProperties", ValueForm::Schema, MergeRule::Own),
+    of("object", "patternProperties", ValueForm::Object, MergeRule::Own),
+    of("object", "minProperties", ValueForm::Count, MergeRule::Larger),
+    of("object", "maxProperties", ValueForm::Count, MergeRule::Smaller),
+    of("object", "unevaluatedProperties", ValueForm::Schema, MergeRule::Fixed(false)),
+    of("array", "items", ValueForm::SchemaOrList, MergeRule::Own),
+    of("array", "prefixItems", ValueForm::List, MergeRule::Conflict),
+    of("array", "additionalItems", ValueForm::Schema, MergeRule::Conflict),
+    of("array", "minItems", ValueForm::Count, MergeRule::Larger),
+    of("array", "maxItems", ValueForm::Count, MergeRule::Smaller),
+    of("array", "uniqueItems", ValueForm::Flag, MergeRule::Fixed(true)),
+    of("string", "minLength", ValueForm::Count, MergeRule::Larger),
+    of("string", "maxLength", ValueForm::Count, MergeRule::Smaller),
+    of("string", "pattern", ValueForm::Text, MergeRule::Check),
+    of("number", "minimum", ValueForm::Number, MergeRule::Larger),
+    of("number", "maximum", ValueForm::Number, MergeRule::Smaller),
+    of("number", "exclusiveMinimum", ValueForm::Number, MergeRule::Larger),
+    of("number", "exclusiveMaximum", ValueForm::Number, MergeRule::Smaller),
+    of("number", "multipleOf", ValueForm::Divisor, MergeRule::Check),
+    of_all(CHECKS, ValueForm::Any, MergeRule::Entries),
+    of_all(KNOWN, ValueForm::Any, MergeRule::Entries),
+    of_all("$ref", ValueForm::Text, MergeRule::Own),
+    of_all("allOf", ValueForm::Schemas, MergeRule::Own),
+    of_all("anyOf", ValueForm::Schemas, MergeRule::Own),
+    of_all("oneOf", ValueForm::Schemas, MergeRule::Own),
+    of_all("const", ValueForm::Any, MergeRule::Own),
+    of_all("enum", ValueForm::List, MergeRule::Own),
+    of_all("type", ValueForm::Types, MergeRule::Own),
+    of_all("format", ValueForm::Any, MergeRule::Own),
+    foreign("not", ValueForm::Schema, MergeRule::Outer),
+    foreign("if", ValueForm::Schema, MergeRule::Outer),
+    foreign("contains", ValueForm::Schema, MergeRule::Outer),
+    foreign("propertyNames", ValueForm::Schema, MergeRule::Outer),
+    foreign("unevaluatedItems", ValueForm::Schema, MergeRule::Outer),
+    foreign("dependentRequired", ValueForm::NamesByKey, MergeRule::Outer),
+    foreign("dependentSchemas", ValueForm::SchemasByKey, MergeRule::Outer),
+    foreign("dependencies", ValueForm::DependenciesByKey, MergeRule::Outer),
+    foreign("$dynamicRef", ValueForm::Any, MergeRule::Outer),
+    foreign("$recursiveRef", ValueForm::Any, MergeRule::Outer),
 ];
+
+/// The types that have keywords of their own.
+pub(super) const TYPES: [&str; 4] = ["object", "array", "string", "number"];
+
+/// Returns what is known about a keyword, or `None` if the plan does not model the keyword.
+pub(super) fn modelled(name: &str) -> Option<&'static Keyword> {
+    KEYWORDS.iter().find(|keyword| keyword.name == name)
+}
 
 /// Returns the type whose values a keyword restricts, or `None` for a keyword of all types.
 pub(super) fn type_of(keyword: &str) -> Option<&'static str> {
-    OF_TYPE.iter().find(|(_, keywords)| keywords.contains(&keyword)).map(|(name, _)| *name)
+    modelled(keyword)?.restricted
 }
-
-/// The keywords outside of [`OF_TYPE`] that restrict values and that the plan models.
-const MODELLED: [&str; 20] = [
-    CHECKS,
-    KNOWN,
-    "$dynamicRef",
-    "$recursiveRef",
-    "$ref",
-    "allOf",
-    "anyOf",
-    "const",
-    "contains",
-    "dependencies",
-    "dependentRequired",
-    "dependentSchemas",
-    "enum",
-    "format",
-    "if",
-    "not",
-    "oneOf",
-    "propertyNames",
-    "type",
-    "unevaluatedItems",
-];
 
 /// Returns whether a keyword can change what is accepted. Any other keyword, known or not, is an annotation (JSON Schema 2020-12, core,
 /// section 6.5).
 pub(super) fn restricts(keyword: &str) -> bool {
-    type_of(keyword).is_some() || MODELLED.contains(&keyword) || REFUSED.contains(&keyword)
+    modelled(keyword).is_some() || REFUSED.contains(&keyword)
 }
 
 /// Refuses keywords that the plan would otherwise silently ignore, and invalid values of keywords.
 pub(super) fn check(schema: &Map<String, Value>, pointer: &str, foreign: bool) -> Result<(), SchemaError> {
     for (keyword, value) in schema {
-        let modelled = is_harmless(keyword, value) || keyword == "not" && is_closed_set(value);
-        let derived = !foreign && OF_FOREIGN.contains(&keyword.as_str()) && !modelled;
-        if derived || REFUSED.contains(&keyword.as_str()) {
+        let only_foreign = !foreign && modelled(keyword).is_some_and(|known| known.only_foreign);
+        let allowed = is_harmless(keyword, value) || keyword == "not" && is_closed_set(value);
+        if only_foreign && !allowed || REFUSED.contains(&keyword.as_str()) {
             return Err(SchemaError::new(keyword, pointer, "is not checked by the argument engine"));
         }
     }
     for (keyword, value) in schema {
-        let (ok, wanted) = match keyword.as_str() {
-            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" => {
-                (whole(value).is_some(), "must be a whole number that is not negative")
-            }
-            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-                (value.is_number(), "must be a number")
-            }
-            "multipleOf" => (value.as_f64().is_some_and(|m| m > 0.0), "must be a number above 0"),
-            "pattern" | "$ref" => (value.is_string(), "must be a string"),
-            "uniqueItems" => (value.is_boolean(), "must be true or false"),
-            "enum" | "prefixItems" => (value.is_array(), "must be a list"),
-            "anyOf" | "oneOf" | "allOf" => {
-                (value.as_array().is_some_and(|a| !a.is_empty()), "must be a list of at least one schema")
-            }
-            "properties" | "patternProperties" => (value.is_object(), "must be an object"),
-            "required" => (is_names(value), "must be a list of names"),
-            "items" => (is_schema(value) || value.is_array(), "must be a schema or a list of schemas"),
-            "additionalProperties" | "additionalItems" => (is_schema(value), "must be a schema"),
-            "type" => (is_type(value), "must be one of JSON's types or a list of them"),
-            "unevaluatedProperties" | "unevaluatedItems" | "not" | "if" | "contains" | "propertyNames" => {
-                (is_schema(value), "must be a schema")
-            }
-            "then" | "else" if schema.contains_key("if") => (is_schema(value), "must be a schema"),
-            "minContains" | "maxContains" if schema.contains_key("contains") => {
-                (whole(value).is_some(), "must be a whole number that is not negative")
-            }
-            "dependentRequired" => (each(value, is_names), "must be an object of lists of names"),
-            "dependentSchemas" => (each(value, is_schema), "must be an object of schemas"),
-            "dependencies" => (
-                each(value, |v| is_names(v) || is_schema(v)),
-                "must be an object of schemas or lists of names",
-            ),
-            _ => (true, ""),
+        let form = match keyword.as_str() {
+            // Keywords that have a meaning only next to another.
+            "then" | "else" if schema.contains_key("if") => ValueForm::Schema,
+            "minContains" | "maxContains" if schema.contains_key("contains") => ValueForm::Count,
+            name => modelled(name).map_or(ValueForm::Any, |known| known.value),
         };
-        if !ok {
-            return Err(SchemaError::new(keyword, pointer, wanted));
+        if !form.has(value) {
+            return Err(SchemaError::new(keyword, pointer, form.words()));
         }
     }
     Ok(())
+}
+
+impl ValueForm {
+    fn has(self, value: &Value) -> bool {
+        match self {
+            ValueForm::Any => true,
+            ValueForm::Count => whole(value).is_some(),
+            ValueForm::Number => value.is_number(),
+            ValueForm::Divisor => value.as_f64().is_some_and(|divisor| divisor > 0.0),
+            ValueForm::Text => value.is_string(),
+            ValueForm::Flag => value.is_boolean(),
+            ValueForm::List => value.is_array(),
+            ValueForm::Names => is_names(value),
+            ValueForm::Object => value.is_object(),
+            ValueForm::Types => is_type(value),
+            ValueForm::Schema => is_schema(value),
+            ValueForm::SchemaOrList => is_schema(value) || value.is_array(),
+            ValueForm::Schemas => value.as_array().is_some_and(|list| !list.is_empty()),
+            ValueForm::NamesByKey => each(value, is_names),
+            ValueForm::SchemasByKey => each(value, is_schema),
+            ValueForm::DependenciesByKey => each(value, |v| is_names(v) || is_schema(v)),
+        }
+    }
+
+    /// Returns the end of the sentence with which any other value is refused.
+    fn words(self) -> &'static str {
+        match self {
+            ValueForm::Any => "may have any value",
+            ValueForm::Count => "must be a whole number that is not negative",
+            ValueForm::Number => "must be a number",
+            ValueForm::Divisor => "must be a number above 0",
+            ValueForm::Text => "must be a string",
+            ValueForm::Flag => "must be true or false",
+            ValueForm::List => "must be a list",
+            ValueForm::Names => "must be a list of names",
+            ValueForm::Object => "must be an object",
+            ValueForm::Types => "must be one of JSON's types or a list of them",
+            ValueForm::Schema => "must be a schema",
+            ValueForm::SchemaOrList => "must be a schema or a list of schemas",
+            ValueForm::Schemas => "must be a list of at least one schema",
+            ValueForm::NamesByKey => "must be an object of lists of names",
+            ValueForm::SchemasByKey => "must be an object of schemas",
+            ValueForm::DependenciesByKey => "must be an object of schemas or lists of names",
+        }
+    }
 }
 
 fn is_harmless(keyword: &str, value: &Value) -> bool {

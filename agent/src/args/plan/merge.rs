@@ -1,6 +1,6 @@
 //! Merges two schemas into one that accepts the values that both accept.
 
-use super::keywords::{CHECKS, KNOWN, SchemaMap, push_check};
+use super::keywords::{MergeRule, SchemaMap, modelled, push_check};
 use crate::args::scalar::same_json;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -45,81 +45,84 @@ pub(super) fn merge(a: &SchemaMap, b: &SchemaMap, foreign: bool) -> Result<Optio
         if old == new {
             continue;
         }
-        match keyword.as_str() {
-            "properties" | "patternProperties" => merge_properties(old, new),
-            "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
-                keep(old, new, Ordering::Greater);
-            }
-            "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
-                keep(old, new, Ordering::Less);
-            }
-            "uniqueItems" => *old = json!(true),
-            "unevaluatedProperties" => *old = json!(false),
-            "required" | CHECKS | KNOWN => {
+        match modelled(keyword).map_or(MergeRule::Outer, |known| known.merge) {
+            MergeRule::Larger => keep(old, new, Ordering::Greater),
+            MergeRule::Smaller => keep(old, new, Ordering::Less),
+            MergeRule::Fixed(flag) => *old = json!(flag),
+            MergeRule::Entries => {
                 if let (Value::Array(old), Value::Array(new)) = (old, new) {
                     let missing: Vec<Value> = new.iter().filter(|n| !old.contains(n)).cloned().collect();
                     old.extend(missing);
                 }
             }
-            // Two patterns or two factors cannot be merged. In a foreign schema, the second becomes a check; in the schema of a type, they
-            // are a conflict.
-            "pattern" | "multipleOf" => {
-                if !foreign {
-                    return conflict(keyword, "cannot be merged with another of the same place");
-                }
+            MergeRule::Check if foreign => {
                 apart.push(SchemaMap::from_iter([(keyword.clone(), new.clone())]));
             }
-            "items" if old.is_array() || new.is_array() => {
-                return conflict(keyword, "cannot be merged with another");
-            }
-            "items" => *old = json!({"allOf": [old.take(), new]}),
-            "additionalProperties" if foreign => *old = json!({"allOf": [old.take(), new]}),
-            "additionalProperties" => {
-                *old = if *old == json!(false) { new.clone() } else { old.take() };
-            }
-            "type" => match common_types(old, new) {
-                Some(types) => *old = types,
-                None if foreign => return Ok(None),
-                None => return conflict(keyword, "has nothing in common with that of another part"),
+            MergeRule::Check | MergeRule::Conflict => return conflict(keyword, SAME_PLACE),
+            MergeRule::Own => match merge_own(keyword, old, new, foreign)? {
+                Merged::Kept => {}
+                Merged::Part => push_part(&mut out, json!({ keyword.as_str(): new })),
+                Merged::Nothing => return Ok(None),
             },
-            "enum" => {
-                if let (Value::Array(old), Value::Array(new)) = (old, new) {
-                    old.retain(|o| new.iter().any(|n| same_json(o, n)));
-                    if old.is_empty() {
-                        return Ok(None);
-                    }
-                }
-            }
-            "const" if same_json(old, new) => {}
-            "const" => return Ok(None),
-            "anyOf" | "oneOf" => {
-                let part = json!({ keyword.as_str(): new });
-                push_part(&mut out, part);
-            }
-            "allOf" => {
-                if let (Value::Array(old), Value::Array(new)) = (old, new) {
-                    old.extend(new.iter().cloned());
-                }
-            }
-            "$ref" => {
-                let part = json!({"$ref": new});
-                push_part(&mut out, part);
-            }
-            "prefixItems" | "additionalItems" => {
-                return conflict(keyword, "cannot be merged with another of the same place");
-            }
-            // In a foreign schema, a format is only an annotation, so two formats do not conflict.
-            "format" if !foreign => {
-                return conflict(keyword, "cannot be merged with another of the same place");
-            }
             // The annotations of `a`, the outer schema, are kept, because the outer schema describes the value more specifically.
-            _ => {}
+            MergeRule::Outer => {}
         }
     }
     for schema in apart {
         push_check(&mut out, schema);
     }
     Ok(Some(out))
+}
+
+const SAME_PLACE: &str = "cannot be merged with another of the same place";
+
+/// The result of merging the values of one keyword.
+enum Merged {
+    /// The merged schema has the value for both.
+    Kept,
+    /// The second value must be a part of `allOf`.
+    Part,
+    /// No value can fit both schemas.
+    Nothing,
+}
+
+/// Merges the values of a keyword that has a rule of its own ([`MergeRule::Own`]).
+fn merge_own(keyword: &str, old: &mut Value, new: &Value, foreign: bool) -> Result<Merged, Conflict> {
+    match keyword {
+        "properties" | "patternProperties" => merge_properties(old, new),
+        "items" if old.is_array() || new.is_array() => {
+            return conflict(keyword, "cannot be merged with another");
+        }
+        "items" => *old = json!({"allOf": [old.take(), new]}),
+        "additionalProperties" if foreign => *old = json!({"allOf": [old.take(), new]}),
+        "additionalProperties" => {
+            *old = if *old == json!(false) { new.clone() } else { old.take() };
+        }
+        "type" => match common_types(old, new) {
+            Some(types) => *old = types,
+            None if foreign => return Ok(Merged::Nothing),
+            None => return conflict(keyword, "has nothing in common with that of another part"),
+        },
+        "enum" => {
+            if let (Value::Array(old), Value::Array(new)) = (old, new) {
+                old.retain(|o| new.iter().any(|n| same_json(o, n)));
+                if old.is_empty() {
+                    return Ok(Merged::Nothing);
+                }
+            }
+        }
+        "const" if !same_json(old, new) => return Ok(Merged::Nothing),
+        "anyOf" | "oneOf" | "$ref" => return Ok(Merged::Part),
+        "allOf" => {
+            if let (Value::Array(old), Value::Array(new)) = (old, new) {
+                old.extend(new.iter().cloned());
+            }
+        }
+        // In a foreign schema, a format is only an annotation, so two formats do not conflict.
+        "format" if !foreign => return conflict(keyword, SAME_PLACE),
+        _ => {}
+    }
+    Ok(Merged::Kept)
 }
 
 const NAMES: [&str; 2] = ["properties", "patternProperties"];

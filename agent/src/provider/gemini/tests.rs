@@ -327,7 +327,11 @@ fn a_request_has_everything_in_its_place() {
 fn versions_schemas_and_caches_have_their_own_forms() {
     let request = ModelRequest::default().with_tools([tool("f")]).with_output(OutputSchema::new(
         "answer",
-        json!({"type": "object", "properties": {"x": {"type": "string"}}}),
+        json!({
+            "type": "object",
+            "properties": {"x": {"type": ["string", "null"]}, "n": {"$ref": "#/$defs/Count"}},
+            "$defs": {"Count": {"type": "integer"}},
+        }),
     ));
     let older = api().with_open_api_schemas().with_version("v1");
     let http = older.encode(&ModelInfo::new("test", Gemini::API, "tunedModels/mine"), &request).unwrap();
@@ -336,7 +340,10 @@ fn versions_schemas_and_caches_have_their_own_forms() {
         http.json()["tools"][0]["functionDeclarations"][0]["parameters"]["properties"]["a"],
         json!({"type": "integer", "nullable": true})
     );
-    assert!(http.json()["generationConfig"]["responseSchema"].is_object());
+    assert_eq!(
+        http.json()["generationConfig"]["responseSchema"]["properties"],
+        json!({"x": {"type": "string", "nullable": true}, "n": {"type": "integer"}})
+    );
     let vertex = api().with_version("");
     let http = vertex.encode(&ModelInfo::new("test", Gemini::API, "gemini-3-pro"), &request).unwrap();
     assert_eq!(
