@@ -334,6 +334,40 @@ fn many_properties_are_found_by_hash() {
 }
 
 #[test]
+fn each_pattern_that_matches_a_key_holds_after_a_merge() {
+    let patterns = |schema: Value| json!({"type": "object", "patternProperties": schema});
+    let wide = json!({"^a": {"type": "string"}, "^q": {"type": "string"}});
+    let short = patterns(json!({"b$": {"maxLength": 2}}));
+    for mut schema in [
+        patterns(wide.clone()),
+        json!({"type": "object", "allOf": [{"patternProperties": wide}, {"not": {"required": ["x"]}}]}),
+        json!({"type": "object", "allOf": [{"patternProperties": {"^a": {"type": "string"}}, "not": {"required": ["x"]}}]}),
+    ] {
+        let parts = schema.as_object_mut().unwrap().entry("allOf").or_insert_with(|| json!([]));
+        parts.as_array_mut().unwrap().push(short.clone());
+        let plan = compile(&schema);
+        assert!(plan.parse::<Value>(r#"{"ab": "ok", "a": "long"}"#).is_ok(), "{schema}");
+        let error = plan.parse::<Value>(r#"{"ab": "long"}"#).expect_err("refused");
+        assert_eq!(issues(&error), [("/ab", "length")], "{schema}");
+    }
+}
+
+#[test]
+fn an_integer_that_no_branch_can_hold_makes_a_choice_ambiguous_at_any_depth() {
+    let number = json!({"type": "number"});
+    let integer = json!({"type": "integer"});
+    let nested = json!({"anyOf": [integer, {"type": "boolean"}]});
+    for first in [integer.clone(), nested.clone(), json!({"anyOf": [{"type": "string"}, nested]})] {
+        let branch = |x: &Value| json!({"type": "object", "properties": {"x": x}, "required": ["x"]});
+        let plan = one(json!({"oneOf": [branch(&first), branch(&number)]}));
+        takes(&plan, &json!({"x": 0.5}), &json!({"x": 0.5}));
+        // It is an integer to JSON Schema, so both branches accept it.
+        let huge = plan.parse::<Value>(r#"{"v": {"x": 100000000000000000000}}"#);
+        assert_eq!(issues(&huge.expect_err("refused")), [("/v", "value")], "{first}");
+    }
+}
+
+#[test]
 fn formats_only_describe() {
     let day = one(json!({"type": "string", "format": "date"}));
     takes(&day, &json!("tomorrow"), &json!("tomorrow"));

@@ -357,6 +357,22 @@ struct Page {
     limit: u64,
 }
 
+/// serde keeps the keys of these maps in a buffer before it knows their types.
+#[derive(ToolArgs, Debug, PartialEq)]
+#[serde(untagged)]
+enum Counted {
+    All { all: HashMap<u64, i32> },
+}
+
+#[test]
+fn integer_keys_in_a_buffer_have_their_whole_range() {
+    for key in [0, 7, 1 << 53, i64::MAX.unsigned_abs() + 1, u64::MAX] {
+        let sent = json!({"v": {"all": {key.to_string(): 1}}}).to_string();
+        ok(&sent, W { v: Counted::All { all: HashMap::from([(key, 1)]) } });
+    }
+    bad::<W<Counted>>(r#"{"v": {"all": {"+5": 1}}}"#, &[("/v/all/+5", "unknown")]);
+}
+
 #[test]
 fn wide_integers_are_refused_where_serde_cannot_carry_them() {
     let refusal = |error: Result<Plan, agent::args::SchemaError>| match error {

@@ -146,6 +146,20 @@ async fn a_dead_child_is_started_again_and_its_call_is_not() {
     client.close().await;
 }
 
+#[tokio::test]
+async fn a_client_that_was_closed_connects_again_as_often_as_it_is_used() {
+    let server = run(McpServer::new(tools![add]).name("calculator")).await;
+    let client = McpClient::connect(ClientConfig::http(server.url())).await.unwrap();
+    let registry = registry(&client);
+    for round in 0..7 {
+        client.close().await;
+        let begun = Instant::now();
+        let sum = call(&registry, "calculator__add", json!({"a": round, "b": 2})).await;
+        assert_eq!(sum.text(), (round + 2).to_string(), "{round}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{round}: {:?}", begun.elapsed());
+    }
+}
+
 /// Whether a process is there, and is no zombie.
 #[cfg(target_os = "linux")]
 fn is_alive(pid: &str) -> bool {
@@ -484,6 +498,21 @@ async fn a_changed_tool_is_noticed_and_handled_by_policy() {
         let fresh = Registry::new(client.tools()).unwrap();
         assert_eq!(call(&fresh, "s__greet", json!({"name": "Ann"})).await.text(), "Hello, Ann!");
     }
+}
+
+#[tokio::test]
+async fn a_refresh_returns_the_changes_since_the_connection_was_lost() {
+    let current = Arc::new(Mutex::new(Registry::new(tools![add, steps]).unwrap()));
+    let shared = current.clone();
+    let server =
+        run(McpServer::with_loader(move |_| std::future::ready(Ok(shared.lock().unwrap().clone())))).await;
+    let client = McpClient::connect(ClientConfig::http(server.url()).name("s")).await.unwrap();
+    client.close().await;
+    *current.lock().unwrap() = Registry::new(tools![add]).unwrap();
+    let changes = client.refresh().await.unwrap();
+    let gone: Vec<_> = changes.iter().map(|(before, now)| (before.name(), now.is_some())).collect();
+    assert_eq!(gone, [("s__steps", false)]);
+    assert!(client.refresh().await.unwrap().is_empty());
 }
 
 #[tokio::test]

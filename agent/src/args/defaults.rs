@@ -87,7 +87,8 @@ impl Plan {
         if issues.len() <= of_types || issues.is_empty() {
             return Ok(());
         }
-        let mut issue = issues.remove(0);
+        let first = issues.iter().position(|issue| issue.code != IssueCode::Format).unwrap_or(0);
+        let mut issue = issues.swap_remove(first);
         issue.path.insert_str(0, path);
         Err(SchemaError::new("default", "", format!("does not fit its own parameter: {issue}")))
     }

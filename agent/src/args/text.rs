@@ -22,6 +22,9 @@ pub(crate) fn fold(text: &str) -> String {
 
 /// Returns the first `max` characters of a text. If the text is longer, the last of these characters is `…`.
 pub(crate) fn cut(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
     let mut out = String::new();
     push_cut(&mut out, text, max);
     out

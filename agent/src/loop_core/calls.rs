@@ -19,6 +19,8 @@ use crate::tool::progress::Progress;
 
 const TRUNCATED: &str =
     "The call was not run: the reply was cut by its token limit, so the arguments may be incomplete.";
+/// The beginning of the text of a call that the loop refused.
+pub(super) const NOT_RUN: &str = "The call was not run:";
 const STEERED: &str = "The call was not run, or was stopped, because of a new message.";
 
 impl AgentLoop {
@@ -315,7 +317,7 @@ impl AgentLoop {
         };
         let name = &slot.call.name;
         let text = format!(
-            "The call was not run: this is call {number} of `{name}` with the same arguments, and nothing has changed \
+            "{NOT_RUN} this is call {number} of `{name}` with the same arguments, and nothing has changed \
              since. Use the result you have, change the arguments, or answer without this tool."
         );
         Some(ToolOutcome::failed(OutcomeCode::new("repeated_call"), text))
@@ -329,9 +331,8 @@ impl AgentLoop {
         if let Some(allowed) = own.or_else(of_tree) {
             let reached = LimitReached::new(Limit::ToolCalls, allowed as f64, allowed as f64);
             self.reached.get_or_insert(reached);
-            let text = format!(
-                "The call was not run: no more than {allowed} tool calls may run, and all of them are taken."
-            );
+            let text =
+                format!("{NOT_RUN} no more than {allowed} tool calls may run, and all of them are taken.");
             return Some(ToolOutcome::failed(OutcomeCode::new("limit"), text));
         }
         self.tool_calls += 1;

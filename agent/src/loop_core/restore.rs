@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::agent_loop::Phase;
 use super::budget::Spent;
+use super::calls::NOT_RUN;
 use super::context::is_replaced;
 use super::{AgentLoop, CallEnd, LoopConfig, ModelReply, Step};
 use crate::args::REFUSAL;
@@ -188,12 +189,11 @@ fn is_refusal(outcome: &ToolOutcome) -> bool {
 }
 
 /// The codes of failures of calls whose body did not begin.
-const NOT_BEGUN: [&str; 10] = [
+const NOT_BEGUN: [&str; 9] = [
     "unknown_tool",
     "invalid_arguments",
     "prepare_error",
     "truncated",
-    "limit",
     "repeated_call",
     "hook_error",
     "approval_stale",
@@ -202,10 +202,14 @@ const NOT_BEGUN: [&str; 10] = [
 ];
 
 /// Returns whether the call counts against the limit of calls. A denied or interrupted call does not count; a failure with a code that the
-/// tool chose does.
+/// tool chose does. A sub-agent that reached a limit of its own fails with the code `limit`, as does a call that the limit of calls refused,
+/// so that refusal is recognized by its text.
 pub(super) fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,
+        ToolOutcome::Failed { code, message, .. } if code.as_str() == "limit" => {
+            !message.starts_with(NOT_RUN)
+        }
         ToolOutcome::Failed { code, .. } => !NOT_BEGUN.contains(&code.as_str()) && !is_refusal(outcome),
         _ => false,
     }
@@ -277,7 +281,9 @@ mod tests {
                 .iter()
                 .all(|code| counts(code, ""))
         );
-        assert!(!["invalid_arguments", "limit", "hook_error"].iter().any(|code| counts(code, "")));
+        assert!(!["invalid_arguments", "hook_error"].iter().any(|code| counts(code, "")));
+        assert!(!counts("limit", &format!("{NOT_RUN} no more than 2 tool calls may run.")));
+        assert!(counts("limit", "The sub-agent did not finish: it made 3 requests."));
         assert!(!counts("retries_exhausted", REFUSAL));
     }
 

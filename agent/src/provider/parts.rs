@@ -278,13 +278,17 @@ pub(super) fn merge_options(body: &mut JsonObject, options: Option<&Value>) {
 /// Returns the options with which [`merge_options`] turns `encoded` into `given`, or `None` if no options are needed. A different value of
 /// the key `messages` is not included.
 pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
+    differences(given, encoded, Some(messages))
+}
+
+fn differences(given: &JsonObject, encoded: &JsonObject, messages: Option<&str>) -> Option<Value> {
     let mut options = JsonObject::new();
-    for (key, value) in given.iter().filter(|(key, _)| *key != messages) {
+    for (key, value) in given.iter().filter(|(key, _)| Some(key.as_str()) != messages) {
         match (encoded.get(key), value) {
             (Some(known), value) if known == value => {}
             (Some(_), Value::Null) => record_null(&mut options, key),
             (Some(Value::Object(known)), Value::Object(inner)) => {
-                options.extend(merge_options_for(inner, known, "").map(|inner| (key.clone(), inner)));
+                options.extend(differences(inner, known, None).map(|inner| (key.clone(), inner)));
             }
             _ => {
                 options.insert(key.clone(), value.clone());
@@ -325,7 +329,7 @@ mod tests {
             json!({"a": 1, "b": {"c": 2}, "e": null, "f": null, "messages": []})
         );
 
-        let (given, encoded) = (json!({"x": given}), json!({"x": encoded}));
+        let (given, encoded) = (json!({"x": given, "y": {"": 1}}), json!({"x": encoded, "y": {}}));
         let options = merge_options_for(&object(given.clone()), &object(encoded.clone()), "").unwrap();
         let mut again = object(encoded);
         merge_options(&mut again, Some(&options));

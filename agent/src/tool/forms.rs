@@ -70,7 +70,7 @@ impl ToolContext {
             let question = match self.form_question(message, &schema) {
                 Ok(question) => question,
                 Err(error) => {
-                    tracing::warn!(server, tool = self.tool(), %error, "a question of a server is declined");
+                    tracing::warn!(server, tool = self.tool(), %error, "a question of a server cannot be asked");
                     // If no person can be asked, the question counts as declined. A form that cannot be shown counts as dismissed, because
                     // no person declined it.
                     let is_unavailable = error == AskError::Unavailable;
@@ -102,7 +102,7 @@ impl ToolContext {
         tracing::warn!(
             server,
             tool = self.tool(),
-            "a question of a server is declined: no function answers it"
+            "a question of a server is declined: it has no answer yet, and the call cannot be suspended"
         );
         for input in inputs.values_mut().filter(|input| **input == QuestionInput::Later) {
             *input = QuestionInput::Decline;

@@ -56,6 +56,8 @@ pub(super) enum Choice {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
+        /// Whether a branch would fit if every integer could be represented.
+        but_for_width: bool,
     },
     /// Only one branch may fit, but more than one fits the sent value or the coerced one, or would fit if every integer could be
     /// represented.
@@ -231,7 +233,8 @@ impl<'w> WalkState<'w> {
                 Choice::Fits { branch, coerced, non_schema_coercion, beyond_strict }
             }
             (None, Some((branch, found))) => {
-                Choice::Closest { branch, count: found.count, root_type_mismatch: found.root_type_mismatch }
+                let WalkSummary { count, root_type_mismatch, .. } = found;
+                Choice::Closest { branch, count, root_type_mismatch, but_for_width }
             }
             (None, None) => Choice::Nothing,
         }

@@ -36,7 +36,7 @@ impl Compiler<'_> {
     /// check for each of several `patternProperties`, and replaces the keywords that depend on others.
     pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
         let patterns = map.get("patternProperties").and_then(Value::as_object);
-        let several = patterns.filter(|patterns| patterns.len() > 1 && !map.contains_key(CHECKS));
+        let several = patterns.filter(|patterns| patterns.len() > 1);
         let present = |group: &[&str]| map.contains_key(group[0]);
         let lonely = LOOKING_ASIDE.iter().any(|keyword| map.contains_key(*keyword));
         let any = GROUPS.iter().any(|group| present(group));

@@ -337,9 +337,9 @@ impl<'de, 'c> KeyReader<'de, 'c> {
 /// Returns whether a key is an integer key of a map, which schemars describes by a pattern of digits. A type that
 /// accepts any key gets such a key as a number.
 fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
-    !object.patterns.is_empty()
-        && key.parse::<i64>().is_ok()
-        && object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key())
+    let has_pattern =
+        || object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key() && pattern.is_match(key));
+    !object.patterns.is_empty() && (key.parse::<i64>().is_ok() || key.parse::<u64>().is_ok()) && has_pattern()
 }
 
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for EntryReader<'de, '_, '_, A> {
@@ -439,10 +439,13 @@ impl<'de, E: Error> Deserializer<'de> for ObjectKey<'_, 'de, E> {
 
     #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
-        if self.integer {
-            return self.deserialize_i64(visitor);
+        if !self.integer {
+            return self.text(visitor);
         }
-        self.text(visitor)
+        match self.text.parse() {
+            Ok(key) => visitor.visit_i64(key),
+            Err(_) => self.deserialize_u64(visitor),
+        }
     }
 
     parsed_keys! {

@@ -218,7 +218,13 @@ impl McpClient {
     /// Ends the connection. The input of a child process is closed. A process that does not end is terminated, and then killed. A later
     /// call connects again.
     pub async fn close(&self) {
-        let live = self.inner.slot.lock().await.take_live();
+        let mut slot = self.inner.slot.lock().await;
+        let was_lost = slot.live.as_ref().is_none_or(|live| live.is_closed());
+        let live = slot.take_live();
+        if !was_lost {
+            slot.attempts = 0;
+        }
+        drop(slot);
         if let Some(connection) = live {
             connection.close().await;
         }
@@ -333,22 +339,25 @@ impl Inner {
     }
 
     async fn refresh(&self) -> Result<Vec<(ToolDefinition, Option<ToolDefinition>)>, McpClientError> {
+        let before = self.listing();
         let connection = self.connection().await?;
-        let listing = list(&connection.peer, &self.config, &self.server()).await?;
-        Ok(self.replace(listing))
+        // A new connection has already listed the tools.
+        if Arc::ptr_eq(&before, &self.listing()) {
+            let listing = list(&connection.peer, &self.config, &self.server()).await?;
+            self.replace(listing);
+        }
+        Ok(before.changes(&self.listing()))
     }
 
-    fn replace(&self, listing: ToolListing) -> Vec<(ToolDefinition, Option<ToolDefinition>)> {
+    fn replace(&self, listing: ToolListing) {
         let now = Arc::new(listing);
         let before = std::mem::replace(
             &mut *self.listing.write().unwrap_or_else(PoisonError::into_inner),
             now.clone(),
         );
-        let changes = before.changes(&now);
-        for (before, now) in &changes {
+        for (before, now) in before.changes(&now) {
             tracing::warn!(server = %self.server(), tool = %before.name(), is_gone = now.is_none(), "a server's tool changed");
         }
-        changes
     }
 }
 

@@ -220,15 +220,27 @@ impl Encoder<'_> {
                 "Gemini cannot be told to ask for one tool at a time: left out"
             );
         }
-        let config = match &request.tool_choice {
+        // Gemini refuses a configuration of function calls without functions.
+        if request.tools.is_empty() {
+            return None;
+        }
+        let mode = match &request.tool_choice {
             // The mode is that of all tools of the request.
-            ToolChoice::Auto if tools::has_strict_tools(request) => json!({"mode": "VALIDATED"}),
-            ToolChoice::Auto => return None,
-            ToolChoice::None => json!({"mode": "NONE"}),
-            ToolChoice::Required => json!({"mode": "ANY"}),
-            ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+            ToolChoice::Auto if tools::has_strict_tools(request) => Some(json!({"mode": "VALIDATED"})),
+            ToolChoice::Auto => None,
+            ToolChoice::None => Some(json!({"mode": "NONE"})),
+            ToolChoice::Required => Some(json!({"mode": "ANY"})),
+            ToolChoice::Tool(name) => Some(json!({"mode": "ANY", "allowedFunctionNames": [name]})),
         };
-        Some(json!({"functionCallingConfig": config}))
+        let mut config = JsonObject::new();
+        config.extend(mode.map(|mode| ("functionCallingConfig".to_owned(), mode)));
+        // Functions beside tools that Gemini runs: the Gemini API demands that it may return the calls of the latter. Vertex AI does not have
+        // the field (https://ai.google.dev/gemini-api/docs/tool-combination).
+        let mut managed = request.managed_tools.iter().map(ManagedTool::as_requested);
+        if !self.protocol.version.is_empty() && managed.any(|tool| *tool != ManagedTool::ImageGeneration) {
+            config.insert("includeServerSideToolInvocations".to_owned(), true.into());
+        }
+        (!config.is_empty()).then(|| config.into())
     }
 
     /// Returns the continuation token, if the conversation ends with a paused reply.

@@ -291,8 +291,18 @@ fn a_request_has_everything_in_its_place() {
     );
     assert_eq!(
         http.json()["toolConfig"],
-        json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}})
+        json!({
+            "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]},
+            "includeServerSideToolInvocations": true,
+        })
     );
+    let vertex = body(&api().with_version(""), "gemini-3-flash", &request);
+    assert_eq!(
+        vertex["toolConfig"].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["functionCallingConfig"]
+    );
+    let own = ModelRequest { tools: Vec::new().into(), ..request.clone() };
+    assert_eq!(body(&api(), "gemini-3-flash", &own.with_strict_tools(true)).get("toolConfig"), None);
     assert_eq!(http.json()["systemInstruction"], json!({"parts": [{"text": "Be brief."}]}));
     let config = &http.json()["generationConfig"];
     assert_eq!(

@@ -12,7 +12,7 @@ use crate::store::{BudgetHold, BudgetUse, StoreError};
 const MAX_AMOUNT: u64 = 1 << 50;
 
 const LOCK: &str = "update agent_budget set held = held where budget = $1";
-const EXPIRED: &str = "select cast(coalesce(sum(amount), 0) as bigint) from agent_budget_hold
+const EXPIRED: &str = "select count(*), cast(coalesce(sum(amount), 0) as bigint) from agent_budget_hold
     where budget = $1 and charged = 0 and until_at < $2";
 
 async fn execute(
@@ -25,8 +25,10 @@ async fn execute(
 /// Charges the holds of a budget that expired without a settlement, and deletes charged holds after `CHARGED_FOR`.
 async fn charge_expired(connection: &mut AnyConnection, budget: &str, now: i64) -> Result<(), StoreError> {
     let row = sqlx::query(EXPIRED).bind(budget).bind(now).fetch_one(&mut *connection).await;
-    let expired: i64 = row.and_then(|row| row.try_get(0)).map_err(error::from_sqlx)?;
-    if expired > 0 {
+    let row = row.map_err(error::from_sqlx)?;
+    let number = |at: usize| row.try_get::<i64, _>(at).map_err(error::from_sqlx);
+    let (holds, expired) = (number(0)?, number(1)?);
+    if holds > 0 {
         let charge =
             "update agent_budget_hold set charged = 1 where budget = $1 and charged = 0 and until_at < $2";
         execute(connection, sqlx::query(charge).bind(budget).bind(now)).await?;

@@ -50,7 +50,11 @@ impl fmt::Display for AgreementReport {
             write!(f, "; {} refused by the type itself", self.refused_by_type)?;
         }
         if self.not_compared > 0 {
-            write!(f, "; {} not compared (numbers beyond 2^53)", self.not_compared)?;
+            write!(
+                f,
+                "; {} not compared (numbers beyond 2^53, or variants for every other word)",
+                self.not_compared
+            )?;
         }
         match self.count {
             0 => write!(f, "; every law holds"),

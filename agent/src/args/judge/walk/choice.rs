@@ -1,6 +1,6 @@
 //! Tagged, externally tagged and untagged alternatives.
 
-use super::{Walk, WalkSegment};
+use super::{Walk, WalkSegment, WalkSummary};
 use crate::args::document::{Doc, Shape};
 use crate::args::issue::IssueCode;
 use crate::args::judge::outcome::Choice;
@@ -131,7 +131,9 @@ impl<'w> Walk<'w, '_> {
     }
 
     pub(super) fn union(&mut self, id: NodeId, branches: &[NodeId], exclusive: bool, doc: &'w Doc<'_>) {
-        match self.shared.choose(self.graph.node(id), branches, exclusive, doc) {
+        let choice = self.shared.choose(self.graph.node(id), branches, exclusive, doc);
+        let WalkSummary { count: counted, unrepresentable, .. } = self.found;
+        match choice {
             Choice::Fits { coerced, non_schema_coercion, beyond_strict, .. } => {
                 self.found.coerced |= coerced;
                 self.found.non_schema_coercion |= non_schema_coercion;
@@ -146,6 +148,9 @@ impl<'w> Walk<'w, '_> {
             Choice::Closest { count, .. } => self.found.count += count,
             Choice::Doubled => self.repeated(doc),
             Choice::Ambiguous => self.fault(IssueCode::Value, "fits more than one alternative", id, doc),
+        }
+        if let Choice::Closest { but_for_width: true, .. } = choice {
+            self.found.unrepresentable = unrepresentable + (self.found.count - counted);
         }
     }
 }
