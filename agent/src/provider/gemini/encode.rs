@@ -221,7 +221,7 @@ impl Encoder<'_> {
             );
         }
         let config = match &request.tool_choice {
-            // The mode is that of all tools of the request.
+            // A request has one mode for all its tools, so a single strict tool sets the mode `VALIDATED` for all of them.
             ToolChoice::Auto if tools::has_strict_tools(request) => json!({"mode": "VALIDATED"}),
             ToolChoice::Auto => return None,
             ToolChoice::None => json!({"mode": "NONE"}),
