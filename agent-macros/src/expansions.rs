@@ -214,8 +214,8 @@ fn unrooted(tokens: TokenStream, found: &mut Vec<String>) {
     let mut before: Vec<TokenTree> = Vec::new();
     for token in tokens {
         if let TokenTree::Group(group) = &token {
-            // Attributes are left out: they name lints, derives and keys of serde, and paths in them are texts or rooted
-            // derives.
+            // Attributes are skipped. They contain names of lints and keys of serde, and their paths are string literals or begin with
+            // `::`.
             let is_attribute =
                 matches!(before.last(), Some(TokenTree::Punct(punct)) if punct.as_char() == '#');
             if !is_attribute {
@@ -253,7 +253,7 @@ fn no_name_is_said_without_a_root() {
     for tokens in generated {
         let mut found = Vec::new();
         unrooted(tokens.clone(), &mut found);
-        // These names come from `use … {From as _, Into as _, Some};`, which has a rooted path. schemars uses them without a
+        // These names come from `use … {From as _, Into as _, Some};`, where the path begins with `::`. schemars uses the names without a
         // path.
         found.retain(|word| !["From", "Into", "Some"].contains(&word.as_str()));
         assert!(found.is_empty(), "{found:?} in {}", pretty(&tokens));

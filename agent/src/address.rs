@@ -7,7 +7,7 @@ const UNREADABLE: &str = "[no readable URL]";
 /// The text shown for a part of a path that may be a secret.
 const HIDDEN: &str = "…";
 
-/// The words of paths that are shown.
+/// The parts of a path that are shown, besides empty parts and versions such as `v1`. Every other part is replaced by [`HIDDEN`].
 const WORDS: [&str; 20] = [
     "anthropic",
     "api",

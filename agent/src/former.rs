@@ -1,4 +1,4 @@
-//! Former names of the root, as hidden aliases. The warning for a use names the new path.
+//! Hidden aliases for types that were once at the root of the crate. A use of an alias causes a warning with the new path.
 
 macro_rules! moved {
     ($($name:ident = $module:ident::$new:ident, $note:literal;)*) => {$(

@@ -99,7 +99,7 @@ mod canonical;
 pub mod durable;
 mod error_text;
 mod former;
-// The guide has only documentation and doctests, so it is not part of any build.
+// The guide has only documentation and doctests, so only rustdoc compiles it. The doctests need the features `macros` and `runtime`.
 #[cfg(all(doc, any(not(doctest), all(feature = "macros", feature = "runtime"))))]
 pub mod guide;
 #[cfg(feature = "runtime")]
@@ -267,7 +267,7 @@ fn default_clock() -> std::sync::Arc<dyn tool::Executor> {
     clock
 }
 
-/// Makes the code blocks of the README doctests, if all features that they use are on.
+/// Turns the code blocks of the README into doctests, if all features that they use are on.
 #[cfg(all(
     doctest,
     feature = "anthropic",
@@ -281,7 +281,7 @@ fn default_clock() -> std::sync::Arc<dyn tool::Executor> {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// Makes the code blocks of the page for coding agents doctests, if all features that they use are on.
+/// Turns the code blocks of `AGENTS.md`, the page for coding agents, into doctests, if all features that they use are on.
 #[cfg(all(
     doctest,
     feature = "approvals-signed",

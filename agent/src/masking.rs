@@ -29,7 +29,6 @@ impl SecretMask {
         mask
     }
 
-    /// Adds a secret.
     pub(crate) fn add(&mut self, secret: &str) {
         self.replace(secret, REDACTED);
     }

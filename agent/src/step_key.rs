@@ -81,8 +81,8 @@ pub enum StepKind {
     Await,
     /// Decides whether the run continues after a turn, with the turn-end hooks.
     TurnEnd,
-    /// Asks for a summary of earlier messages. The `ord` is the number of the summary before a request: 0 to 3, or 4 to 7 after the
-    /// provider refused the request as too long. If a summary is refused, it is requested again with an `ord` that is greater by 8.
+    /// Asks for a summary of earlier messages. Up to four summaries may precede one request. The `ord` counts them from 0, or from 4 after
+    /// the provider refused the request as too long. If a summary is refused, it is requested again with an `ord` that is greater by 8.
     Compact,
     /// Asks the application which model answers.
     Select,

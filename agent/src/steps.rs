@@ -355,8 +355,9 @@ impl StepError {
 /// ```
 ///
 /// # Errors
-/// Returns an error if the performer failed, if the state of the run cannot be used, or if a step recorded a result that does not fit, or
-/// not all of its results.
+/// Returns an error if a method of `steps` returned [`Terminal`](StepError::Terminal), [`Engine`](StepError::Engine) or
+/// [`State`](StepError::State), or if a step recorded a result that does not fit, or not all of its results. The other errors of `steps`
+/// only end the run.
 pub async fn drive<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     run.lock().resume();
     let driven = loop {

@@ -101,7 +101,8 @@ pub enum TrafficKind<'a> {
         /// The headers of the response, with names in lower case.
         headers: &'a [(String, String)],
     },
-    /// A piece of the response's body. If a key or a character may continue in the next piece, its start is shown with the next piece.
+    /// A piece of the response's body. If a piece ends with the possible start of an API key, or with an incomplete character, this end is
+    /// shown with the next piece.
     #[non_exhaustive]
     Body {
         /// The text; bytes that are not UTF-8 are replaced.
@@ -141,7 +142,6 @@ pub enum TrafficKind<'a> {
     Closed,
 }
 
-/// A listener that observes traffic.
 pub(crate) type OnTraffic = Observer<dyn Fn(&Traffic<'_>) + Send + Sync>;
 
 /// Returns the number of a new exchange or connection.

@@ -1,5 +1,5 @@
-//! The bounds in the where clauses of generic types. The derives on the mirror and the impls that delegate to them
-//! have the same bounds.
+//! The bounds in the where clauses of generic types. The derives on the mirror (the hidden copy of the type) have the same bounds as the
+//! impls that delegate to these derives.
 
 use super::Kind;
 use super::foreign::{Serde, schemars_has};
@@ -34,8 +34,7 @@ pub(super) fn of(input: &DeriveInput, private: &Private) -> Bounds {
     Bounds { deserialize, serialize, schema }
 }
 
-/// Returns whether the type has no generic parameters and no bounds written by the user, so that the derives on the
-/// mirror need no bounds from this module.
+/// Returns whether the type has no generic parameters, and no bounds that the user wrote for serde or schemars (`bound = …`).
 pub(super) fn stand_alone(input: &DeriveInput) -> bool {
     input.generics.params.is_empty()
         && !Serde::of(&input.attrs).has("bound")

@@ -78,8 +78,8 @@ impl Checks {
         self.whole.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns the statements that run the checks on `self`. `lend` converts a reference to a field to a
-    /// reference to the argument in the field.
+    /// Returns the statements that run the checks on `self`. `lend` gets the name of a field and the expression `&self.field`, and returns
+    /// an expression for a reference to the argument. The two expressions differ if a stand-in may replace the type of the field.
     pub(crate) fn run(
         &self,
         private: &Private,

@@ -89,8 +89,8 @@ impl FieldLowering<'_> {
         }
     }
 
-    /// Adds an assertion that the field's type can be an argument or a result, with an error message of this library. The
-    /// derives on the mirror assume that the assertion holds, so that they report no further errors.
+    /// Adds an assertion that the field's type can be an argument or a result, with an error message of this library. The derives on the
+    /// mirror (the hidden copy of the type) assume that the assertion holds, so that they report no further errors.
     fn demand(&mut self, field: &mut Field, serde: &Serde) {
         let (check, others) = match self.kind {
             Kind::Args => ("field", ["skip", "skip_deserializing", "deserialize_with", "with"]),
@@ -115,9 +115,9 @@ impl FieldLowering<'_> {
             type #alias = #ty;
             const _: fn() = || #private::#check::<#ty, #inner>();
         });
-        // Serde's derives assume the trait of a field's type by a bound. schemars accepts bounds only on generic types, so it gets an alias
-        // instead, which names the field's type, or a stand-in if that type has no schema. The field of a `#[serde(transparent)]` type
-        // keeps its type, because schemars must see it.
+        // Serde's derives get a bound, which says that the field's type has the trait. schemars accepts bounds only on generic types, so
+        // `#[schemars(with = …)]` names an alias instead. The alias is the field's type, or a stand-in if that type has no schema. The
+        // field of a `#[serde(transparent)]` type keeps its type, because schemars must see it.
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));
@@ -129,8 +129,8 @@ impl FieldLowering<'_> {
         self.demanded.push(alias);
     }
 
-    /// Adds an assertion for types that look like maps with composed keys, because serde would refuse every call with
-    /// such a map.
+    /// Adds an assertion for each type that looks like a map whose keys may be tuples, arrays or structs. Keys are text in JSON, so serde
+    /// would refuse every call with such a map.
     fn keys(&mut self, ty: &Type) {
         let parameters: Vec<&Ident> = self.generics.type_params().map(|parameter| &parameter.ident).collect();
         if self.kind == Kind::Output || mentions(ty.to_token_stream(), &parameters) {
@@ -167,7 +167,8 @@ impl FieldLowering<'_> {
         alias
     }
 
-    /// Lowers a field with these options.
+    /// Lowers a field: adds the attributes of serde and schemars for its options. The functions and types that these attributes name are
+    /// added to `helpers`.
     pub(crate) fn lower(&mut self, field: &mut Field, options: &ArgOptions, errors: &mut Errors) {
         self.as_is = options.with.is_some();
         field.vis = Visibility::Inherited; // `unreachable_pub` looks inside anonymous consts
@@ -356,8 +357,8 @@ impl FieldLowering<'_> {
         field.attrs.push(parse_quote!(#[schemars(with = #alias)]));
     }
 
-    /// Returns the keywords for `format = "…"` and for the formats of validation crates. With `x-format`, values
-    /// must have the format. Without this keyword, only texts that no type with this format can read are refused.
+    /// Returns the keywords for `format = "…"` and for the formats of validation crates. With `x-format`, a text must have the format.
+    /// Without `x-format`, a text is refused only if no Rust type whose schema has this format can parse the text.
     fn formats(&mut self, field: &Field, options: &ArgOptions) -> Vec<TokenStream> {
         if let Some((format, at)) = options.format {
             self.suits(&field.ty, at, &quote!(format()));
@@ -425,12 +426,14 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
     }
 }
 
-/// Returns the type of the hidden struct's field for an argument: the argument's type, or a stand-in if that type cannot
-/// be an argument. With the stand-in, the derives on the hidden struct report no errors, and only the assertion does.
+/// Returns the path `<… as OrStandIn<T>>` for the type `T` of an argument. `Field` of this path is the type of the argument's field in the
+/// generated struct: `T`, or a stand-in if `T` cannot be an argument. With the stand-in, the derives on the struct report no errors, and
+/// only the assertion does.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
-        // The type may be an alias of a reference. The compiler finds out late that such a type cannot be read "for every
-        // lifetime", and then reports nothing else. So a type that gets other advice is not probed.
+        // The type may be an alias of a reference. The compiler finds out late that such a type cannot be read "for every lifetime", and
+        // then it shows no other errors. `BY_VALUE` is advice to use another type, which is a better error. So if there is advice, the
+        // type is not tested here.
         let is_advised = quote!({
             #[allow(unused_imports)]
             use #private::AdviceUnknown as _;

@@ -1,4 +1,4 @@
-//! The impls for the user's type. Each impl calls the impl of the mirror.
+//! The impls for the user's type. Each impl calls the impl of the mirror, the hidden copy of the type.
 
 use super::checks::{Checks, implementation};
 use super::field::described_as;
@@ -131,7 +131,7 @@ fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) 
 
 fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Private) -> TokenStream {
     let (_, type_generics, _) = input.generics.split_for_impl();
-    // If the derive on the mirror failed, it has reported an error, and the schema describes a stand-in.
+    // If the derive on the mirror (the hidden copy of the type) failed, it has reported an error. The schema then describes a stand-in.
     let (alias, described) = if bounds::stand_alone(input) {
         let alias = Ident::new("__Described", Span::call_site());
         (Some(described_as(&alias, &quote!(#mirror), private)), quote!(#alias))

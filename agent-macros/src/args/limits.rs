@@ -1,5 +1,4 @@
-//! Lowers `range(…)` and `length(…)` to keywords of the schema, and to assertions that these options suit the
-//! type.
+//! Translates `range(…)` and `length(…)` to keywords of the schema, and to assertions that these options suit the type.
 
 use super::attr::{Length, Range};
 use super::field::FieldLowering;
@@ -11,7 +10,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, Field, Type, parse_quote};
 
 impl FieldLowering<'_> {
-    /// Lowers `range(…)` to keywords, for numbers of any type.
+    /// Translates `range(…)` to keywords, for numbers of any type.
     pub(super) fn range(&mut self, ty: &Type, range: &Range) -> Vec<TokenStream> {
         self.suits(ty, range.span, &quote!(range()));
         let ends = [("minimum", &range.min), ("maximum", &range.max)];
@@ -61,7 +60,8 @@ impl FieldLowering<'_> {
         self.suits(ty, at, &check)
     }
 
-    /// Lowers `length(…)`. The keyword depends on the type, so it is chosen when the schema is made.
+    /// Translates `length(…)` to a function that adds the keywords to the schema. The keywords depend on the type (`maxLength`, `maxItems`
+    /// or `maxProperties`), so they are chosen when the schema is made.
     pub(super) fn length(&mut self, field: &mut Field, length: &Length) {
         self.suits(&field.ty, length.span, &quote!(length()));
         let (private, n, schema) = (self.private, self.helpers.len(), hidden("schema"));

@@ -16,7 +16,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Type, Variant, parse_quote};
 
-/// A mirror, and the functions that its attributes name.
+/// The mirror of a type (a copy that has the derives), and the functions that the attributes of the mirror name.
 #[derive(Default)]
 pub(crate) struct Mirror {
     /// Default values and assertions, which contain expressions of the user and so must be in the user's scope.
@@ -141,7 +141,8 @@ struct Cases {
     fields: Option<Case>,
 }
 
-/// Lowers every field and variant. For a struct with flattened fields, returns the attribute of [`compare_names`].
+/// Translates the options of every field and variant to attributes of serde and schemars. For a struct with flattened fields, returns the
+/// attribute of [`compare_names`].
 fn data(
     data: &mut Data,
     words: &Words,
@@ -243,7 +244,8 @@ fn spell(variant: &mut Variant, aliases: &[LitStr], serde: &Serde, errors: &mut 
     }
 }
 
-/// Lowers the fields. If some fields are flattened, returns the attribute of [`compare_names`].
+/// Translates the options of the fields to attributes of serde and schemars. If some fields are flattened, returns the attribute of
+/// [`compare_names`].
 fn fields(
     fields: &mut Fields,
     case: Option<Case>,

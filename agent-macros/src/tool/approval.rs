@@ -119,14 +119,14 @@ fn named(input: &Pat, errors: &mut Errors) -> Option<Ident> {
     }
 }
 
-/// The generated code of a tool's approval: a function for the rule, and the calls that set the approval, for each
-/// of the two types that the arguments may have.
+/// The generated code of a tool's approval: a function for the rule, and the method call `.approval(…)` for each of the two types that the
+/// arguments may have.
 #[derive(Default)]
 pub(super) struct Expanded {
     pub(super) helper: TokenStream,
-    /// The call that sets the approval, if the only parameter is the whole argument object, or if the tool is a struct or an enum.
+    /// The method call for a tool whose only parameter is the whole argument object, and for a tool that is a struct or an enum.
     pub(super) whole: TokenStream,
-    /// The call that sets the approval, if the arguments are the hidden struct of the parameters.
+    /// The method call for arguments that are read as the generated struct, which has a field for each parameter.
     pub(super) apart: TokenStream,
 }
 
@@ -222,7 +222,8 @@ fn simple<'a>(
     })
 }
 
-/// Returns the arguments for a rule's closure: the only parameter itself, or fields of it.
+/// Returns the arguments for a rule's closure. If the rule names only the parameter `only`, the argument is `value`. Otherwise, the rule
+/// names fields of the parameter's type, and the arguments are these fields of `value`.
 fn call_of(names: &[Ident], only: &Ident, value: &Ident) -> Vec<TokenStream> {
     match names {
         [name] if name.unraw() == only.unraw() => vec![quote!(#value)],

@@ -37,7 +37,8 @@ pub(crate) struct Options {
     /// The span of `inline`, if it was given.
     pub(crate) inline: Option<Span>,
     pub(crate) type_name: Option<Ident>,
-    /// The name of a further block of tools.
+    /// The name of the generated method that returns the tools of the block. The second `#[tool]` block of a type needs this name, and so
+    /// does each later one.
     pub(crate) set: Option<Ident>,
     /// Whether `set` was given, even with an invalid value.
     pub(crate) is_further: bool,
@@ -51,12 +52,10 @@ impl Options {
         self.settings.iter().enumerate().find(|(_, setting)| setting.row.key == key)
     }
 
-    /// Returns the span of a setting's key.
     fn span(&self, key: &str) -> Option<Span> {
         self.setting(key).map(|(_, setting)| setting.key.span())
     }
 
-    /// Returns whether a flag is set.
     fn is_set(&self, key: &str) -> bool {
         matches!(self.setting(key), Some((_, Setting { value: SettingValue::Flag(true), .. })))
     }

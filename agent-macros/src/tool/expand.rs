@@ -435,7 +435,8 @@ fn requires(tool: &Tool, types: &[TokenStream], private: &Private) -> TokenStrea
     })
 }
 
-/// Returns `fn __options`, which makes the options of the tool. The user's names are in its scope.
+/// Returns `fn __options`, which creates the options of the tool. The function is generated where the user's own items are in scope, so
+/// that the options can refer to them.
 pub(super) fn spec(
     header: &ToolHeader,
     output: Option<&TokenStream>,

@@ -18,7 +18,6 @@ use quote::{ToTokens, format_ident, quote};
 use std::time::Duration;
 use syn::{Expr, LitStr};
 
-/// The row of one option.
 pub(super) struct OptionRow {
     pub(super) key: &'static str,
     pub(super) places: &'static [ToolItem],
@@ -43,7 +42,6 @@ pub(super) struct Setting {
     pub(super) value: SettingValue,
 }
 
-/// The value of a setting.
 pub(super) enum SettingValue {
     Flag(bool),
     Text(LitStr),

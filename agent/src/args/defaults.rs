@@ -83,7 +83,7 @@ impl Plan {
             use IssueCode::{Format, Length, Pattern, Range, Unique};
             matches!(issue.code, Range | Length | Pattern | Format | Unique)
         });
-        // A format of a type only describes the texts of the type, so its issues do not count.
+        // Some formats are part of a Rust type's schema. The type itself checks such a format, so issues about it do not count here.
         if issues.len() <= of_types || issues.is_empty() {
             return Ok(());
         }

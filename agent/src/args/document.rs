@@ -79,8 +79,8 @@ impl Doc<'_> {
         fits
     }
 
-    /// Returns the node to which the node `id` refers this value, as [`PlanNode::referred`] does. Also returns `None` for null at a
-    /// nullable node, and for the word of a unit variant.
+    /// Returns the node that describes this value in place of the node `id`, for example the variant that the tag of the value names; see
+    /// [`PlanNode::referred`]. Unlike that function, also returns `None` for null at a nullable node, and for the word of a unit variant.
     pub(crate) fn referred(&self, graph: &Graph, id: NodeId) -> Option<NodeId> {
         let node = graph.node(id);
         match (&node.kind, &self.shape) {

@@ -71,7 +71,7 @@ fn misfit(at: usize) -> ScanStop {
 /// The position after the scanned value, or the early end of the scan.
 type ScanStep = Result<usize, ScanStop>;
 
-/// The value of `byte` at the end of the text. JSON never contains this byte.
+/// The byte that the function `byte` returns past the end of the text. JSON never contains this byte.
 const END: u8 = 0;
 
 struct Scan<'s> {
@@ -79,8 +79,8 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of values around the current position that must pass checks. A check may be a `not`, so a misfit within them has to be
-    /// certain, and no key may be repeated.
+    /// Number of values around the current position that must pass checks. A check with `not` turns a misfit into a fit. Within these
+    /// values, the scan therefore reports only certain misfits, and accepts no key that may be repeated.
     checked: u32,
     /// Number of alternatives, tagged variants and checks around the current position. A misfit within one of them does not refuse the
     /// arguments.
@@ -103,7 +103,7 @@ fn byte(text: &[u8], at: usize) -> u8 {
     text.get(at).copied().unwrap_or(END)
 }
 
-/// Returns the first position from `at` on whose byte is not blank.
+/// Returns the position of the first byte that is not blank, starting at `at`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "most texts have no blanks")]
 fn skip_blank(text: &[u8], at: usize) -> usize {
@@ -174,8 +174,8 @@ impl<'s> Scan<'s> {
         self.text.get(start..end).ok_or(UNDECIDED)
     }
 
-    /// Ends the scan at a value that no reader accepts. Records that the arguments are refused, unless the value is in an alternative, a
-    /// tagged variant or a value with checks.
+    /// Ends the scan at a value that no reader accepts. Records that the arguments are refused, unless the scan is within an alternative,
+    /// a tagged variant or a check.
     #[cold]
     fn refuse(&mut self, at: usize) -> ScanStop {
         self.is_refused = self.choices == 0;
@@ -217,8 +217,8 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Scans a value of any type. The scan cannot decide if the value has a number that may lose digits. Within a value that must pass
-    /// checks, it cannot decide on an object either, because a key may be repeated.
+    /// Scans a value of any type. The scan ends undecided at a number that may lose digits. Within a value that must pass checks, the scan
+    /// also ends undecided at an object, because a key of the object may be repeated.
     fn anything(&self, start: usize) -> ScanStep {
         let (mut at, mut open) = (start, 0_usize);
         loop {
@@ -281,8 +281,9 @@ impl<'s> Scan<'s> {
     }
 
     /// Scans the items of a list from the first item. Returns their number and the position after the list. `short` gets the next eight
-    /// bytes of the text, and returns the length of an item that is in them together with the comma after it. `frequent` gets the position
-    /// of an item and its first eight bytes, and returns the end of the item. Both return 0 for an item that they do not recognize.
+    /// bytes of the text. If they contain a whole item and the comma after it, `short` returns the length of the item, without the comma.
+    /// `frequent` gets the position of an item and its first eight bytes, and returns the end of the item. Both return 0 for an item that
+    /// they do not recognize.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the items are known where it is called")]
     fn items(
@@ -374,8 +375,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Ends an object. The scan does not reach the end of an object in which a reader renames or drops a key, so an object that lacks keys
-    /// or has a wrong number of them is refused.
+    /// Ends an object. The scan has already stopped if a reader would rename or drop a key of the object. So the keys are final here, and
+    /// the object is refused if it lacks a required key or has a wrong number of keys.
     fn closed_object(&mut self, object: &ObjectSpec, seen: &SeenKeys<'s>, end: usize) -> ScanStep {
         if seen.are_complete(object) { Ok(end) } else { Err(self.refuse(end)) }
     }

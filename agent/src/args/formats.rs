@@ -9,8 +9,7 @@ pub(crate) use of_types::is_surely_not;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns whether a text has a format. A format that is not listed in this function is only shown, so every text has this
-/// format.
+/// Returns whether a text has a format. A format that this function does not list is not checked, so the result is `true`.
 pub(crate) fn is(format: &str, text: &str) -> bool {
     match format {
         "date" => is_date(text),

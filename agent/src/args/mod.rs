@@ -175,7 +175,7 @@ impl Plan {
                 Ok(value) if self.pass_as_a_whole(text).is_ok() => {
                     return Ok(Parsed { value, coercions: Vec::new(), is_exact: !is_blank });
                 }
-                // The type refuses the value, or the keywords that the plan does not model do. Reading along the plan finds the
+                // The type refuses the value, or keywords that the plan does not model refuse it. Reading along the plan finds the
                 // reasons.
                 _ => {}
             }
@@ -299,8 +299,8 @@ impl Plan {
         };
         let corrected = corrected.filter(is_accepted).map(|offer| offer.text);
         let mut unchecked = None;
-        // An offer contains all correct values as they were sent. Types and checks that accept the offer have no further
-        // issues.
+        // A corrected call contains all correct values as they were sent, and the types and checks have accepted the call. So they can
+        // have further issues only if there is no corrected call.
         if corrected.is_none() {
             let walked = issues.len();
             let looked = refusal.with_sent(|sent| refused::add_refusals(graph, sent, again, &mut issues));

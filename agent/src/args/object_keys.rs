@@ -6,7 +6,6 @@ use super::policy::Rules;
 use crate::name_hash::NameHash;
 use std::{borrow::Cow, collections::HashMap};
 
-/// The rules of one object.
 #[derive(Clone, Copy)]
 pub(super) struct ObjectRules<'g> {
     graph: &'g Graph,
@@ -70,7 +69,7 @@ impl<'g> ObjectRules<'g> {
         }
     }
 
-    /// Returns whether a key may occur twice. It may only in an object that is read for a node that accepts any value.
+    /// Returns whether a key may occur twice. This is allowed only in an object that is read for a node that accepts any value.
     pub(super) fn may_repeat(&self) -> bool {
         std::ptr::eq(self.object, &raw const self.graph.any_object)
     }
@@ -86,7 +85,8 @@ pub(super) fn null_meaning(graph: &Graph, prop: &Prop) -> NullMeaning {
     }
 }
 
-/// The keys of one object so far. `U` is the data about a key that is not a property; a pass that only decides needs none.
+/// The keys of one object so far. `U` is the data about a key that is not a property. Code that reports no issues needs no data, so `U` is
+/// `()` there.
 pub(super) struct SeenKeys<'t, U = ()> {
     /// Which of the first 64 properties were given so far, one bit for each.
     first: u64,
@@ -231,7 +231,7 @@ impl<'t, U> SeenKeys<'t, U> {
     }
 }
 
-/// The keys of an object and their uses, for passes that report. A `G` describes one use of a key.
+/// The keys of an object and the uses of each key, for code that reports issues. A `G` describes one use of a key.
 pub(super) struct KeyUses<'t, G> {
     seen: SeenKeys<'t, KeyUse<G>>,
     /// The uses of the properties, by index.
@@ -331,7 +331,7 @@ mod tests {
         hotel: String,
     }
 
-    /// A report and a stream name the second use of a key, however often it follows.
+    /// A report and a stream have one issue for a key that is given several times. The issue names the second use of the key.
     #[test]
     fn keys_given_several_times_are_one_issue_everywhere() {
         let plan = Plan::for_type::<Booking>("book", PlanOptions::default()).unwrap();

@@ -370,7 +370,7 @@ impl Rules {
     /// A mark, not a coercion: the node checks arguments after coercion. Such a node allows only the coercion that `exact`
     /// allows, and accepts unknown keys.
     const CHECK: Rules = Rules(1 << 14);
-    /// A mark, not a coercion: the node is that of an array's items.
+    /// A mark, not a coercion: the node describes array items, so [`ITEM_TEXT`](Self::ITEM_TEXT) applies.
     const ITEM: Rules = Rules(1 << 15);
 
     /// Returns all coercions that a rule covers.

@@ -1,5 +1,5 @@
-//! The judge alone, so that [`testing`](crate::testing) can compare its findings with those of the
-//! readers.
+//! Runs only the judge, the pass that finds every mistake in arguments, so that [`testing`](crate::testing) can compare its result with
+//! that of parsing.
 
 use super::document::Document;
 use super::issue::Issue;

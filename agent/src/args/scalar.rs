@@ -307,14 +307,14 @@ impl NumSpec {
         if whole.unsigned_abs() < 1 << 53 { self.takes_float(whole as f64) } else { self.takes_wide(whole) }
     }
 
-    /// Returns the float that the type makes of a whole number, or `None` if the float is the same number.
+    /// Returns the float to which the type rounds a whole number, or `None` if the type keeps the number unchanged.
     #[inline]
     pub(crate) fn rounded_whole(&self, whole: i128) -> Option<f64> {
         let may_round = whole.unsigned_abs() > u128::from(self.exact);
         if may_round { rounding::rounded_whole(whole, self.single) } else { None }
     }
 
-    /// Returns the float that the type makes of these digits, or `None` if the float is the sent number. `float` was read from the
+    /// Returns the float to which the type rounds a number with these digits, or `None` if no digit is lost. `float` was read from the
     /// digits.
     #[expect(clippy::cast_possible_truncation, reason = "whether digits are lost is the question")]
     pub(crate) fn rounded(&self, digits: &str, float: f64) -> Option<f64> {
@@ -494,8 +494,8 @@ pub(crate) fn same_json(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns whether two numbers that are not `==` have the same value. Two different integers never have, although they may be rounded to
-/// the same float. An integer and a float beyond 2^53 count as different, because the float may be rounded.
+/// Returns whether two numbers that are not `==` have the same value. Two different integers never have the same value, even if both would
+/// be rounded to the same float. An integer and a float beyond 2^53 count as different, because the float may be rounded.
 #[expect(clippy::float_cmp, reason = "JSON Schema compares numbers by their exact value")]
 #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
 fn same_number(x: &Number, y: &Number) -> bool {

@@ -92,7 +92,7 @@ pub(crate) fn has_close_name<'a>(
 /// A name, in the forms in which it is compared with other names.
 #[derive(Debug)]
 pub(crate) struct Spelling {
-    /// The letters and digits, in lower case.
+    /// The letters and digits of the name, in lower case. Empty unless `is_short`, like `lower`.
     folded: String,
     lower: Vec<char>,
     /// Number of characters of `lower`, by the code point of the character modulo 32.

@@ -162,7 +162,6 @@ pub(crate) fn push_segment(pointer: &mut String, key: &str) {
     }
 }
 
-/// Appends an index to a JSON pointer.
 pub(crate) fn push_index(pointer: &mut String, index: impl std::fmt::Display) {
     // Writing to a `String` cannot fail.
     let _ = write!(pointer, "/{index}");

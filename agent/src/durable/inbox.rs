@@ -22,7 +22,7 @@ pub(super) struct Inbox {
     steering: Vec<Arc<Message>>,
     follow_ups: Vec<Arc<Message>>,
     asks: Vec<PendingQuestion>,
-    /// The names of the runs in the last batch that this run has started for its calls.
+    /// The names of the runs that this run last started for its calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     children: Vec<String>,
     /// The amounts that the runs of a tree have used. Only the inbox of the root contains them.
@@ -57,7 +57,6 @@ pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     [call, first].iter().find_map(|text| text.parse().ok().filter(kind_of)).map(|key| key.run)
 }
 
-/// The result of pushing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PushOutcome {
@@ -133,7 +132,7 @@ impl Inbox {
         self.asks.iter().map(|question| question.ask.clone()).collect()
     }
 
-    /// Replaces the names of the runs that this run has started for its calls by those of a new batch.
+    /// Sets the names of the runs that this run starts for its calls. The names of earlier runs are removed.
     pub(super) fn set_children(&mut self, children: Vec<String>) {
         self.children = children;
     }
@@ -143,7 +142,7 @@ impl Inbox {
         self.spent.reserve(wanted)
     }
 
-    /// Returns the names of the runs in the last batch that this run has started for its calls.
+    /// Returns the names of the runs that this run last started for its calls.
     pub(super) fn children(&self) -> &[String] {
         &self.children
     }

@@ -46,7 +46,8 @@ pub(super) trait RunJournal: Journal {
     /// Closes the run to notices, and returns true. If a notice was sent before, the run stays open to receive it, and false is returned.
     fn close(&self) -> BoxFuture<'_, Result<bool, StepError>>;
 
-    /// Reserves amounts within the limits that the runs of a tree share. The inbox of `root` keeps the counts.
+    /// Reserves amounts within the limits that the runs of a tree share. `root` is the name of the root run, whose inbox keeps the counts
+    /// for the whole tree.
     fn reserve(
         &self,
         root: Arc<str>,

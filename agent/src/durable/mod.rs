@@ -61,8 +61,8 @@
 //!   approval key is not used, because the engine controls who may decide.
 //! * A steering message does not end a wait for a decision. The calls are skipped after the decision. Without an engine, the message ends
 //!   the wait.
-//! * The runs of a tree count their requests in the inbox of the root, when a request is made. If a limit of the tree forbids a request,
-//!   the run therefore ends in a turn that has begun and has taken its messages.
+//! * All runs of a tree count their model requests together. A request is counted when it is made. At this point, its turn has begun and
+//!   has taken its messages. If a limit of the tree forbids the request, the run ends in this turn.
 //! * The time limit of a run ([`wall_time`](crate::UsageLimits::wall_time)) counts from the first step of the run. The limit ends waits,
 //!   and stops steps in the process that drives the run.
 //!

@@ -82,7 +82,7 @@ enum JournalEntry {
 struct RehearsalState {
     /// The runs that calls have started, by their names.
     children: Mutex<HashMap<String, Arc<RehearsalRun>>>,
-    /// The inbox with the amounts that all runs have used of their shared limits.
+    /// The amounts that all runs together have used of their shared limits. As on an engine, an inbox holds these amounts.
     counts: Mutex<Inbox>,
     /// The journals of calls in batches, by the names of the calls' steps.
     calls: Mutex<HashMap<String, Arc<Mutex<VecDeque<JournalEntry>>>>>,
@@ -310,7 +310,7 @@ struct MemoryJournal {
     children: Mutex<Vec<RunRequest>>,
     /// The position of the next entry to read.
     at: AtomicUsize,
-    /// The notices that were sent before the end of the last step, and that the run has not received.
+    /// The notices that arrived by the end of the last step. They are kept here until the run takes them with `receive`.
     received: Mutex<ReceivedNotices>,
 }
 

@@ -306,7 +306,8 @@ impl Outcome {
         outcome
     }
 
-    /// Adds the report of a sub-agent's run. Only the last message is kept, because the parent's journal stores the outcome, too.
+    /// Adds the report of a sub-agent's run. Removes all messages but the last, to keep the outcome small: the parent's journal stores a
+    /// copy of the outcome.
     pub(super) fn of_call(mut self, report: ChildReport) -> Self {
         self.messages = self.messages.split_off(self.messages.len().saturating_sub(1));
         self.report = Some(Box::new(report));

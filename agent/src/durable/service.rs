@@ -76,8 +76,8 @@ impl Service {
         Ok(Self { served, settings })
     }
 
-    /// Sets the time limit for one reply of the model; 600 s by default. The engine waits as long as the longest step may take, whether
-    /// this step is a reply or a call.
+    /// Sets the time limit for one reply of the model; 600 s by default. The engine's own timeouts follow from the limits for replies and
+    /// calls: they are longer than any step may take.
     ///
     /// ```
     /// use agent::durable::Service;

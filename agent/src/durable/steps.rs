@@ -47,7 +47,7 @@ pub(super) struct JournalSteps<'r, J> {
     journal: &'r J,
     performer: Performer,
     run: SharedLoop,
-    /// The calls of assistants whose runs were started and have not ended.
+    /// The calls whose tools are assistants. A run was started for each of these calls, and has not ended.
     children: Vec<(StepKey, Arc<ToolCall>)>,
     /// The reason of the cancellation, if the run was cancelled.
     stop: Option<Arc<str>>,
@@ -174,7 +174,8 @@ impl<'r, J: RunJournal> JournalSteps<'r, J> {
         Ok(self.wait_for(asks, ChildWait::Apart).await?.from_outside)
     }
 
-    /// Like [`wait`](Self::wait), but also treats the started runs as `children` says.
+    /// Like [`wait`](Self::wait). In addition, `children` says whether the runs that were started for calls are awaited, cancelled or left
+    /// alone.
     async fn wait_for(&mut self, asks: Vec<PendingAsk>, children: ChildWait) -> Result<Answers, StepError> {
         let patience = self.served.patience;
         let remaining = self.time_limit.map(|limit| limit.remaining(self.now.unwrap_or(limit.begun)));

@@ -56,8 +56,8 @@ pub struct AgentLoop {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) tries: BTreeMap<String, ToolRetries>,
     pub(super) coercions: Vec<CallCoercions>,
-    /// Whether the driver [reported](Self::expect_messages) queued messages at the end of the turn. Reset when the decision at the end of
-    /// the turn is recorded.
+    /// Whether the driver [reported](Self::expect_messages) queued messages at the end of the turn. Reset by
+    /// [`record_turn_end`](Self::record_turn_end).
     #[serde(skip)]
     pub(super) expects_messages: bool,
     /// The number of successive continuations of the answer, including the continuation that the last reply needs.
@@ -128,8 +128,8 @@ pub(super) enum Phase {
     CallTools,
     Await,
     TurnEnd,
-    /// Waits for steering messages after a turn. The value is true if the driver recorded `Some(true)` for the end of the turn, and so is
-    /// the value of `PollFollowUps`.
+    /// Waits for steering messages after a turn. The value is true if the driver recorded `Some(true)` for the end of the turn.
+    /// `PollFollowUps` has the same value.
     PollSteering(bool),
     PollFollowUps(bool),
     /// The next [transition](AgentLoop::step) ends the run with this `End`, and emits `agent_end`.
@@ -153,7 +153,7 @@ impl AgentLoop {
     /// this version, a run with [state](Self::with_serialized_state) in version 2, and any other run in version 1. Versions 3 and 4 had
     /// other signatures, so a signed run of these versions is [refused](crate::run::ResumeError::OldVersion).
     pub const VERSION: u32 = 5;
-    /// The version of a run with state.
+    /// Minimum version of the stored form of a run with state.
     pub(super) const STATE_VERSION: u32 = 2;
 
     /// Creates a run that adds `prompts` to a conversation. A conversation that is not sound is [repaired](Conversation::repair) first.

@@ -161,9 +161,10 @@ impl AgentLoop {
         self.phase = if is_skipped { Phase::Skip } else { Phase::Prepare };
     }
 
-    /// Takes one transition in a segment whose calls do not run: starts a call, ends a call, or leaves the segment once all calls have
-    /// ended. Calls that were prepared end last. Only one transition is taken, because a listener of the start event may still send a
-    /// steering message. The message then replaces the cut reply as the reason why the calls do not run.
+    /// Takes one transition in a segment whose calls do not run, because the reply was cut or a steering message arrived. The transition
+    /// starts a call, ends a call, or leaves the segment once all calls have ended. Calls that were prepared end last. Only one transition
+    /// is taken, because a listener of the start event may still send a steering message. Calls that end after such a message name it as
+    /// the reason, even if the reply was cut.
     pub(super) fn skip_call(&mut self) {
         let is_unprepared = |slot: &Slot| matches!(slot.state, SlotState::Planned | SlotState::Started);
         let find = |is_next: &dyn Fn(&Slot) -> bool| {
@@ -479,8 +480,8 @@ impl AgentLoop {
         // Only the beginning of a long report is compared, because a restored run has only the stored message, in which the report is cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // This outcome exists only while a run is restored, because it is read from the stored message of the last try. `register`
-            // has already counted this try.
+            // While a run is restored, the outcome of the last try is read from its stored message, so it has the code of exhausted
+            // retries. `register` has already counted this try.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());

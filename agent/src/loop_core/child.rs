@@ -236,7 +236,8 @@ impl AgentLoop {
         Ok(false)
     }
 
-    /// If the run waits for results, enters the phase that the calls now require, because children continue or their calls have ended.
+    /// Enters the phase that the calls now require, if the run waits for results. Called after calls have ended or their children have
+    /// continued.
     pub(crate) fn continue_calls(&mut self) {
         if self.phase == Phase::Await {
             self.advance();

@@ -37,9 +37,9 @@ pub struct LoopConfig {
     pub sequential: bool,
     /// The effect of a steering message on the calls of the turn in which it arrives.
     pub steering: SteeringPolicy,
-    /// Maximum number of retries of a tool in a run, unless the tool sets its own number; 2 by default. A retry follows after the arguments
-    /// were refused, or after the tool asked for another call. A try with fewer of the same issues, or with only new issues, does not
-    /// count, as long as there are at most three times this number of tries.
+    /// Maximum number of retries of a tool in a run, unless the tool sets its own number; 2 by default. A retry follows after the
+    /// arguments were refused, or after the tool asked for another call. A retry does not count if the try before it made progress: it had
+    /// fewer of the same issues, or only new issues. All retries together are at most three times this maximum.
     pub max_retries: u32,
     /// Maximum number of successive continuations of an answer that the token limit cut; 0 by default. See
     /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).

@@ -17,13 +17,12 @@ pub(super) fn is_replaced(reply: &AssistantMessage) -> bool {
 }
 
 impl AgentLoop {
-    /// Records a change of the view in the conversation.
     pub(crate) fn record_view_change(&mut self, change: ViewChange) {
         self.conversation.record_view_change(change);
     }
 
-    /// Records a change of the view that no step of this run in this process made. The change is a compaction that the application
-    /// requested, or a stored change. The usage of its summary counts for the run, as that of one request.
+    /// Records a change of the view whose summary was not counted yet: a compaction that the application requested, or a change that is
+    /// restored from the store. The usage of the summary is added to the run, and counts as one request.
     pub(crate) fn record_made_change(&mut self, change: ViewChange) {
         if let Some(usage) = change.usage().filter(|usage| !usage.is_empty()) {
             self.requests += 1;

@@ -103,8 +103,8 @@ impl Event {
 ///
 /// ```text
 /// stream    := agent_start turn+ agent_end
-/// turn      := turn_start inject* reply_continued? view* ( assistant view* )* ( assistant segment* )? turn_end
-///                                                                      a request that is made again leaves its first reply
+/// turn      := turn_start inject* reply_continued? view* ( cut view* )* ( assistant segment* )? turn_end
+/// cut       := assistant                                               a cut reply, after which the request is made again
 /// inject    := message_start message_end                               of a user or custom message
 /// view      := context_near | context_cleared | compaction_start compaction_end | request_delayed | budget_near | model_switched
 /// assistant := message_start message_update* message_end
@@ -223,8 +223,8 @@ pub enum EventKind {
         /// Whether the question has an input. Without an input, the person declined or dismissed the question, or could not be asked.
         accepted: bool,
     },
-    /// A call ended. The JSON has the fields of the result message and `coercions` instead of `result`. The JSON leaves out a `control` of
-    /// [`Continue`](Control::Continue).
+    /// A call ended. In the JSON, the field `result` is replaced by the fields of the result message and by `coercions`. A `control` of
+    /// [`Continue`](Control::Continue) is left out.
     #[non_exhaustive]
     ToolExecutionEnd {
         /// The result, including the coercions of the arguments.

@@ -32,7 +32,6 @@ impl Signature {
         Self(hash.end().0)
     }
 
-    /// Returns the signature of an outcome.
     pub(super) fn of_outcome(outcome: &ToolOutcome) -> Self {
         match outcome {
             // The texts are hashed without a copy, because results can be long.

@@ -188,7 +188,6 @@ impl CallEnd {
     }
 }
 
-/// The coercions in the arguments of one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct CallCoercions {
     pub(super) call_id: String,

@@ -486,7 +486,8 @@ impl AgentLoop {
 
 /// A transition that needs no result of a driver.
 enum Transition {
-    /// Starts or ends the next call of a segment whose calls do not run, or leaves the segment.
+    /// Starts or ends the next call that is skipped, or leaves the segment after its last call. Calls are skipped if the reply was cut, or
+    /// if a steering message arrived.
     Skip,
     /// Leaves the phase, because the phase has no open call.
     Leave,

@@ -139,7 +139,7 @@ impl AgentLoop {
     }
 }
 
-/// Removes the prompts and queued messages with which this turn begins from the front of `rest`, and returns them.
+/// Removes the prompts and queued messages of this turn from the front of `rest`, and returns them.
 fn take_injected(rest: &mut &[StoredMessage], turn: u32) -> Vec<Arc<Message>> {
     let is_injected = |stored: &&StoredMessage| {
         stored.turn == turn && !matches!(*stored.message, Message::Assistant(_) | Message::ToolResult(_))
@@ -201,9 +201,9 @@ const NOT_BEGUN: [&str; 9] = [
     "no_result",
 ];
 
-/// Returns whether the call counts against the limit of calls. A denied or interrupted call does not count; a failure with a code that the
-/// tool chose does. A sub-agent that reached a limit of its own fails with the code `limit`, as does a call that the limit of calls refused,
-/// so that refusal is recognized by its text.
+/// Returns whether a call with this outcome counts against the limit of calls. Completed calls and calls to try again count. Failed calls
+/// count, too, unless their code or text means that the body did not begin: a sub-agent that reached a limit of its own has the same code
+/// as a call that the limit of calls refused, so the text tells them apart. Denied, interrupted and deferred calls do not count.
 pub(super) fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,

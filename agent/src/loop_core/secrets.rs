@@ -9,7 +9,7 @@ use crate::model::{ArgumentChange, ModelEvent};
 use crate::tool::secrets::SecretArguments;
 
 /// The plans of the run's tools. A plan knows which arguments are secret, and parses arguments. Plans do not change the steps of a run, so
-/// all values of this type are equal.
+/// the comparison of two runs ignores them: `==` is always true for this type.
 #[derive(Clone, Default)]
 pub(super) struct RunSecrets(Option<Arc<SecretArguments>>);
 

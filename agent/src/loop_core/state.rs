@@ -39,7 +39,7 @@ pub enum StateError {
     )]
     #[non_exhaustive]
     Unregistered {
-        /// The name of the state, or the name of its type in a prompt.
+        /// The name of the state, or, if a prompt passed the state, the name of its Rust type.
         state: String,
     },
     /// A name was used for two values, or for two types.

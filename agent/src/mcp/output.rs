@@ -45,7 +45,8 @@ impl OutputCheck {
     }
 }
 
-/// Returns the schema of the wrapping object, or `None` if the schema does not state that it has values other than objects.
+/// Returns the schema of an object that wraps the values of `schema`. Returns `None` if `schema` allows only objects, or does not mention
+/// other values.
 pub(super) fn wrapped_schema(schema: &Value) -> Option<Map<String, Value>> {
     if !has_other_values(schema, schema, MAX_DEPTH) {
         return None;

@@ -24,7 +24,8 @@ pub(crate) fn is_continuation(message: &CustomMessage) -> bool {
     message.kind == KIND && message.data.is_null()
 }
 
-/// Returns the text of the last reply, after the texts of the replies that it continues. Failed replies are left out.
+/// Returns the text of the last answer: the texts of the last reply and of the replies that it continues, oldest first, joined. Failed
+/// replies are left out.
 #[cfg(feature = "runtime")]
 pub(crate) fn answer_text(messages: &[Arc<Message>]) -> String {
     let Some(last) = messages.iter().rposition(|message| message.as_assistant().is_some()) else {

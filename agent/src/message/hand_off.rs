@@ -396,7 +396,8 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// Removes and returns the new id of the call of a result, or returns `None` if the id was not changed.
+    /// Returns the new id of the call with this old id, and removes it from `renamed`. Returns `None` if the id of the call was not
+    /// changed.
     fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)

@@ -1,9 +1,10 @@
 //! Encoded messages that are kept for the next request of their conversation.
 //!
 //! Encoders keep the text of the messages that they wrote. The next request of the conversation begins with the same messages, so only the
-//! messages after them are written. All dependencies of the text are compared each time. The messages are compared by the number of their
-//! list or, if it differs, by their addresses, which are not reused as long as the kept text holds the messages. Everything else is
-//! compared by the encoder's key.
+//! messages after them are written. Before a kept text is used, everything on which it depends is compared. If the list of messages has
+//! the same [number](super::MessageList::number) as before, the messages are the same. If the number differs, the addresses of the
+//! messages are compared. An address is not reused as long as the kept text holds its message. Everything else is compared by the
+//! encoder's key.
 #![allow(dead_code, reason = "only the protocols of providers keep texts, and only an assistant forks them")]
 
 use std::any::Any;
@@ -67,7 +68,8 @@ pub(crate) struct ResumePoint {
 pub(crate) struct KeptText {
     /// Everything on which the text depends, except the messages.
     pub(crate) key: Arc<dyn Any + Send + Sync>,
-    /// The [number](super::MessageList::number) of the list that begins with the messages.
+    /// The [number](super::MessageList::number) of the list that the messages come from. Every list with this number begins with these
+    /// messages.
     pub(crate) list: u64,
     pub(crate) messages: Vec<Arc<Message>>,
     /// The positions at which encoding can continue, in order. The last position is the end of the text.

@@ -23,7 +23,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, CONFIG);
 
 impl Blob {
-    /// Returns the bytes as base64.
     pub(crate) fn to_base64(&self) -> String {
         BASE64.encode(&self.0)
     }
@@ -310,9 +309,7 @@ impl Resource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ResourceBody {
-    /// Text.
     Text(String),
-    /// Bytes.
     Data(Blob),
 }
 

@@ -282,7 +282,7 @@ impl<'de> Deserialize<'de> for Part {
     }
 }
 
-/// Reads a part from any JSON. A value that is not a known part is preserved.
+/// Reads a part from any JSON. A string is a text part. Any other value that is not a known part is preserved as [`Content::Unknown`].
 fn read_part(value: Value) -> Part {
     match value {
         Value::String(text) => Part::text(text),
@@ -306,8 +306,8 @@ fn read_known(value: &Value) -> Option<Part> {
     Some(Part { content, provider_data, cache, extra: extra.collect() })
 }
 
-/// Returns the content of a part, and the names of the fields from which it was read. Returns `None` if the type is unknown, or if a field
-/// is missing or has another type.
+/// Returns the content of a part, and the names of the fields from which the content was read. The caller puts unknown fields into
+/// `extra`. Returns `None` if the type is unknown, or if a field is missing or has another type.
 fn read_content(kind: &str, value: &Value) -> Option<(Content, &'static [&'static str])> {
     fn fields<T: DeserializeOwned>(value: &Value) -> Option<T> {
         T::deserialize(value).ok()

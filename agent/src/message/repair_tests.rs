@@ -108,7 +108,7 @@ fn of_two_results_before_their_call_the_first_counts() {
     assert_eq!(repairs.len(), 2, "{repairs:?}");
     let (words, _) = repaired([result("a", "1"), result("a", "2"), result("a", "3"), asks(["a", "a"])]);
     assert_eq!(words, "[a a_2] a=1 a_2=2");
-    // A call that has its result already takes no other.
+    // A result before the call is used only if no result follows the call.
     let (words, _) = repaired([result("a", "0"), asks(["a"]), result("a", "1")]);
     assert_eq!(words, "[a] a=1");
 }

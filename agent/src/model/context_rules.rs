@@ -10,15 +10,15 @@ mod tests;
 use super::tokens::{SizeCounter, TokenEstimate, TokenEstimator};
 use super::{Model, ModelRequest};
 
-/// Minimum number of tokens that a clear must save if the request is shorter than [`ContextRules::compact_at`]. Such a clear must also save
-/// [`CLEARED_SHARE`], in thousandths of the usable window. Smaller clears are not worth their cost, because each clear invalidates the
-/// provider's cache.
+/// Minimum number of tokens that clearing results must save if the request is shorter than [`ContextRules::compact_at`]. In this case,
+/// clearing must also save [`CLEARED_SHARE`], in thousandths of the usable window. Saving less is not worth the cost, because clearing
+/// invalidates the provider's cache.
 const MIN_CLEARED: u64 = 4_000;
 const CLEARED_SHARE: u64 = 200;
 /// Minimum length of a result that may be cleared, in tokens.
 const MIN_RESULT: u64 = 256;
-/// Minimum number of tokens that a compaction, or a clear that avoids a compaction, must save, in thousandths of the usable window. If the
-/// request exceeds the usable window and cannot be compacted, every clear is made.
+/// Minimum number of tokens that a compaction, or clearing that avoids a compaction, must save, in thousandths of the usable window. If
+/// the request exceeds the usable window and cannot be compacted, results are cleared even if that saves less.
 const MIN_EFFECT: u64 = 100;
 /// The length that the newest messages should not exceed after a compaction, in thousandths of the usable window.
 const TAIL_SHARE: u64 = 250;
@@ -306,8 +306,8 @@ impl ContextRules {
         }
     }
 
-    /// Returns the number of tokens that a request may use: the window minus the tokens that are [reserved](reply_reserve) for the reply,
-    /// at most half of the window.
+    /// Returns the number of tokens that a request may use: the window minus the tokens that are [reserved](reply_reserve) for the reply.
+    /// At most half of the window is reserved.
     ///
     /// # Errors
     /// Fails if the window is unknown or too small, or if the shares contradict each other.
@@ -364,8 +364,8 @@ impl ContextRules {
             reclaimed = reclaimed.saturating_add(saved);
             results.push(cleared);
         }
-        // Clearing is enough if the request is then below `clear_at`. A clear has a minimum size, because each clear invalidates the
-        // provider's cache.
+        // Clearing is enough if the request is then below `clear_at`. Clearing must save at least `minimum` tokens, because it invalidates
+        // the provider's cache.
         if reclaimed >= minimum && used.saturating_sub(reclaimed) < share(self.clear_at) {
             return ViewDecision::Clear { results };
         }

@@ -52,7 +52,8 @@ pub enum ModelEvent {
     ReplyStart {
         /// The provider's id of the reply, if the provider reports it.
         response_id: Option<String>,
-        /// The name of the model that gives the reply, if the provider reports it. It may be the name of the requested model.
+        /// The name of the model that gives the reply, if the provider reports it: the requested name, or another name, for example a
+        /// version for an alias.
         model: Option<String>,
     },
     /// A text part starts.

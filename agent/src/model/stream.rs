@@ -47,8 +47,8 @@ pub struct ModelStream {
     /// The events that the reader of this stream has not received yet.
     ready: VecDeque<ModelEvent>,
     arguments: Option<CallArguments>,
-    /// The model that gives the reply, if the events are passed on from another stream. The source of the events sets the value when a
-    /// reply begins, fails or is dropped.
+    /// The reply's provider, protocol, model and additional fields, as a message without parts, if the events are passed on from another
+    /// stream. The source of the events fills the cell when a reply begins, fails or is dropped.
     author: Option<Arc<OnceLock<AssistantMessage>>>,
     error: Option<ModelError>,
     /// The function that is called once, when the reply is complete or has failed.
@@ -130,8 +130,8 @@ impl ModelStream {
         self
     }
 
-    /// Sets the source of the names of the reply's model and of the additional fields of the message. The source is filled while the events
-    /// are read or dropped.
+    /// Sets the cell from which the stream takes the provider, protocol, model and additional fields of the reply. The source of the
+    /// events fills the cell while the events are read or dropped.
     pub(super) fn with_author(mut self, author: Arc<OnceLock<AssistantMessage>>) -> Self {
         self.author = Some(author);
         self

@@ -32,7 +32,7 @@ fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Returns the events as JSON, and the result.
+/// Returns each event as a line of its main values, for example `text_delta 1 o`, and the result of the reply.
 fn run(events: impl IntoIterator<Item = ModelEvent>) -> (Vec<String>, Result<AssistantMessage, ModelError>) {
     let mut stream = stream(events.into_iter().map(Ok));
     let mut told = Vec::new();

@@ -76,7 +76,8 @@ impl WrappedReply {
         AssistantMessage { provider, api, model, extra, ..AssistantMessage::default() }
     }
 
-    /// Ends the exchange before the end of the reply, and returns the author of the reply.
+    /// Ends the exchange before the end of the reply. Returns the reply's provider, protocol, model and additional fields: see
+    /// [`author`](Self::author).
     pub(super) fn abandon(&mut self) -> AssistantMessage {
         self.stream.drop_events();
         self.author()

@@ -119,7 +119,6 @@ impl BodyFields {
     }
 }
 
-/// Writes a value as JSON.
 pub(super) fn write_json(out: &mut String, value: &Value) {
     // Serializing fails only for maps whose keys are not texts, which a `Value` cannot contain.
     out.push_str(&serde_json::to_string(value).unwrap_or_default());

@@ -15,7 +15,8 @@ pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// Maximum number of proposals for one id that may repeat another proposal. If all proposals are in use, the id is not changed.
+/// The number of proposals that are tried for one id, beyond the number of ids already in use. The extra proposals allow for proposals
+/// that repeat an earlier one. If all tried proposals are in use, the id is not changed.
 const MAX_REPEATED: usize = 1000;
 
 impl CallIds {

@@ -19,16 +19,19 @@
 //! # }
 //! ```
 //!
-//! Thinking is requested in levels ([`Thinking`](crate::model::Thinking)), which are translated for each model:
+//! Thinking is requested in levels ([`Thinking`](crate::model::Thinking)), which are translated for each model. A value applies to the
+//! models in parentheses after it, and a value without parentheses to all other models.
 //!
 //! | level | Anthropic from 4.6 | Anthropic 3.7 to 4.5 | OpenAI | Gemini from 3 | Gemini 2.5 |
 //! | --- | --- | --- | --- | --- | --- |
-//! | `none` | `disabled`; Sonnet from 5.5 `between_tools`; Opus from 5.5, Fable and Mythos effort `low` | `disabled` | `none` from 5.1 to 6; 5 `minimal`; o-series, 6 Astra, 6.1 `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 0; Pro 128 |
-//! | `minimal` | effort `low` | 1024 tokens | 5 `minimal`, else `low` | `MINIMAL`; Pro, and from 3.7, `LOW` | 512 tokens |
+//! | `none` | `disabled`; `between_tools` (Sonnet from 5.5); effort `low` (Opus from 5.5, Fable, Mythos) | `disabled` | `none` (5.1 to 6); `minimal` (5); `low` (o-series, 5 Codex, 6 Astra, from 6.1) | `MINIMAL`; `LOW` (Pro, and from 3.7) | 0; 128 (Pro) |
+//! | `minimal` | effort `low` | 1024 tokens | `low`; `minimal` (5, but not 5 Codex) | `MINIMAL`; `LOW` (Pro, and from 3.7) | 512 tokens |
 //! | `low`, `medium`, `high` | effort of that name | 1024, 8000, 16000 tokens | effort of that name | level of that name; 3 Pro has no `MEDIUM` | 1024, 8192, 24576 tokens |
-//! | `xhigh` | effort `xhigh`; 4.6 `high` | 24000 tokens | `xhigh` from 5.2, else `high` | `HIGH` | the maximum |
+//! | `xhigh` | effort `xhigh`; effort `high` (4.6) | 24000 tokens | `high`; `xhigh` (5.1 Codex Max, from 5.2) | `HIGH` | the maximum |
 //! | `max` | effort `max` | 32000 tokens | `max` from 5.6, else the highest available | `HIGH` | the maximum |
 //! | a budget | the nearest effort | that many tokens, at least 1024 | the nearest effort | the nearest level | that many tokens, within its bounds |
+//!
+//! OpenAI's Pro models have fewer efforts: gpt-5-pro has only `high`, and later Pro models have nothing below `medium`.
 //!
 //! The setting is left out for models that are known not to think, and for the servers of OpenAI's protocol that have no field for it.
 //!

@@ -275,8 +275,8 @@ pub(super) fn merge_options(body: &mut JsonObject, options: Option<&Value>) {
     set_nulls(body, options);
 }
 
-/// Returns the options with which [`merge_options`] turns `encoded` into `given`, or `None` if no options are needed. A different value of
-/// the key `messages` is not included.
+/// Returns the options with which [`merge_options`] turns `encoded` into `given`, or `None` if no options are needed. The parameter
+/// `messages` is the key of the messages. A different value of this key is not included.
 pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     differences(given, encoded, Some(messages))
 }

@@ -198,7 +198,7 @@ pub trait Protocol: Send + Sync + fmt::Debug {
 /// let (mut decoder, mut events) = (Plain::default(), Vec::new());
 /// SseParser::new().push(b"data: Hello!\n\n", |event| decoder.event(&event, &mut events).unwrap()).unwrap();
 /// assert_eq!(events[0].text_delta(), Some("Hello!"));
-/// // A stream that breaks off is an error without a word in the decoder.
+/// // The default `finish` returns an error if the stream broke off.
 /// assert!(!decoder.has_ended());
 /// assert!(decoder.finish(&mut events).unwrap_err().is_retryable());
 /// ```
@@ -393,16 +393,13 @@ impl HttpRequest {
 /// The status, headers and body of a response. The body of an error may be incomplete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HttpResponse<'a> {
-    /// The HTTP status.
     pub(super) status: u16,
     /// The headers, with names in lower case.
     pub(super) headers: &'a [(String, String)],
-    /// The body.
     pub(super) body: &'a [u8],
 }
 
 impl<'a> HttpResponse<'a> {
-    /// Creates a response from its status, headers and body.
     pub(super) fn new(status: u16, headers: &'a [(String, String)], body: &'a [u8]) -> Self {
         Self { status, headers, body }
     }

@@ -178,7 +178,7 @@ mod tests {
         for remaining in ["", "-1", "many", "1.5", "99999999999999999999", "0x10", "NaN"] {
             assert_eq!(read(&[("x-ratelimit-remaining-tokens", remaining)]), [None; 4], "{remaining}");
         }
-        // Azure.
+        // Azure reports a limit of -1 or 0 if there is no limit. The number of remaining requests then has no meaning.
         for limit in ["-1", "0", "?"] {
             let headers = [("x-ratelimit-remaining-requests", "0"), ("x-ratelimit-limit-requests", limit)];
             assert_eq!(read(&headers), [None; 4], "{limit}");

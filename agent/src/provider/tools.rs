@@ -22,7 +22,8 @@ pub(super) fn read_tool(tool: &Value, schema_key: &str) -> Option<ToolDefinition
     definition.configure(|options| examples.cloned().fold(options, ToolOptions::example)).ok()
 }
 
-/// Returns whether providers are asked to enforce the schema of a tool in the request: by the tool's own option, or by the request.
+/// Returns whether the provider is asked to enforce the schema of at least one tool. The tool's own option takes precedence over the
+/// option of the request. Without tools, the option of the request is returned.
 pub(super) fn has_strict_tools(request: &ModelRequest) -> bool {
     let is_asked = request.strict_tools;
     if request.tools.is_empty() {

@@ -34,7 +34,7 @@ pub(super) struct WireRules {
 /// The kinds of turns that are added to a previous message with results, instead of starting a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnJoining {
-    /// No turns: each turn is a message.
+    /// None: every turn starts a message of its own.
     Never,
     /// Further results.
     Results,

@@ -14,9 +14,10 @@ use crate::message::{AssistantMessage, MessageList};
 
 /// A list of messages that is being written.
 ///
-/// The text of the conversation's last request is kept, and continued as far as the messages of this request are the same. An item stays
-/// open until the next item begins, because further turns may join the item. The kept text cannot be changed. If a turn would join the last
-/// item of the kept text, the encoder continues from an [earlier](Self::rewind) position.
+/// The text of a conversation's last request is kept. The next request usually begins with the same messages, so it reuses their text and
+/// only the other messages are written. An item stays open until the next item begins, because further turns may join the item. The kept
+/// text cannot be changed. If a turn would join the last item of the kept text, the encoder continues from an [earlier](Self::rewind)
+/// position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
     /// The key of an item's list of blocks or parts. Turns that join the item are added to this list.
@@ -31,7 +32,6 @@ pub(super) struct WireList<'a> {
     marks: CacheMarks,
 }
 
-/// The last item of the list.
 enum LastItem {
     /// The last item is in the kept text, or the list is empty.
     Kept,
@@ -58,8 +58,8 @@ struct Key<K> {
 }
 
 impl<'a> WireList<'a> {
-    /// Creates the list of these messages. The list continues the text of the conversation's last request as far as its messages are the
-    /// same, if that request had the same `key`. `stable` is the number of messages whose text does not depend on later messages.
+    /// Creates the list of these messages. If the conversation's last request had the same `key`, the list reuses the text of that
+    /// request, up to the first message that differs. `stable` is the number of messages whose text does not depend on later messages.
     pub(super) fn new<K: PartialEq + Send + Sync + 'static>(
         messages: &'a MessageList,
         content: &'static str,
@@ -180,7 +180,6 @@ impl<'a> WireList<'a> {
         matches!(self.last, LastItem::Kept) && self.resumed.messages > 0
     }
 
-    /// Appends an item.
     pub(super) fn push(&mut self, start: Option<TurnBoundary>, item: Value) {
         self.begin(start);
         self.last = LastItem::Open(item);

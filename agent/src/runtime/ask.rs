@@ -46,7 +46,6 @@ pub(super) struct ReplyStream {
     pub(super) span: Span,
     max_tokens: Option<u64>,
     cancelled: Cancelled,
-    /// The notices of the request.
     pub(super) notices: RequestNotices,
     /// The state that a request with budgets needs. `None` if the assistant has no budgets.
     budgeted: Option<Box<BudgetedReply>>,
@@ -361,7 +360,6 @@ impl Performer {
     }
 }
 
-/// A reply that failed, and its error.
 pub(super) type FailedReply = (ModelReply, ModelError);
 
 /// Marks the message of a reply as failed or aborted.

@@ -437,7 +437,7 @@ fn text_or_count(messages: &[Arc<Message>]) -> String {
     format!("The sub-agent gave no answer. It made {calls} calls.")
 }
 
-/// Adds the use of the child to the metadata of the outcome, if the call completed or failed.
+/// Adds the spent amounts of the child to the metadata of the outcome, if the call completed or failed.
 fn with_spent(mut outcome: ToolOutcome, call: &ChildCall) -> ToolOutcome {
     let metadata = match &mut outcome {
         ToolOutcome::Completed(output) => &mut output.metadata,
@@ -463,8 +463,8 @@ pub(super) fn did_fail(error: impl fmt::Display) -> ToolOutcome {
 pub(super) fn failure(error: RunError) -> ToolOutcome {
     match error {
         RunError::Limit(reached) => did_not_finish(reached),
-        // The failed reply records only the message of the error. With this message, the outcome is the same after a crash and on an
-        // engine, where only the reply is left.
+        // The failed reply records only the message of the error. With this message, the outcome is the same after a crash and on a
+        // durable engine, where only the reply is left.
         RunError::Model(error) => did_fail(error.message()),
         RunError::Request { message } => did_fail(message),
         RunError::Aborted { reason } => ToolOutcome::aborted(&reason),

@@ -224,8 +224,8 @@ impl Config {
         !self.choosers.is_empty()
     }
 
-    /// Returns whether a turn may need more than a single request with the whole conversation: a view, the choice of a model or of tools,
-    /// or a second request.
+    /// Returns whether a turn may do more than send the whole conversation once: the turn may send a view of it, let hooks choose the
+    /// model or the tools, or repeat the request.
     pub(super) fn prepares_requests(&self) -> bool {
         self.context.is_some() || self.selects_model() || self.continue_length > 0
     }

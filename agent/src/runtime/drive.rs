@@ -27,7 +27,6 @@ use crate::store::StoreError;
 use crate::tool::set::ToolSet;
 use crate::tool::{cancel::CancelToken, context::ToolContext, problem::RegistryError, source::Source};
 
-/// A run that has begun.
 pub(super) struct BegunRun {
     steps: Box<InProcessSteps>,
     /// The number of messages at the beginning of the conversation whose calls need no new record.
@@ -145,8 +144,8 @@ impl BegunRun {
     }
 }
 
-/// Records that the child of a call has begun, and adds it to the tree of its parent. The use of a child that a crash interrupted is added
-/// to the budget of the tree, which does not contain it yet.
+/// Records that the child of a call has begun, and adds it to the tree of its parent. If a crash interrupted the child, the amounts that
+/// the child has spent are added to the budget of the tree, which does not contain them yet.
 fn run_begins(call: &ChildCall, started: &StartedRun) -> RunningChildren {
     let mut run = started.run.lock();
     if started.interrupted.is_some() {

@@ -78,9 +78,9 @@ pub trait Hooks: Send + Sync {
     /// model](super::AssistantBuilder::named_model), or `None` for no choice. The last hook that names a model decides. If no model has the
     /// name, the run fails.
     ///
-    /// Hooks that never choose a model return `None` instead of a future, like the default. On an engine each choice is a recorded step, so
-    /// `turn` alone must determine whether the function returns a future. The function itself must have no effects, because an engine may
-    /// call it without awaiting the future.
+    /// Hooks that never choose a model return `None` instead of a future, like the default. On a durable engine, such as Restate, each
+    /// choice is a recorded step, so `turn` alone must determine whether the function returns a future. The function itself must have no
+    /// effects, because a durable run may call the function without awaiting its future.
     fn select_model(&self, turn: &TurnStart) -> Option<BoxFuture<'_, Result<Option<String>, HookError>>> {
         None
     }

@@ -62,7 +62,6 @@ pub(super) struct InProcessSteps {
     pub(super) found: BTreeMap<u32, InterruptedCall>,
     /// The checked arguments of the calls of this segment that may run, by the position of the call.
     pub(super) checked: BTreeMap<u32, Arc<CheckedArguments>>,
-    /// The parent, if this run is a child.
     pub(super) parent: Option<Arc<ParentRun>>,
     /// This run as its children see it. `None` until the run has a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,

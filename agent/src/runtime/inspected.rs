@@ -1,4 +1,5 @@
-//! The access of the studio to an assistant, and the forks on which the studio works.
+//! Functions of an assistant for the studio, the web page for the author of tools. The studio runs forks: copies of the assistant with
+//! their own conversation.
 
 use std::sync::Arc;
 

@@ -123,7 +123,8 @@ impl Instruments {
                 if let Some(run) = self.runs().get_mut(run_id) {
                     run.calls += 1;
                 }
-                // Only an existing tool has a body, so the name is from a closed set.
+                // The body ran, so the tool exists. A name that the model invented is never a value of the attribute, so the number of
+                // values is limited.
                 let mut attributes = vec![
                     KeyValue::new("gen_ai.operation.name", "execute_tool"),
                     KeyValue::new("gen_ai.tool.name", tool.clone()),

@@ -183,7 +183,7 @@ impl ChildCall {
         self.inner().suspended = Some(Box::new(run));
     }
 
-    /// Records the amounts that a child used which ended in an earlier process, and adds them to the budget of the tree.
+    /// Records that the child ended in an earlier process, and the amounts that it spent. Adds these amounts to the budget of the tree.
     pub(super) fn ended(&self, spent: Spent) {
         self.parent.budget.add(&Spent { runs: spent.runs.saturating_add(1), ..spent.clone() });
         self.inner().ended = Some(Box::new(spent));
@@ -263,8 +263,8 @@ impl InProcessSteps {
     }
 }
 
-/// The state of a sub-agent's call on an engine, passed to the body of the call. The body runs once before the child, to make its message,
-/// and once after the child, to make the outcome.
+/// The state of a sub-agent's call on a durable engine, passed to the body of the call. The body runs once before the child, to make its
+/// message, and once after the child, to make the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
     /// The child has not begun. The body stores the child's first message in this value.

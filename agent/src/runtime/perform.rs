@@ -58,7 +58,7 @@ impl Performer {
         }
     }
 
-    /// Returns the event of a notice; `None` if the run has emitted it before.
+    /// Returns the event of a notice. Returns `None` for a budget that the run has already announced as nearly spent.
     fn notice_event(&self, notice: RequestNotice) -> Option<EventKind> {
         match notice {
             RequestNotice::Delayed { waited_ms, limit } => {
@@ -273,7 +273,7 @@ impl Performer {
 
     /// Returns the report on an answer that does not fit the expected output, as the next message to the model. Returns `None` if the turn
     /// has no answer to check, if the answer fits, or if no further answer is allowed. The report depends on the run alone, so it is the
-    /// same on every replay. `refused` is the number of refused answers so far, and counts this one, too.
+    /// same on every replay. `refused` is the number of answers that were refused before. This function adds 1 if it refuses the answer.
     pub(super) fn refused_answer(
         &self,
         summary: &TurnSummary,

@@ -344,8 +344,8 @@ impl<T> Prompt<T> {
     /// Adds tools for this run only, for example tools that a client declares, after the tools of the assistant. These tools are called,
     /// checked and recorded like other tools, but their results are never cached.
     ///
-    /// A suspended run that resumes needs these tools again, and so does a run that continues after a crash. A run on an engine has only
-    /// the tools of its assistant, because any process may continue the run.
+    /// A suspended run that resumes needs these tools again, and so does a run that continues after a crash. A run on a durable engine has
+    /// only the tools of its assistant, because any process may continue the run.
     ///
     /// ```
     /// use agent::model::reply;
@@ -379,9 +379,9 @@ impl<T> Prompt<T> {
         self
     }
 
-    /// Allows the run of a prompt that a tool makes to be suspended. The body of such a tool has to keep the [suspended
-    /// run](super::RunOutput::snapshot). Without this option, the prompt fails with [`RunError::SuspendedInTool`], because nothing would
-    /// resume the run. A tool that was made with [`Assistant::as_tool`] keeps its suspended runs itself.
+    /// Allows the run to be suspended, even if the body of a tool makes the prompt. The body then has to keep the [suspended
+    /// run](super::RunOutput::snapshot). Without this option, the prompt of a tool fails with [`RunError::SuspendedInTool`], because
+    /// nothing would resume the run. A tool that was made with [`Assistant::as_tool`] keeps its suspended runs itself.
     ///
     /// ```
     /// use agent::model::reply;
@@ -446,7 +446,8 @@ impl<T> Prompt<T> {
 
     /// Drives the run in a separate tokio task, with or without listeners.
     ///
-    /// [Subscribers](Assistant::subscribe) receive the events; [`wait_until_idle`](Assistant::wait_until_idle) waits for the end of the run.
+    /// [Subscribers](Assistant::subscribe) receive the events; [`wait_until_idle`](Assistant::wait_until_idle) waits for the end of the
+    /// run.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};
@@ -496,7 +497,8 @@ impl<T> Prompt<T> {
         RunHandle { assistant: self.assistant.clone(), run_id: self.run_id.clone(), cancel: self.token() }
     }
 
-    /// Returns a token for this run only, because ending this run must not end other runs that share the caller's token.
+    /// Returns the token of this run: a child of the caller's token, or the context's own token if the caller gave none. The run gets a
+    /// child, so that ending the run does not end other runs with the caller's token.
     fn token(&mut self) -> CancelToken {
         match self.cancel.take() {
             Some(token) => token.child(),

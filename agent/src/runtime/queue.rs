@@ -119,7 +119,6 @@ impl fmt::Debug for Receipt {
     }
 }
 
-/// A message in a queue.
 pub(super) struct QueuedMessage {
     id: Arc<str>,
     pub(super) message: Arc<Message>,

@@ -35,7 +35,7 @@ use crate::message::{Message, ToolArguments, Usage, continued::answer_text};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RunOutput<T = ()> {
-    /// The answer of the type or by the schema that the prompt asked for, or `()` if it asked for neither.
+    /// The answer, if the prompt asked for an answer of a type or with a schema, and otherwise `()`.
     ///
     /// ```
     /// use agent::{Assistant, ScriptedModel};

@@ -175,8 +175,8 @@ impl InProcessSteps {
         let mut stopped = std::pin::pin!(self.stop.cancel.cancelled());
         let mut message = std::pin::pin!(assistant.steered());
         poll_fn(|cx| {
-            // Bodies are polled in call order, so that ends at the same instant are recorded in that order. After a body has ended, only
-            // bodies that have not begun are polled, until the end is recorded.
+            // Bodies are polled in call order, so that bodies that end at the same instant are recorded in that order. After a body has
+            // ended, the bodies after it are polled only if they have not begun.
             let mut has_ended = false;
             for running in &mut *running {
                 if running.end.is_none()
@@ -270,7 +270,7 @@ impl InProcessSteps {
     }
 }
 
-/// One call that runs on an engine. If a reply has several calls, each has its own journal.
+/// One call that runs on a durable engine. If a reply has several calls, each has its own journal.
 #[cfg(feature = "durable-restate")]
 pub(crate) struct JournaledCall {
     pub(crate) key: StepKey,

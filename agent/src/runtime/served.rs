@@ -1,4 +1,4 @@
-//! The form of an assistant that an engine runs: its configuration, and steps whose results can be remembered.
+//! The form of an assistant that a durable engine runs: its configuration, and steps whose results can be remembered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,8 @@ use crate::tool::{
 };
 use serde_json::Value;
 
-/// An assistant whose runs are on an engine. It holds no state of a single run, because any process may take the next step.
+/// An assistant whose runs are performed by a durable engine, such as Restate. This value holds no state of a single run, because any
+/// process may take the next step.
 pub(crate) struct ServedAssistant {
     config: Arc<Config>,
     /// The configuration before the schema of the answer was added to it. If the assistant has itself as a tool, the runs of that tool
@@ -33,7 +34,7 @@ pub(crate) struct ServedAssistant {
     /// The types of state that the request of a run must contain, because tools need them.
     needed_state: Vec<StateType>,
     conversation: Conversation,
-    /// Whether the answers of the assistant's runs are values, because the assistant is a tool with an output.
+    /// Whether calls of the assistant return JSON values instead of texts. True if the assistant is a tool with an output schema.
     pub(super) is_typed: bool,
     /// The assistant that has this one as a tool, if there is one.
     above: Option<Arc<Self>>,
@@ -157,8 +158,8 @@ impl ServedAssistant {
         self.above.as_ref().map_or(&self.config.state_types, |above| above.state_types())
     }
 
-    /// Adds the state of a run to its context. The state of a root is that of the request. A child also has the state of the assistants
-    /// that lead to it, except values of types that its own assistant has as state.
+    /// Adds the state of a run to its context. A root run has the state of its request. The run of a sub-agent also has the state of the
+    /// assistants above it. If the sub-agent's own assistant has state of the same type, its own state takes precedence.
     fn with_state(&self, state: &RunState, context: ToolContext) -> Result<ToolContext, StateError> {
         match &self.above {
             None => self.config.state_types.rebuild(state, context),

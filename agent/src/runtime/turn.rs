@@ -21,8 +21,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 /// The operations that a turn needs from the performer of its run.
 pub(crate) trait TurnSteps: Send {
-    /// Whether results of [`perform`](Self::perform) are remembered. If so, each choice is a step, so a choice that no hook makes is
-    /// skipped.
+    /// Whether results of [`perform`](Self::perform) are remembered. If so, each choice of a hook is recorded as a step. If no hook makes
+    /// a choice, no step is recorded.
     const REMEMBERS: bool;
 
     /// Returns the performer of the run, and the choices for the turn.

@@ -4,8 +4,8 @@
 //! *Generate content* API, `FunctionDeclaration.parametersJsonSchema` and `Schema`; llama.cpp, `common/json-schema-to-grammar.cpp`.
 //! Anthropic documents the rule for names of properties only in an error text: "Property keys should match pattern
 //! '^[a-zA-Z0-9_.-]{1,64}$'" (<https://github.com/anthropics/claude-code/issues/79418>). Other providers have no known rule for names. A
-//! keyword that the source of a dialect does not mention is left out. It is described in words where the renderer has words for it.
-//! `LLAMA_CPP` also has keywords that only the model reads.
+//! keyword that the source of a dialect does not mention is left out. It is described in words where the renderer has words for it. The
+//! list of `LLAMA_CPP` also has keywords that grammars ignore, because the model reads the schema in its prompt.
 
 use super::Dialect;
 

@@ -86,8 +86,8 @@ fn field(schema: &Value, definitions: Option<&Value>) -> Option<(Value, bool)> {
 }
 
 /// Resolves the references of a schema and removes null from the accepted values. Also returns whether the original schema accepted null.
-/// Returns `None` if the schema is `true` or `false`, if its `type` is a list with no type other than null or with several of them, or if
-/// references are unknown or nested too deeply.
+/// Returns `None` if the schema is `true` or `false`, or if references are unknown or nested too deeply. Also returns `None` if `type` is
+/// a list that does not have exactly one type besides null.
 fn without_null(
     schema: &Value,
     definitions: Option<&Value>,

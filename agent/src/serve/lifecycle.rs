@@ -109,7 +109,6 @@ impl Lifecycle {
         self.signals.busy.load(Ordering::SeqCst)
     }
 
-    /// Returns the current phase.
     #[cfg(feature = "mcp-server")]
     pub(crate) fn phase(&self) -> ShutdownPhase {
         *self.signals.phase.borrow()

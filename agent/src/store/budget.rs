@@ -80,7 +80,8 @@ impl MemoryBudgets {
         self.budgets.len() + self.holds.values().map(BTreeMap::len).sum::<usize>()
     }
 
-    /// Charges the holds of these budgets that expired. Returns the use of a budget whose limit the holds would exceed, if there is one.
+    /// Counts expired holds on the budgets of `holds` as spent. Then returns the use of a budget whose limit `holds` would exceed, if
+    /// there is one.
     pub(super) fn refusal(&mut self, id: &str, holds: &[BudgetHold], now: i64) -> Option<BudgetUse> {
         for hold in holds {
             self.charge_expired(&hold.budget, now);

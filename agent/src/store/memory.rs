@@ -1,5 +1,3 @@
-//! The in-memory store.
-
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::ready;

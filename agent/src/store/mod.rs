@@ -62,10 +62,10 @@
 //! once whether the messages arrived. A running body first gets its [`cancel_grace`](crate::AssistantBuilder::cancel_grace). The run fails
 //! with [`RunError::Store`](crate::RunError::Store), whose output reports that the run was aborted.
 //!
-//! A call whose begin was not recorded in time does not run, and its result reports this. A call that had begun keeps its end, or is
-//! interrupted. If that end could not be recorded, the record stays pending until the next prompt of the assistant records it. An assistant
-//! keeps at most 1,000 such ends. If its process dies first, the next process that opens the session decides as [after a
-//! crash](#after-a-crash). Without a session, [`pending_before`](Store::pending_before) finds the record.
+//! A call whose begin was not recorded in time does not run, and its result reports this. A call that had begun ends with its own outcome,
+//! or as interrupted. If this end could not be recorded, the record stays pending until the next prompt of the assistant records the end.
+//! An assistant keeps at most 1,000 unrecorded ends. If its process dies before an end is recorded, the next process that opens the
+//! session decides as [after a crash](#after-a-crash). Without a session, [`pending_before`](Store::pending_before) finds the record.
 //!
 //! # What is stored
 //!
@@ -244,7 +244,7 @@ use crate::tool::BoxFuture;
 /// assert_eq!(store.budget("team a").await?.spent, 50);
 /// assert_eq!(store.reserve("request 2", hold(40), now, now + 60_000).await?, None);
 ///
-/// // The process that made it is gone: it counts in full.
+/// // The hold of `request 2` has expired, as if its process had died: the whole amount counts as spent.
 /// assert_eq!(store.reserve("request 3", hold(20), now + 90_000, now + 150_000).await?.unwrap().spent, 90);
 /// # Ok(()) }
 /// ```

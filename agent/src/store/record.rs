@@ -312,7 +312,7 @@ pub struct InvocationQuery {
     pub status: Option<InvocationStatus>,
     /// The earliest begin of a call that matches, in milliseconds since 1970.
     pub from: Option<i64>,
-    /// The time before which a call must have begun to match, in milliseconds since 1970.
+    /// The time before which all matching calls began, in milliseconds since 1970.
     pub until: Option<i64>,
     /// The key and the [begin](InvocationRecord::created_at) of the last record of an earlier page. Only later records match.
     pub after: Option<(StepKey, i64)>,

@@ -32,7 +32,6 @@ const FILES: [(&str, &str, &str); 19] = [
     ("/assets/window.js", SCRIPT, include_str!("assets/window.js")),
 ];
 
-/// Returns the file at a path, or `None` if there is no such file.
 pub(super) fn file(path: &str) -> Option<StudioResponse> {
     let (_, media_type, content) = FILES.iter().find(|(at, _, _)| *at == path)?;
     Some(bytes_response(media_type, Bytes::from_static(content.as_bytes())))

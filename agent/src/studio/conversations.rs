@@ -66,7 +66,6 @@ impl Conversations {
         found.ok_or_else(|| Rejection::not_found("run"))
     }
 
-    /// Returns the latest run of a conversation.
     pub(super) fn latest_run(&self, conversation: &str) -> Option<Arc<StudioRun>> {
         self.runs().iter().rev().find(|run| &*run.conversation.id == conversation).cloned()
     }

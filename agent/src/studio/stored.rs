@@ -14,7 +14,8 @@ use crate::store::{EntryKind, SessionSummary, StoreErrorKind};
 
 /// Number of sessions on one page.
 const PAGE: usize = 50;
-/// Maximum number of pages that are read from the store to fill one page, because sessions of sub-agents are left out.
+/// Maximum number of pages that are read from the store for one page of the studio. Sessions of sub-agents are left out, so one page of
+/// the store may not be enough.
 const PAGES: usize = 20;
 /// Number of entries at the start of a session that are searched for the user's first message.
 const FIRST_ENTRIES: usize = 3;

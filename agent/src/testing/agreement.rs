@@ -211,8 +211,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.policies_widen(text, &read);
         let sent = serde_json::from_str::<Value>(text).ok();
         let sent = match proof::repeated_key(text) {
-            // In a value of any type, a repeated key is accepted, and its last occurrence counts. If one of several alternatives must fit,
-            // however, a repeated key is refused.
+            // Where the schema accepts any value, a repeated key is accepted, and its last occurrence counts. If one of several
+            // alternatives must fit, however, a repeated key is refused.
             Some(key) => {
                 sent.filter(|sent| !is_refused_as_repeated(&read[0]) && self.takes_anything(sent, &key))
             }
@@ -253,8 +253,8 @@ impl<T: DeserializeOwned> Proof<T> {
         self.closed.as_ref().is_some_and(|closed| closed.is_own_spelling(sent, reads))
     }
 
-    /// Returns whether the type parses the text, possibly as a variant that stands for every other word. The schema does not show such a
-    /// variant.
+    /// Returns whether the type parses the text and contains a variant for every other word (`#[serde(other)]`). The schema does not show
+    /// such a variant, so it may refuse a text that the type parses.
     fn has_other_words(&self, text: &str) -> bool {
         self.plans.by_policy[0].takes_other_words() && serde_json::from_str::<T>(text).is_ok()
     }
@@ -314,8 +314,8 @@ impl<T: DeserializeOwned> Proof<T> {
         for (policy, read) in read.iter().enumerate() {
             let Ok(parsed) = read else { continue };
             let changed = !parsed.coercions().is_empty();
-            // The exact policy allows only changes such as 1.0 to 1. The schema treats both as the same number, so such a change makes no
-            // value fit.
+            // The exact policy allows only changes such as 1.0 to 1. The schema treats both as the same number, so a value that the schema
+            // refuses does not fit after such a change either.
             if changed && (policy > 0 || self.own_policies) {
                 continue;
             }

@@ -110,8 +110,8 @@ fn refusal_is_sound<T: DeserializeOwned>(
         return fail(Law::ReportsAreBounded, format!("{length} characters"));
     }
     if repeated_key(text).is_none() {
-        // `null` means no arguments, so issues about missing parameters lead into `{}`. An issue of text that is not JSON has no path, or
-        // is excepted below.
+        // `null` means no arguments, so the paths of issues are looked up in `{}`. If the text is not JSON, issues have an empty path, or
+        // are skipped by `is_beyond`.
         let sent = serde_json::from_str(text).ok().filter(|sent: &Value| !sent.is_null());
         let sent = sent.unwrap_or_else(|| serde_json::json!({}));
         // A number beyond the range of floats cannot be parsed into a value, so its issue cannot be followed.

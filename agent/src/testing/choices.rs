@@ -19,7 +19,6 @@ impl Choices {
         Choices { script, ways: Vec::new(), random: None }
     }
 
-    /// Creates random choices.
     pub(super) fn random(seed: u64) -> Choices {
         Choices { script: Vec::new(), ways: Vec::new(), random: Some(Random(seed)) }
     }

@@ -38,7 +38,8 @@ pub(super) enum Law {
     BrokenTextIsRefused,
     /// A refusal has an issue at the path of the mistake.
     RefusalsNameTheMistake,
-    /// The proof is not empty: a value was found that the schema and the type accept.
+    /// At least one value was found that both the schema and the type accept. Without such a value, the check of the other laws would
+    /// prove nothing.
     SamplesExist,
 }
 

@@ -3,7 +3,6 @@
 use super::choices::Random;
 use serde_json::{Map, Value, json};
 
-/// A segment of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum PathSegment {
     Key(String),

@@ -25,8 +25,9 @@ use serde_json::Value;
     note = "write `#[derive(ToolArgs)]` above the type"
 )]
 pub trait ToolArgs {
-    /// Whether a value is a JSON object with fixed fields. If a `#[tool]` function has a single argument, it is taken by value, and this is
-    /// `true` for its type, then it is the whole argument object, unless it has `nested`, `flatten`, `with` or a `#[cfg]`.
+    /// Whether a value is a JSON object with fixed fields. If a `#[tool]` function has only one argument, and the argument's type has
+    /// `OBJECT = true`, the argument is the whole argument object. The exceptions are an argument that is taken by reference, and an
+    /// argument with `nested`, `flatten`, `with` or a `#[cfg]`.
     const OBJECT: bool;
 
     /// Returns the value as JSON; `None` if its type is not a closed set. The derive generates this method for closed sets, so a default

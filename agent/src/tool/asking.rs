@@ -215,8 +215,8 @@ impl<T: Argument> InputReader<T> {
         plan.map(|(plan, is_wrapped)| Self { plan, is_wrapped, of: PhantomData })
     }
 
-    /// Returns the value of an input, or the issues of the input as text. If the first text of the input is refused, the second one is
-    /// parsed.
+    /// Returns the value of an input, or the issues of the input as text. If the question's schema has only the property `value`, an input
+    /// such as `{"value": 1}` is first parsed unchanged. If that is refused, the input is parsed as the value of the property.
     fn read(&self, question: &Question, input: &Value) -> Result<T, String> {
         let [first, second] = question.texts(input);
         match self.parse(&first) {

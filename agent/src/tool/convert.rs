@@ -1,9 +1,15 @@
 //! Converts the return value of a `#[tool]` function to an outcome.
 //!
-//! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead, the generated code proceeds in steps on the
-//! concrete type. Each step selects by method resolution, which sees through aliases: an inherent method takes precedence over a method of
-//! a trait, but only for types that meet the bounds of the inherent method. The steps that select work for all types. Only the step that
-//! converts fails to compile for a wrong type, so that the error names the type of the value or of the error.
+//! A blanket conversion is not possible, because `Result` implements `Serialize`, too. Instead, the generated code takes three steps on
+//! the concrete type:
+//!
+//! 1. `Returned::peel` makes a `Result` of the returned value.
+//! 2. For an `Ok`, `OfValue::kind` selects how the value becomes an outcome.
+//! 3. For an `Err`, `OfError::kind` selects how the error becomes an outcome.
+//!
+//! Each step selects by method resolution, which sees through aliases: an inherent method takes precedence over a method of a trait, but
+//! only for types that meet the bounds of the inherent method. These steps compile for every type. Only `outcome`, the method of the
+//! selected kind, fails to compile for a wrong type, so that the compiler's error names the type of the value or of the error.
 
 #![expect(
     missing_docs,
@@ -54,7 +60,7 @@ impl<E: Display> ReturnError for E {
     }
 }
 
-/// The input of step 1 of a conversion, which makes a `Result` of the returned value.
+/// A value that a tool returned. `peel` makes a `Result` of it (step 1 in the module docs).
 #[derive(Debug)]
 pub struct Returned<T>(pub T);
 
@@ -65,7 +71,7 @@ impl<T, E> Returned<Result<T, E>> {
     }
 }
 
-/// Step 1 of the conversion, for a returned value that is not a `Result`: the value becomes `Ok`.
+/// Provides `peel` for a returned value that is not a `Result`: the value becomes `Ok`.
 pub trait PlainValue {
     type Value;
     fn peel(self) -> Result<Self::Value, Infallible>;
@@ -78,15 +84,15 @@ impl<T> PlainValue for Returned<T> {
     }
 }
 
-/// The input of step 2 of a conversion, which finds the kind of the value.
+/// The value of an `Ok`. `kind` selects how the value becomes an outcome (step 2 in the module docs).
 #[derive(Debug)]
 pub struct OfValue<'a, T>(pub &'a T);
 
-/// The result of step 2 for a type that implements [`IntoOutcome`], and of step 3 for `ToolError` and `ToolOutcome`.
+/// The kind of a value whose type implements [`IntoOutcome`], and of an error of type `ToolError` or `ToolOutcome`.
 #[derive(Debug)]
 pub struct OwnOutcome;
 
-/// The result of step 2 for a value that is serialized as JSON.
+/// The kind of a value that is serialized as JSON.
 #[derive(Debug)]
 pub struct AsJson;
 
@@ -106,7 +112,7 @@ impl<T: IntoOutcome> OfValue<'_, T> {
     }
 }
 
-/// Step 2 for a type that does not implement [`IntoOutcome`].
+/// Provides `kind` for a value whose type does not implement [`IntoOutcome`].
 pub trait ValueUnknown {
     fn kind(&self) -> AsJson {
         AsJson
@@ -151,15 +157,15 @@ impl<T> PerhapsNone for Option<T> {
     }
 }
 
-/// The input of step 3 of a conversion, which finds the kind of the error.
+/// The error of an `Err`. `kind` selects how the error becomes an outcome (step 3 in the module docs).
 #[derive(Debug)]
 pub struct OfError<'a, E>(pub &'a E);
 
-/// The kind that step 3 finds for an error whose type implements `Error`. The error is kept as a source, for the operator.
+/// The kind of an error whose type implements `Error`. The outcome keeps the error as a source, for the operator.
 #[derive(Debug)]
 pub struct WithSource;
 
-/// The kind that step 3 finds for an error that is only a text.
+/// The kind of all other errors. The outcome keeps only the text of the error.
 #[derive(Debug)]
 pub struct TextOnly;
 
@@ -175,7 +181,7 @@ impl OfError<'_, ToolOutcome> {
     }
 }
 
-/// Step 3 for a type that implements `Error`.
+/// Provides `kind` for an error whose type implements `Error`.
 pub trait ErrorWithSource {
     fn kind(&self) -> WithSource {
         WithSource
@@ -184,7 +190,8 @@ pub trait ErrorWithSource {
 
 impl<E: Error + Send + Sync + 'static> ErrorWithSource for OfError<'_, E> {}
 
-/// Step 3 for a type that does not implement `Error`. Implemented for a reference, so that method resolution tries it last.
+/// Provides `kind` for an error whose type does not implement `Error`. Implemented for a reference, so that method resolution tries it
+/// last.
 pub trait ErrorUnknown {
     fn kind(&self) -> TextOnly {
         TextOnly

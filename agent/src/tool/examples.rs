@@ -193,7 +193,7 @@ mod tests {
             found,
             ["example 2 of `/a/key` of tool `t`: /a/key: out of range; got number 9; expected integer <= 5"]
         );
-        // The name of a property has the schema of the property.
+        // The schema of the property `key` applies to the name `key`. So the additional property is tried under another name, `key_`.
         let open = json!({"type": "object", "properties": {"key": {"type": "string"}}, "additionalProperties": number});
         let found = refused(&json!({"a": open}));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Questions that other programs ask by forms. These programs are MCP servers, which ask during a call of one of their tools.
+//! Questions that MCP servers ask by forms, during calls of their tools.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -10,9 +10,9 @@ use super::context::ToolContext;
 use super::question::{AskError, Continuation, Question, QuestionInput};
 use crate::args::{Plan, PlanOptions};
 
-/// A question of another program.
+/// A question that an MCP server asks a person during a call of one of its tools.
 pub(crate) struct FormQuestion {
-    /// The program's key for the question.
+    /// The server's key for the question.
     pub(crate) key: String,
     pub(crate) message: String,
     pub(crate) schema: Value,
@@ -22,9 +22,9 @@ pub(crate) struct FormQuestion {
 pub(crate) type FormInputs = BTreeMap<String, QuestionInput>;
 
 impl ToolContext {
-    /// Returns the inputs to the latest questions of another program, and the state that the program gave with these questions. An input
-    /// that does not fit its question counts as dismissed. Returns `None` if the call was not suspended for questions of a program. Also
-    /// raises the count of questions to the number that was asked before.
+    /// Returns the inputs to the latest questions of an MCP server, and the state that the server gave with these questions. An input that
+    /// does not fit its question counts as dismissed. Returns `None` if the call was not suspended for questions of a server. Also raises
+    /// the count of questions to the number that was asked before.
     pub(crate) fn form_inputs(&self) -> Option<(FormInputs, Option<String>)> {
         let inputs = &self.ask_rules()?.inputs;
         let round_of = |question: &Question| question.continuation.as_ref().map(|asked| asked.round);
@@ -50,10 +50,14 @@ impl ToolContext {
         Some((found, state))
     }
 
-    /// Asks a person the questions of another program. A question is declined if no person can be asked, and dismissed if it is not valid
-    /// or has no form. If the function that answers questions leaves one for later, or there is no such function, the call is suspended. If
-    /// `may_suspend` is not set, or the run cannot be suspended, such a question is declined instead. When a suspended call restarts,
-    /// [`form_inputs`](Self::form_inputs) returns the inputs.
+    /// Asks a person the questions of an MCP server, and returns the inputs.
+    ///
+    /// If the function that answers questions leaves a question for later, or if there is no such function, the call is suspended. This
+    /// method then never completes. When the call restarts, [`form_inputs`](Self::form_inputs) returns the inputs. If the call cannot be
+    /// suspended, or `may_suspend` is `false`, the question is declined instead.
+    ///
+    /// A question is also declined if no person can be asked during this call. A question that is not valid, or has no form, counts as
+    /// dismissed.
     pub(crate) async fn ask_forms(
         &self,
         server: &str,

@@ -41,7 +41,6 @@ impl InvokedCall {
     }
 }
 
-/// The arguments of a call.
 pub(crate) enum InvokedArguments<'a> {
     /// The text of arguments that were not checked yet.
     Sent(&'a str),
@@ -228,7 +227,6 @@ fn redact(policy: &ToolPolicy, cx: &ToolContext, outcome: &mut ToolOutcome) {
     }
 }
 
-/// Returns the outcome of a call that reached its time limit.
 pub(crate) fn timed_out(limit: Duration) -> ToolOutcome {
     failed(OutcomeCode::TIMEOUT, format!("The tool did not finish within {}.", seconds(limit)))
 }

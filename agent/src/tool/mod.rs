@@ -25,15 +25,25 @@
 //! # Ok(()) }
 //! ```
 
-// `value` has the tool, `definition`, `options`, `policy`, `approval` and `annotations` its settings, `body` its body, and `hidden` the
-// arguments that the application adds. `context`, `state`, `source`, `cancel`, `executor` and `progress` are for bodies; `asking`,
-// `question` and `forms` ask a person. `output`, `outcome` and `error` are the results; `call_error`, `definition_error` and `problem` the
-// errors before a body runs. `registry` and `invoke` run one call, `current` names the tool that runs on a thread, `trace` and `capture`
-// record the call, `secrets` withholds its secrets, `finite` finds numbers that JSON cannot express, and `untrusted` marks the result.
-// `written` has the texts of a definition in requests. `set` lists tools, and `combine` derives sets and searches for tools. `builder` and
-// `parameters` make tools at run time. `lint`, `examples`, `dialect` and `manifest` serve tests. The macros use `arguments`, `glue`, `set`,
-// `listing`, `probe`, `composed`, `constraint`, `convert`, `debug_secrets`, `schemas` and `result_schema`. Only `executor` uses a clock,
-// and no module of this folder a thread pool or a network: waiting goes through `Executor`.
+// The modules of this folder:
+// - a tool: `value`
+// - the body of a tool: `body`
+// - the settings of a tool: `definition`, `options`, `policy`, `approval` and `annotations`
+// - changed arguments: `hidden` adds the arguments that the model does not see, and `prepared` writes the arguments that `prepare` changed
+// - for bodies: `context`, `state`, `source`, `cancel`, `executor` and `progress`
+// - questions to a person: `asking`, `question` and `forms`
+// - results: `output`, `outcome` and `error`
+// - errors before a body runs: `call_error`, `definition_error` and `problem`
+// - one call: `registry` and `invoke` run the call, `current` names the tool that runs on a thread, `trace` and `capture` record the call,
+//   `secrets` withholds its secrets, `finite` finds numbers that JSON cannot express, and `untrusted` marks the result
+// - texts of definitions in requests: `written`
+// - sets: `set` lists tools, and `combine` derives sets and searches for tools
+// - tools made at run time: `builder` and `parameters`
+// - for tests: `lint`, `examples`, `dialect` and `manifest`
+// - for the macros: `arguments`, `glue`, `set`, `listing`, `probe`, `composed`, `constraint`, `convert`, `debug_secrets`, `schemas` and
+//   `result_schema`
+//
+// Only `executor` uses a clock. No module of this folder uses a thread pool or a network: waiting is done by `Executor`.
 
 pub(crate) mod annotations;
 pub(crate) mod approval;

@@ -110,6 +110,8 @@ macro_rules! setters {
 
         /// Sets the hint that the tool changes nothing. A `hint` of `true` also sets the effect of the tool to [`Effect::Pure`].
         ///
+        /// This example sets the other hints, and leaves this hint unset:
+        ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
         ///
@@ -198,8 +200,8 @@ macro_rules! setters {
             self
         }
 
-        /// Hides the text of an error from the model if the body returns it without a code of its own. A request for a better call and a
-        /// denial stay readable.
+        /// Hides the text of an error from the model if the body returns it without a code of its own. The model can still read a [request
+        /// for a better call](crate::ToolError::retry) and a [denial](crate::ToolError::denied).
         pub fn redact_errors(mut self) -> Self {
             self.$options().policy.redact_errors = true;
             self

@@ -74,8 +74,8 @@ pub struct ToolPolicy {
     /// [`Once`](Effect::Once) is not started again for any of these reasons. `None`: the driver decides.
     pub max_attempts: Option<u32>,
     /// Maximum number of further calls that a model may make in a run after bad arguments, or after the body asked for a [better
-    /// call](crate::ToolError::retry). A call that makes progress, because some of the issues are gone or all are new, does not count, but
-    /// three times this number is the limit for all bad calls. `None`: the driver decides.
+    /// call](crate::ToolError::retry). A further call does not count if it makes progress: some of the issues are gone, or all are new.
+    /// Including calls with progress, the limit is three times this number. `None`: the driver decides.
     pub max_retries: Option<u32>,
     /// The rule that decides whether a call has to be approved.
     pub approval: Approval,
@@ -90,7 +90,7 @@ pub struct ToolPolicy {
     pub asks: bool,
     /// Whether the same call may be repeated any number of times, as in polling.
     pub allow_repeat: bool,
-    /// Whether the model is asked at once when a call that was made outside of a run is recorded; see
+    /// Whether an assistant asks the model at once when the application records a call that it made outside of a run; see
     /// [`ToolOptions::triggers_follow_up`](crate::tool::ToolOptions::triggers_follow_up).
     pub follow_up: bool,
     /// Whether results are kept when an assistant that [manages the context](crate::AssistantBuilder::manage_context) clears old results

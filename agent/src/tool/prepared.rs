@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Returns the text of arguments that were read from the text `raw` as `sent`, and then changed. Values that did not change are copied from
-/// `raw`, so that their numbers keep all digits.
+/// Returns the JSON text of `changed`. `sent` contains the arguments before the change, and `raw` is the text from which `sent` was
+/// parsed. Values that did not change are copied from `raw`, so that their numbers keep all digits.
 pub(super) fn changed_text(changed: &Map<String, Value>, sent: &Map<String, Value>, raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     write_object(changed, sent, raw, &mut out);

@@ -25,7 +25,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::SystemTime;
 
-/// The type that a question is about.
+/// A marker for the type `T`. Generated code reads a constant, such as `Probe::<T>::ARGUMENT`, to find out at compile time whether `T` has
+/// a trait.
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<T>);
 
@@ -262,8 +263,8 @@ pub trait FieldOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: FieldType, L: ?Sized> FieldOf<L> for T {}
 
-/// The bounds of `FieldOf` as a plain trait. The derives on a mirror type use this trait as their bound, so that only `FieldOf` reports an
-/// unsuitable type.
+/// The bounds of `FieldOf` as a plain trait. The macros make a hidden copy of the user's type, and derive `Deserialize` on the copy. This
+/// derive uses `FieldType` as its bound, so that only `FieldOf` reports an unsuitable type.
 pub trait FieldType: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> FieldType for T {}
@@ -283,8 +284,8 @@ pub trait OutputOf<L: ?Sized> {}
 #[diagnostic::do_not_recommend]
 impl<T: OutputType, L: ?Sized> OutputOf<L> for T {}
 
-/// The bounds of `OutputOf` as a plain trait. The derive on a mirror type uses this trait as its bound, so that only `OutputOf` reports an
-/// unsuitable type.
+/// The bounds of `OutputOf` as a plain trait. The macros make a hidden copy of the user's type, and derive `Serialize` on the copy. This
+/// derive uses `OutputType` as its bound, so that only `OutputOf` reports an unsuitable type.
 pub trait OutputType: Serialize {}
 
 impl<T: Serialize> OutputType for T {}
@@ -300,7 +301,8 @@ impl<T: JsonSchema> Probe<T> {
     pub const DESCRIBED: bool = true;
 }
 
-/// Provides `deserialize` for a mirror type whose derive generated nothing because [`field`] reported an error.
+/// Provides `deserialize` for the hidden copy of a user's type if the derive on the copy does not provide it. This is the case if
+/// [`field`] reported an unsuitable field.
 pub trait NotRead<U> {
     fn deserialize<'de, D: Deserializer<'de>>(_: D) -> Result<U, D::Error> {
         unreachable!("arguments with such a field do not compile")
@@ -309,7 +311,8 @@ pub trait NotRead<U> {
 
 impl<M, U> NotRead<U> for M {}
 
-/// Provides `serialize` for a mirror type whose derive generated nothing because [`output`] reported an error.
+/// Provides `serialize` for the hidden copy of a user's type if the derive on the copy does not provide it. This is the case if [`output`]
+/// reported an unsuitable field.
 pub trait NotWritten<U> {
     fn serialize<S: Serializer>(_: &U, _: S) -> Result<S::Ok, S::Error> {
         unreachable!("a result with such a field does not compile")
@@ -331,11 +334,12 @@ impl<T: Send + Sync + 'static> SharedReceiver for T {}
 /// Asserts that a value can be shared between calls.
 pub const fn shared<T: SharedReceiver>() {}
 
-/// A type-level boolean: whether generated code uses a type itself. Its value is a constant of [`Probe`], such as `ARGUMENT`.
+/// A type-level boolean. `true` selects the user's type, and `false` selects a replacement, such as [`StandIn`]. The value is usually a
+/// constant of [`Probe`], such as `ARGUMENT`.
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// A type-level boolean: whether generated code replaces a type, because there is advice to use another type.
+/// A type-level boolean. `true` selects [`StandIn`] in place of the user's type, because there is advice to use another type.
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 

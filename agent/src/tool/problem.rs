@@ -166,7 +166,8 @@ pub enum RegistryProblem {
     /// The definition of a tool is invalid, or a change to a set of tools is a mistake.
     #[error("tool `{tool}` cannot be defined: {source}")]
     Definition {
-        /// The name of the tool; all names of the set if none of its tools has the argument to hide or fix.
+        /// The name of the tool. If no tool of a set has the argument that should be hidden or fixed, the text lists the names of all
+        /// tools of the set.
         tool: String,
         /// The reason.
         source: DefinitionError,

@@ -147,7 +147,7 @@ impl Question {
         crate::schema::form(&self.schema).map_err(|path| AskError::NoForm { path })
     }
 
-    /// Returns whether the schema has only the property `value`, as it has if the type of the input is not an object.
+    /// Returns whether the schema has only the property `value`. The schema has this form if the type of the input is not an object.
     pub(super) fn is_wrapped(&self) -> bool {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))

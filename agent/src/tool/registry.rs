@@ -344,7 +344,6 @@ impl Registry {
         self.inner.tools.iter()
     }
 
-    /// Returns the state of the registry.
     #[cfg(feature = "runtime")]
     pub(crate) fn state(&self) -> &StateMap {
         &self.inner.state

@@ -89,7 +89,8 @@ delegate!(2, [T: JsonSchema], T);
 delegate!(1, [T: ResultSchema], T::Described);
 delegate!(0, [T], Value);
 
-/// The return type of a tool, for the steps that find its schema.
+/// A marker for the return type of a tool. The generated code calls `value`, which is step 1 in the module docs, and then `schema`, which
+/// is step 2.
 #[derive(Debug)]
 pub struct ResultOf<T>(PhantomData<fn() -> T>);
 
@@ -98,13 +99,13 @@ impl<T> ResultOf<T> {
 }
 
 impl<T, E> ResultOf<Result<T, E>> {
-    /// Step 1 for a `Result`: returns the type of its `Ok` value.
+    /// Returns a marker for the type of the `Ok` value.
     pub fn value(self) -> ResultOf<T> {
         ResultOf::NEW
     }
 }
 
-/// Step 1 for a type that is not a `Result`: returns the type itself.
+/// Provides `value` for a type that is not a `Result`: the type stays the same.
 pub trait OutputOfValue<T> {
     fn value(self) -> ResultOf<T>;
 }
@@ -116,13 +117,13 @@ impl<T> OutputOfValue<T> for ResultOf<T> {
 }
 
 impl<T: JsonSchema> ResultOf<T> {
-    /// Step 2, the schema, for a type that schemars describes.
+    /// Returns the schema of a type that schemars describes.
     pub fn schema(&self) -> Option<Value> {
         of::<T>()
     }
 }
 
-/// Step 2, the schema, for a type that derives `ToolOutput`, and for a list, map, pointer or `Option` of such a type.
+/// Provides `schema` for a type that derives `ToolOutput`, and for a list, map, pointer or `Option` of such a type.
 pub trait OutputWithSchema {
     fn schema(&self) -> Option<Value>;
 }
@@ -133,7 +134,7 @@ impl<T: ResultSchema> OutputWithSchema for ResultOf<T> {
     }
 }
 
-/// Step 2, the schema, for a type that has none. Implemented for a reference, so that method resolution tries it last.
+/// Provides `schema` for all other types, which have no schema. Implemented for a reference, so that method resolution tries it last.
 pub trait OutputUnknown {
     fn schema(&self) -> Option<Value> {
         None

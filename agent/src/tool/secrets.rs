@@ -17,6 +17,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(crate) struct SecretArguments {
     lists: Vec<Arc<[ToolDefinition]>>,
+    /// Whether any of the definitions has secrets, or [`hiding_unknown`](Self::hiding_unknown) was called. If not, nothing is withheld.
     hides_unknown: bool,
 }
 
@@ -72,8 +73,8 @@ impl SecretArguments {
             && (known.peek().is_none() || known.any(|known| known.plan().graph().has_secrets()))
     }
 
-    /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld. The arguments of an unknown tool
-    /// are withheld as a whole, unless they are an empty object.
+    /// Returns the arguments of a call of this tool without secrets; `None` if nothing has to be withheld. If `hides_unknown` is set, the
+    /// arguments of an unknown tool are withheld as a whole, unless they are an empty object.
     pub(crate) fn value(&self, tool: &str, args: &Value) -> Option<Value> {
         if !self.hides_unknown {
             return None;
@@ -106,8 +107,8 @@ impl SecretArguments {
         Some(ToolCall::new(&*call.id, &*call.name, args))
     }
 
-    /// Returns the message without the secrets in the arguments of its calls, or in the arguments that a person changed, and the ids of its
-    /// calls whose arguments were withheld. Returns `None` if nothing has to be withheld.
+    /// Returns two values: the message without secret arguments, and the ids of the calls whose arguments were withheld. A result message
+    /// contains arguments only if a person changed them. Returns `None` if nothing has to be withheld.
     pub(crate) fn message(&self, message: &Message) -> Option<(Message, Vec<String>)> {
         match message {
             Message::ToolResult(result) => {
@@ -196,8 +197,8 @@ impl Quoted {
 const MIN_SEARCHED: usize = 4;
 
 impl SecretArguments {
-    /// Returns the secrets of all calls in these messages, so that other texts can be searched for them. Leaves out secrets with fewer than
-    /// `MIN_SEARCHED` characters.
+    /// Returns the secrets of all calls in these messages, so that other texts can be searched for them. Leaves out secrets with fewer
+    /// than `MIN_SEARCHED` characters. Returns an empty list if `hides_unknown` is not set.
     pub(crate) fn texts<'m>(&self, messages: impl IntoIterator<Item = &'m Arc<Message>>) -> Vec<String> {
         if !self.hides_unknown {
             return Vec::new();

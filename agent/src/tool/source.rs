@@ -50,7 +50,7 @@ impl Source {
         Arc::as_ptr(&self.value).cast::<()>().addr()
     }
 
-    /// Returns the label in records, if there is one.
+    /// Returns the label that records of calls contain for this source, if it has one.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }

@@ -15,7 +15,6 @@ use std::collections::HashSet;
 use tracing::Span;
 use tracing::field::Empty;
 
-/// Creates the span of a call.
 pub(crate) fn call_span(tool: &str, call_id: &str) -> Span {
     tracing::info_span!(
         "execute_tool",

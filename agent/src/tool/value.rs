@@ -1,4 +1,4 @@
-//! A tool as one value.
+//! The type `Tool`, which combines a definition and a body.
 
 use super::BoxFuture;
 use super::body::{AcceptedArguments, ClosureBody, ToolBody, WrappedBody};
@@ -332,7 +332,8 @@ impl Tool {
         self.options().format_result.is_some()
     }
 
-    /// Returns whether the model is asked at once when a call that was made outside of a run is recorded.
+    /// Returns whether the model is asked at once when the application records a call with this result. The application made the call
+    /// outside of a run.
     pub(crate) fn triggers_follow_up(&self, args: &ToolArguments, result: &ToolResultMessage) -> bool {
         let options = self.options();
         options

@@ -1,4 +1,4 @@
-//! The texts of a definition in requests, which the definition keeps.
+//! A cache of the texts that providers' protocols write for a definition.
 
 #![allow(dead_code, reason = "only the protocols of providers write definitions")]
 
@@ -9,12 +9,15 @@ use crate::schema::{Dialect, Size};
 /// A definition as a protocol writes it in requests.
 #[derive(Clone)]
 pub(super) struct WrittenTool {
-    /// The name of the form in which the protocol writes tools. `asked` is the dialect that was requested.
+    /// The name of the protocol's JSON form for tools, such as `anthropic`.
     pub(super) form: &'static str,
+    /// The dialect that was requested.
     pub(super) asked: Dialect,
     pub(super) text: Arc<str>,
-    /// The actual dialect of the text. `size` is the part of a request's budget that the tool needs.
+    /// The actual dialect of the text.
     pub(super) dialect: Dialect,
+    /// The size of the tool's schema, which counts toward the limits of one request. It is zero unless `asked` is Anthropic's strict
+    /// dialect.
     pub(super) size: Size,
 }
 

@@ -1,4 +1,4 @@
-//! One parameter is what the tool gets of it, in every form of arguments.
+//! Tests that the value of a single parameter is the value that the tool receives, in every form of arguments.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -104,14 +104,15 @@ fn plan<T: JsonSchema>(policy: CoercionPolicy) -> Plan {
     Plan::for_type::<T>("t", PlanOptions::default().coercion(policy)).expect("a plan")
 }
 
-/// Reads the parameter from what was sent, and from its canonical form; both are the field.
+/// Asserts that the parameter `name` has the value `field`, both in the sent arguments and in their canonical form.
 fn is_field<T: DeserializeOwned + PartialEq + Debug>(plan: &Plan, sent: &str, name: &str, field: &T) {
     assert_eq!(plan.argument::<T>(sent, name).as_ref(), Ok(field), "{name} of {sent}");
     let checked = plan.parse::<Value>(sent).expect("valid").value.to_string();
     assert_eq!(plan.checked_argument::<T>(&checked, name).as_ref(), Ok(field), "{name} of {checked}");
 }
 
-/// Every choice of one of each list, by counting.
+/// Returns arguments with one item from each list. `choice` is the number of the combination. There are 5,184 combinations, the product of
+/// the lengths of all lists.
 fn spelled(mut choice: usize) -> String {
     let mut pick = |all: &[&str]| {
         let picked = all.get(choice % all.len()).copied().unwrap_or_default().to_owned();
@@ -146,7 +147,7 @@ fn a_parameter_is_the_field_of_the_tool_in_every_form() {
     for policy in [CoercionPolicy::strict(), CoercionPolicy::exact(), CoercionPolicy::lenient()] {
         let plan = plan::<Everything>(policy);
         let mut read = 0;
-        // Steps through the choices in an order that mixes all of them.
+        // Takes every seventh combination. Each item of each list still occurs.
         for choice in (0..5184).step_by(7) {
             let sent = spelled(choice);
             // Not every policy takes each of the forms.

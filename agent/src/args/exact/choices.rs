@@ -117,7 +117,6 @@ impl<'s> Scan<'s> {
         step
     }
 
-    /// Returns whether a value passes a check.
     fn passes(&mut self, check: &'s NodeCheck, at: usize) -> Result<bool, ScanStop> {
         match check {
             NodeCheck::Also(node) => self.is_fit(*node, at),

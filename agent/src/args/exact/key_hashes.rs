@@ -31,7 +31,6 @@ impl KeyHashes {
         self.add_to_table(hash)
     }
 
-    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.count
     }
@@ -49,7 +48,8 @@ impl KeyHashes {
     }
 }
 
-/// Adds a hash, and returns `false` if the table has it already. The length of the table is a power of two, and one of its items is 0.
+/// Adds a hash, and returns `false` if the table has it already. The length of the table is a power of two. At least one item is 0, which
+/// marks a free index, so that the search ends.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the lower bits")]
 fn insert(table: &mut [u64], hash: u64) -> bool {

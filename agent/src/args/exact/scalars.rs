@@ -8,8 +8,8 @@ use crate::args::rounding;
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
-/// Maximum length of the part of a string that is scanned, outside of alternatives. A longer string is left to the reader along
-/// the plan, because a complete scan would be a second pass over it.
+/// Number of bytes of a string after which the scan ends undecided, except within alternatives and checks. The string is then read along
+/// the plan, by a slower reader. A complete scan would be a second pass over the string.
 const LONG_TEXT: usize = 512;
 
 impl<'s> Scan<'s> {
@@ -55,7 +55,7 @@ impl<'s> Scan<'s> {
     pub(super) fn escaped(&self, start: usize, first: usize) -> Result<(usize, bool), ScanStop> {
         let mut at = first;
         while byte(self.bytes, at) != b'"' {
-            // An escape `\ud…` may be half of a surrogate pair. The scan does not pair surrogates, and cannot decide.
+            // An escape `\ud…` may be half of a surrogate pair. The scan does not pair surrogates, so it ends undecided.
             if let Some([b'u', b'd' | b'D']) = self.bytes.get(at + 1..at + 3) {
                 return Err(UNDECIDED);
             }
@@ -142,7 +142,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a number. The scan cannot decide if the number may lose digits.
+    /// Scans a number. If the number may lose digits, the scan ends undecided.
     #[inline]
     pub(super) fn token(&self, start: usize) -> ScanStep {
         match FrequentValues::Numbers.end(self.bytes, start, word_at(self.bytes, start)) {

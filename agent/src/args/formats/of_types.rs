@@ -10,7 +10,7 @@ pub(crate) fn is_surely_not(format: &str, text: &str) -> bool {
         "date-time" => !is_date_time(text),
         // Some types read a date without a time as midnight.
         "partial-date-time" => !is_date_time(text) && !is_date(text),
-        // Some types read only the time of a date with a time.
+        // Some types accept a date with a time, and use only the time.
         "partial-time" | "time" => !is_time(text) && !is_date_time(text),
         "duration" => !is_duration(text),
         "uuid" => !is_uuid(text),

@@ -8,14 +8,15 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap};
 
-/// Number of consecutive characters of a secret that count as a part of it. A shorter secret counts only as a whole.
+/// Number of consecutive characters of a secret by which a message counts as revealing the secret. If the secret is shorter, the message
+/// must contain all of it.
 const MAX_SHARED: usize = 3;
 /// The text that replaces the message of a check if the message might reveal a secret.
 const REFUSED: &str = "refused by the tool's own check";
 
-/// Inserts the issues of checks (`placed`) and of types (`refused`) among the `issues` of the walk, in the order of the
-/// plan. A check did not see the sent value if the value is, contains or lies in a replaced value (`touched`). A finding
-/// about such a value is left out.
+/// Inserts the issues of checks (`placed`) and of types (`refused`) among the `issues` of the walk, in the order of the plan. `touched`
+/// has the paths of the values that were replaced before the checks ran. A finding is left out if its value is one of these values,
+/// contains one or lies in one, because the check did not see the sent value.
 pub(crate) fn report(
     graph: &Graph,
     sent: &str,
@@ -99,8 +100,7 @@ fn may_tell_secret(graph: &Graph, seen: Option<&Value>, names_a_field: bool, wor
     !secrets.is_empty() && (!names_a_field || secrets.iter().any(|secret| shares_part(&words, secret)))
 }
 
-/// Returns whether the lower-case text `words` contains a part of the secret, or all of a secret of fewer than `MAX_SHARED`
-/// characters.
+/// Returns whether the lower-case text `words` contains `MAX_SHARED` consecutive characters of the secret, or all of a shorter secret.
 fn shares_part(words: &str, secret: &str) -> bool {
     let letters: Vec<char> = secret.trim().to_lowercase().chars().collect();
     let parts = letters.windows(letters.len().clamp(1, MAX_SHARED));

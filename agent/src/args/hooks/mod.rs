@@ -41,9 +41,9 @@ pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     reading()
 }
 
-/// Suspends setting findings aside until `resume` is called: findings become errors, except for values that the argument engine reads
-/// itself. Returns `false` if setting aside was already suspended. If the code panics before `resume`, [`collect`] restores the
-/// state.
+/// Suspends [`collect`] until `resume` is called: findings become errors. Only the findings about values that the argument engine reads
+/// itself are still set aside. Returns `false` if `collect` was already suspended. If the code panics before `resume`, [`collect`]
+/// restores the state.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }

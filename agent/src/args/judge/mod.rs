@@ -1,6 +1,5 @@
-//! The walks over whole values. While arguments are read, walks choose alternatives and run checks.
-//! After a refusal, a walk finds every issue. Before this walk, the structure is repaired as far as
-//! the policy allows.
+//! The walks over whole values. While arguments are read, walks decide which branch of a union a value belongs to, and whether a value
+//! passes its checks. After a refusal, a walk finds every issue. Before this walk, the structure is repaired as far as the policy allows.
 
 mod early;
 mod outcome;

@@ -62,8 +62,8 @@ pub(super) enum Choice {
     /// Only one branch may fit, but more than one fits the sent value or the coerced one, or would fit if every integer could be
     /// represented.
     Ambiguous,
-    /// Exactly one branch fits, as required, but a key is given twice. Which branches fit depends on the value of the key that a reader
-    /// keeps.
+    /// Exactly one branch fits, as required, but the value has an object in which a key is given twice. A reader that keeps the other
+    /// value of this key may find that another branch fits.
     Doubled,
     /// The union has no branches.
     Nothing,
@@ -116,7 +116,7 @@ impl<'w> WalkState<'w> {
         self.checks.set(other.checks.get());
     }
 
-    /// Takes the cost of one more check from the budget. Returns whether the budget allows the check. Without a budget, nested checks
+    /// Subtracts from the budget the cost of one more check. Returns whether the budget allows the check. Without a budget, nested checks
     /// could multiply.
     pub(super) fn may_check(&self, raw: &str) -> bool {
         let left = self.checks.get().checked_sub(1 + raw.len() / 64);
@@ -154,7 +154,7 @@ impl<'w> WalkState<'w> {
         self.root.is_some() && self.root == offset_in(self.text, raw)
     }
 
-    /// Takes the cost of comparing this many candidates with a text from the budget. Returns whether the budget allows the comparison.
+    /// Subtracts from the budget the cost of comparing a text with this many candidates. Returns whether the budget allows the comparison.
     pub(super) fn may_suggest(&self, candidates: usize, sent: &str) -> bool {
         match self.suggestions.get().checked_sub(candidates.saturating_mul(sent.len().clamp(8, 64))) {
             Some(left) => {
@@ -252,8 +252,8 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Returns whether the value that a branch coerced fits no second branch. Nothing more is coerced in that value, so this check leads
-    /// to no further check.
+    /// Returns whether at most one branch fits the value that `branch` coerced. A branch that would have to coerce the value again does
+    /// not fit.
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };
@@ -268,7 +268,8 @@ impl WalkState<'_> {
     }
 }
 
-/// The judge for a reader of one text. The judge walks each value once: the choices and checks of a walk also hold for all values inside.
+/// The judge for a reader of one text. The judge keeps the branches that a walk has chosen and the checks that values have passed, also
+/// for all values inside of the walked value. So these values need no walk of their own.
 pub(crate) struct TextJudge<'t> {
     graph: &'t Graph,
     text: &'t str,
@@ -279,7 +280,8 @@ pub(crate) struct TextJudge<'t> {
 
 #[derive(Default)]
 struct KnownValues {
-    /// The choices of walks. The second map is for silent walks, in which sets may have repeated items.
+    /// The choices that walks have made for unions. The second map is for silent walks, which allow repeated items in sets (see
+    /// [`WalkState::silent`]).
     choices: [HashMap<PlaceKey, Choice, NameHash>; 2],
     /// Pairs of a node with checks and a value that passed them.
     passed: HashSet<PlaceKey, NameHash>,
@@ -290,7 +292,6 @@ impl<'t> TextJudge<'t> {
         TextJudge { graph, text, walked: None, known: RefCell::default() }
     }
 
-    /// Remembers the results of a walk.
     fn remember(&self, walked: WalkState<'_>) {
         let mut known = self.known.borrow_mut();
         let known = known.get_or_insert_default();

@@ -142,7 +142,7 @@ impl<'t> SpellingReader<'t> {
         }
     }
 
-    /// Skips closing brackets that close nothing.
+    /// Skips closing brackets that close nothing, and notes the mistake.
     fn closers(&mut self) {
         self.blank();
         while matches!(self.peek(), Some('}' | ']')) {

@@ -27,7 +27,7 @@ use serde_json::Value;
 
 /// Maximum number of issues that are kept. Further issues are only counted.
 const MAX_KEPT: usize = 10_000;
-/// Maximum depth of a walk, in nodes: twice the depth of a hundred nested objects with alternatives.
+/// Maximum depth of a walk, in nodes. One value can count several times, for example as a nullable, a union and an object.
 const MAX_NESTED: usize = 600;
 /// Maximum number of issues with suggestions. Reports show fewer issues, and a call with more issues is not corrected.
 const MAX_SUGGESTED: usize = 50;
@@ -40,7 +40,7 @@ pub(crate) struct WalkSummary {
     pub(crate) count: usize,
     /// The number of issues about numbers that are integers to JSON Schema, but exceed 64 bits or may have been rounded.
     pub(crate) unrepresentable: usize,
-    /// The number of issues about formats, which the type of the argument explains better.
+    /// The number of issues about formats that the type of the argument checks itself. The message of the type is better.
     pub(crate) for_the_type: usize,
     /// Whether the walked value itself, and not only a value in it, has the wrong type.
     pub(crate) root_type_mismatch: bool,
@@ -80,8 +80,8 @@ pub(crate) fn inspect(graph: &Graph, node: NodeId, doc: &Doc<'_>, root: bool) ->
     Walk::count(&WalkState::new(graph, doc.raw, root.then_some(doc), false), node, doc)
 }
 
-/// Returns the issues of a value at a node, and how many of them are about formats that the type explains better. `secret` means
-/// that no issue may show a part of the value.
+/// Returns the issues of a value at a node, and how many of them are about formats that the type checks itself. `secret` means that no
+/// issue may show a part of the value.
 #[cfg(feature = "macros")]
 pub(crate) fn faults(graph: &Graph, node: NodeId, doc: &Doc<'_>, secret: bool) -> (Vec<Issue>, usize) {
     let (shared, mut issues) = (WalkState::new(graph, doc.raw, None, false), Vec::new());

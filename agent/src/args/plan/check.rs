@@ -1,7 +1,7 @@
 //! Assertions about a value as a whole: `not`, `if`, `contains`, … and schemas that cannot be merged with other schemas.
 //!
-//! The assertions are moved from a schema to a list of checks. The remaining schema is compiled as usual, and the value is read and coerced
-//! along this schema. The coerced value must pass the checks.
+//! The assertions are moved from a schema to a list of checks. The remaining schema is compiled as usual, and decides how a value is read
+//! and coerced. The coerced value must then pass the checks.
 
 use super::compile::Compiler;
 use super::error::CompileResult;
@@ -27,13 +27,14 @@ const GROUPS: [&[&str]; 7] = [
     &["dependencies"],
 ];
 
-/// Keywords that depend on which properties or items the other keywords of the schema evaluate.
+/// Keywords whose meaning depends on other keywords of the schema, or on the references that lead to the schema.
 const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
 impl Compiler<'_> {
-    /// Returns the schema with its assertions about the value as a whole moved to its list of checks. In a foreign schema, also adds a
-    /// check for each of several `patternProperties`, and replaces the keywords that depend on others.
+    /// Returns the schema after each assertion about the whole value (`not`, `if`, …) was moved to the list of checks. If a foreign schema
+    /// has several `patternProperties`, also adds a check for each pattern. In a foreign schema, also replaces the keywords in
+    /// [`LOOKING_ASIDE`].
     pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
         let patterns = map.get("patternProperties").and_then(Value::as_object);
         let several = patterns.filter(|patterns| patterns.len() > 1);
@@ -56,7 +57,8 @@ impl Compiler<'_> {
         if !self.foreign {
             return Ok(Cow::Owned(out));
         }
-        // A value is read along the first pattern that matches its key, and checked by the schemas of all patterns that match.
+        // A value is parsed and coerced by the schema of the first pattern that matches its key. The schemas of all matching patterns
+        // apply, so each of them becomes a check.
         for (pattern, schema) in several.into_iter().flatten() {
             if *schema != json!(true) && *schema != json!({}) {
                 add_check(&mut out, json!({ALSO: {"patternProperties": {pattern: schema}}}));
@@ -67,9 +69,9 @@ impl Compiler<'_> {
     }
 
     /// Replaces `unevaluatedProperties` and `unevaluatedItems`, which depend on the properties and items that subschemas evaluate (JSON
-    /// Schema 2020-12, core, section 11). If there are no such subschemas, or they are already merged, the two keywords mean the same as
-    /// `additionalProperties` and `items`. Beside `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` is kept until these are
-    /// combined. In other schemas, the two keywords are not modelled. `$dynamicRef` and `$recursiveRef` are never modelled.
+    /// Schema 2020-12, core, section 11). If no subschema evaluates any, the keywords become `additionalProperties` and `items`. Beside
+    /// `allOf`, `anyOf`, `oneOf` or `$ref`, `unevaluatedProperties` is kept until the subschemas are merged. In all remaining cases, the
+    /// two keywords are not modelled. `$dynamicRef` and `$recursiveRef` are never modelled.
     fn without_looking_aside(&self, map: &mut SchemaMap) -> CompileResult<()> {
         const COMBINING: [&str; 4] = ["allOf", "anyOf", "oneOf", "$ref"];
         let mut elsewhere = false;

@@ -120,7 +120,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        // `unevaluatedProperties` covers the properties that all parts evaluate, so the keyword is added to the merged schema.
+        // `unevaluatedProperties` takes the properties of all parts together into account, so the keyword is added to the merged schema.
         if let Some(closing) = map.get(CLOSING) {
             plain.insert(CLOSING.into(), closing.clone());
             if groups.is_empty() {
@@ -218,13 +218,13 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    /// Resolves an option, or returns `None` if no value can fit it. If an option of a foreign schema has `unevaluatedProperties`, the
-    /// whole option becomes a check, because after a merge the keyword would apply to other properties.
+    /// Resolves an option, and prepares it for a merge with [`open`](Self::open). Returns `None` if no value can fit the option.
     fn opened(&self, option: &Value) -> CompileResult<Option<SchemaMap>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
-    /// Moves an option with `unevaluatedProperties` to a check, as [`opened`](Self::opened) does. The caller has resolved the option.
+    /// Prepares a schema for a merge, after which `unevaluatedProperties` would apply to other properties. If a foreign schema has this
+    /// keyword, removes the keyword, and adds a copy of the original schema as a check.
     pub(super) fn open(&self, mut option: SchemaMap) -> SchemaMap {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();

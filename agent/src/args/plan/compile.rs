@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 128;
 const MAX_NODES: usize = 50_000;
 /// Maximum total cost of combinations and references: about 20,000 merges of small schemas, which take about a second.
 const MAX_WORK: usize = 2_000_000;
-/// The cost of merging schemas, or of visiting an alternative, as the number of copied values that cost the same.
+/// The cost of merging two schemas, or of visiting an alternative. For comparison, copying one value of a schema costs 1.
 pub(super) const MERGE_COST: usize = 100;
 
 /// The reason why a 128-bit integer is refused inside a type that serde buffers.
@@ -46,9 +46,9 @@ pub(super) fn foreign(schema: &Value, options: PlanOptions) -> CompileResult<Gra
     }
     let keywords: BTreeSet<&str> = dropped.iter().map(|d| d.keyword).collect();
     graph.whole = Some(Whole::new(schema, &document, &Vec::from_iter(keywords))?);
-    // The nodes accept more than the schema. A `oneOf` would therefore count too many fitting branches, and a check such as
-    // `not` would refuse too much. So no union is exclusive, and if a check has such a keyword, all checks are dropped. The
-    // validator checks the whole value.
+    // Without the dropped keywords, the nodes accept more than the schema. A `oneOf` could therefore count too many fitting branches, so
+    // no union is exclusive. A check such as `not` would refuse too much if a keyword inside it was dropped. In this case, all checks are
+    // dropped. The validator checks the whole value.
     let in_checks = dropped.iter().any(|d| d.in_check);
     for node in &mut graph.nodes {
         match &mut node.kind {
@@ -251,7 +251,8 @@ impl Compiler<'_> {
         self.depth += 1;
         let id = self.kind_of(schema)?;
         self.depth -= 1;
-        // The node of a reference is shared, so only the referenced schema adds its annotations.
+        // A reference, or an `allOf` with a single part, gets the node of another schema. Other references may share this node, so only
+        // that other schema adds its annotations.
         if schema.get("$ref").is_none() && schema.as_object().is_none_or(|m| self.only_part(m).is_none()) {
             let notes = notes(schema);
             if !notes.is_empty() {
@@ -284,7 +285,7 @@ impl Compiler<'_> {
         self.with_checks(&map, Self::unchecked)
     }
 
-    /// Compiles a schema without checks.
+    /// Compiles a schema whose list of checks was removed before.
     fn unchecked(&mut self, map: &SchemaMap) -> CompileResult<NodeId> {
         if let Some(constant) = map.get("const") {
             return self.closed_set(std::slice::from_ref(constant), map);

@@ -24,8 +24,8 @@ pub(super) fn takes_objects(nodes: &[PlanNode], id: NodeId, depth: usize) -> boo
 }
 
 pub(super) fn settle(mut id: NodeId, slots: &HashMap<NodeId, NodeId>) -> NodeId {
-    // A placeholder leads to a node that was compiled later, so the chain ends. The limit is for a
-    // placeholder that leads to itself.
+    // A placeholder leads to the node of its schema, which may be another placeholder. A placeholder that leads to itself ends the chain.
+    // The limit is for a longer cycle.
     for _ in 0..MAX_CHAIN {
         match slots.get(&id) {
             Some(next) if *next != id => id = *next,

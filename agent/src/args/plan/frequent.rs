@@ -24,7 +24,7 @@ pub(crate) enum FrequentValues {
 pub(crate) struct IntegerRange {
     min: i64,
     max: i64,
-    /// The number of digits, at most 18, up to which every integer without a sign is in the range.
+    /// A number of digits, at most 18. Every integer without a sign that has no more digits than this is in the range.
     free_digits: usize,
 }
 

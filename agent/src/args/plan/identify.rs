@@ -139,7 +139,8 @@ fn holds(keyword: &str, value: &Value) -> Holds {
 }
 
 impl Places {
-    /// Returns the resource of a schema: a new one if the schema has an `$id`, or the resource `around` it.
+    /// Returns the resource of a schema: a new one if the schema has an `$id`, or else the resource `around` it. An `$id` does not count
+    /// if it is a fragment (`#…`), or if it is next to a `$ref` and the dialect ignores all keywords there (`lone_references`).
     fn place(&self, map: &Map<String, Value>, pointer: &str, around: &SchemaResource) -> SchemaResource {
         let id = map.get("$id").and_then(Value::as_str);
         let beside_reference = self.lone_references && map.contains_key("$ref");

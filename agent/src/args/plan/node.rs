@@ -29,7 +29,6 @@ pub(crate) type Notes = Map<String, Value>;
 
 #[derive(Debug)]
 pub(crate) struct PlanNode {
-    /// The index of this node.
     pub(crate) id: NodeId,
     pub(crate) kind: NodeKind,
     pub(crate) rules: Rules,
@@ -69,7 +68,7 @@ pub(crate) enum NodeKind {
         /// Whether the union is a `oneOf` of a foreign schema, which refuses a value that fits more than one branch.
         exclusive: bool,
     },
-    /// The value is read along `base`, and must pass the checks after coercion.
+    /// The value is read and coerced as the node `base` says. The coerced value must pass the checks.
     Checked(CheckedSpec),
 }
 
@@ -213,7 +212,8 @@ pub(crate) struct StrSpec {
 pub(crate) enum FormatRule {
     /// The format is not checked: the string has none, or the format only describes, as in foreign schemas.
     Shown,
-    /// A text is refused if no type with this format can read it.
+    /// The format comes from the schema of a Rust type. A text is refused only if no Rust type whose schema has this format can parse the
+    /// text.
     OfType,
     /// The text must have the format as JSON Schema defines it, because the author demands the format.
     Demanded,
@@ -319,8 +319,8 @@ pub(crate) struct ObjectSpec {
     pub(super) required: u64,
     pub(crate) min: u64,
     pub(crate) max: u64,
-    /// Whether every object with the properties of `required` is complete: the definition has at most 64 properties, and no
-    /// limits on the number of entries.
+    /// Whether the properties in `required` are all that an object needs. This is so if the definition has at most 64 properties and does
+    /// not limit the number of entries.
     pub(super) is_complete_with_required: bool,
 }
 
@@ -416,21 +416,23 @@ impl ObjectSpec {
         self.min <= count && count <= self.max
     }
 
-    /// Returns whether an object with at least these of the first 64 properties, one bit each, is certainly complete. `false`
-    /// leaves the question open.
+    /// Returns whether an object certainly has all required properties and an accepted number of entries. `first` says which of the first
+    /// 64 properties the object has, one bit each. `false` leaves the question open.
     #[inline]
     pub(crate) fn is_complete_with(&self, first: u64) -> bool {
         first & self.required == self.required && self.is_complete_with_required
     }
 
-    /// Returns whether an object with exactly these of the first 64 properties, one bit each, and without other keys is complete.
+    /// Returns whether an object has all required properties and an accepted number of entries. `first` says which of the first 64
+    /// properties the object has, one bit each. The object must not have other keys.
     pub(crate) fn is_complete_of(&self, first: u64) -> bool {
         first & self.required == self.required
             && self.takes_length(first.count_ones().into())
             && !self.props.iter().skip(64).any(|prop| prop.required)
     }
 
-    /// Maximum number of properties that are scanned for a key. More properties have a `KeyIndex`.
+    /// Maximum number of properties that are compared with a key one by one. An object with more properties has a `KeyIndex` (see
+    /// `index`).
     pub(super) const SCAN: usize = 8;
 
     /// Returns the names of the properties whose index passes `is_wanted`, with the spellings that suggestions compare.
@@ -535,7 +537,7 @@ pub(crate) struct ExternalSpec {
     pub(crate) units: Words,
     pub(crate) unit_notes: Notes,
     pub(crate) variants: Vec<Variant>,
-    /// The node of an object with exactly one entry, whose properties are the variants with a payload.
+    /// The node of an object whose properties are the variants with a payload. The object must have exactly one entry.
     pub(crate) object: NodeId,
 }
 

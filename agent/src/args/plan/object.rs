@@ -43,11 +43,12 @@ impl Compiler<'_> {
                 AdditionalProperties::Schema(self.below(&["additionalProperties"], below, schema)?)
             }
         };
-        // Names that only checks refer to are not unknown keys.
+        // A name that only a check mentions is a known key, so it becomes an optional property.
         let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
-        // A required name without a property has the node of its pattern or of `additionalProperties`. Without these, it accepts any value,
-        // or none if other keys are denied.
+        // Adds a property for each required or known name that has none. A known name that matches a pattern needs none. The node is that
+        // of a matching pattern or of `additionalProperties`. Without these, the property accepts any value, or none if other keys are
+        // denied.
         let required = required.iter().map(|name| (*name, true));
         for (name, required) in required.chain(known) {
             if !props.iter().any(|p| p.name == name)
@@ -178,7 +179,8 @@ impl Compiler<'_> {
         })
     }
 
-    /// Adds to the inner node of a nullable node those annotations of the nullable node that the inner node lacks. Returns the inner node.
+    /// Copies the annotations `outer` of a nullable node to its inner node `id`, and returns `id`. Annotations that are null, or that the
+    /// inner node already has, are not copied.
     fn described(&mut self, id: NodeId, outer: super::Notes) -> NodeId {
         let own = self.notes_mut(id);
         for (keyword, note) in outer.into_iter().filter(|(_, note)| !note.is_null()) {

@@ -3,9 +3,10 @@
 use super::keywords::{SchemaMap, restricts};
 use serde_json::{Value, json};
 
-/// Removes `unevaluatedProperties`, with which schemars closes unions, because the plan closes merged objects itself. Removes the mark of
-/// types that check their values. Restores the variants of closed sets with descriptions, which the derive writes as `enum` so that maps
-/// know their keys. Moves the settings of variants to the schemas of their names.
+/// Removes `unevaluatedProperties`, with which schemars closes unions, because the plan closes merged objects itself. Removes `x-checked`,
+/// the mark of types that check their values. Restores the variants of a closed set from `x-variants`: the macros write the set as an
+/// `enum`, because schemars otherwise loses the keys of a map with this set as its key type. Moves the settings of variants as
+/// [`place_settings`] says.
 pub(super) fn prepare(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -41,7 +42,8 @@ const WORD_ALIASES: &str = "\0aliases";
 /// The keyword that marks the variant of a derived enum for every word that is not the name of another variant.
 const OTHER_WORDS: &str = "\0other";
 
-/// Moves the settings of a variant to the schema of its name: the variant itself, its tag, or its payload if the name is a key.
+/// Moves the settings `x-aliases` and `x-other` of a variant to the schema that belongs to the variant's name. This is the schema of the
+/// tag, the schema of the payload if the name is its key, or otherwise the schema of the variant itself.
 fn place_settings(variant: &mut Value) {
     let Some(variant) = variant.as_object_mut() else { return };
     let (aliases, other) = (variant.shift_remove("x-aliases"), variant.shift_remove("x-other"));

@@ -6,11 +6,11 @@ use serde_json::Value;
 /// A name as JSON: a key with its colon and without blanks, `"name":`, or a value, `"name"`.
 #[derive(Debug)]
 pub(crate) struct NameToken {
-    /// The token after a comma.
+    /// A comma, followed by the token.
     text: Box<str>,
     /// The first bytes of the token.
     head: TokenHead,
-    /// The first bytes of a comma that is followed by the token.
+    /// The first bytes of `text`, which begins with the comma.
     after_comma: TokenHead,
     /// The last eight bytes of the token; 0 if the token has fewer.
     tail: u64,
@@ -66,7 +66,7 @@ impl NameToken {
         self.end_after(word_at(text, at), text, at)
     }
 
-    /// Like [`end`](Self::end), if the word at `at` was already read: `word`.
+    /// Like [`end`](Self::end), for a caller that has already read `word`, the eight bytes of the text at `at`.
     #[inline(always)]
     pub(crate) fn end_after(&self, word: u64, text: &[u8], at: usize) -> Option<usize> {
         if self.head.is_in(word) { self.end_at(at + self.text.len() - 1, text) } else { None }
@@ -78,7 +78,8 @@ impl NameToken {
         if self.after_comma.is_in(word_at(text, at)) { self.end_at(at + self.text.len(), text) } else { None }
     }
 
-    /// Returns `end` if the token is in the text directly before `end`. The first eight bytes are known to be those of the token.
+    /// Returns `end` if the token is in the text directly before `end`. The caller has already compared the beginning of the token: at
+    /// least seven bytes, or all bytes of a shorter token.
     #[inline(always)]
     fn end_at(&self, end: usize, text: &[u8]) -> Option<usize> {
         if self.text.len() <= WORD {
@@ -90,7 +91,7 @@ impl NameToken {
     }
 }
 
-/// Returns the first byte of a word.
+/// Returns the lowest byte of a word, which comes first in the text (see [`word_at`]).
 #[inline(always)]
 pub(crate) fn first_byte(word: u64) -> u8 {
     let [first, ..] = word.to_le_bytes();
@@ -161,7 +162,8 @@ pub(crate) fn before_special(word: u64) -> usize {
     before_mark((control | quote_or_escape(word)) & HIGH)
 }
 
-/// Marks the bytes of a word that are a quote or an escape. Only the lowest mark is certain; marks above it may be wrong.
+/// Marks each quote and each escape in a word, by the highest bit of its byte. Only the lowest mark is certain; marks above it may be
+/// wrong.
 #[inline(always)]
 fn quote_or_escape(word: u64) -> u64 {
     const QUOTES: u64 = u64::from_le_bytes([b'"'; WORD]);
@@ -188,7 +190,8 @@ pub(crate) fn leading_number(word: u64) -> usize {
     before_mark((below | word.wrapping_add(ABOVE_NINE) | word) & HIGH)
 }
 
-/// Returns the index of the byte with the lowest mark, which is the only exact mark; eight if there is none.
+/// Returns the number of bytes before the first marked byte; eight if there is none. The highest bit of a byte is its mark. Marks above
+/// the first one may be wrong, and are ignored.
 #[inline(always)]
 fn before_mark(marks: u64) -> usize {
     (marks.trailing_zeros() / 8) as usize

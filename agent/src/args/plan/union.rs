@@ -239,8 +239,8 @@ fn object(value: &Value) -> &SchemaMap {
     value.as_object().unwrap_or(&EMPTY)
 }
 
-/// Returns the closed set of these words, with the aliases of alternatives with a single word. A variant for all
-/// other words opens the set, and the set does not contain the word of this variant.
+/// Returns the words of `set`, with the aliases of alternatives that have a single word. If a variant accepts all other words (serde's
+/// `other`), the result accepts any string, and does not list the word of this variant.
 fn spelled(alternatives: &[SchemaMap], set: Vec<String>) -> Words {
     let is_open = alternatives.iter().any(is_other);
     let hidden: HashSet<String> =

@@ -1,4 +1,4 @@
-//! The nodes to which a node leads: its children, its alternatives, and the node to which it refers a value.
+//! The nodes to which a node leads: its children, its alternatives, and the alternative that describes a given value.
 
 use super::frequent::FrequentValues;
 use super::node::{AdditionalProperties, NodeCheck, NodeId, NodeKind, PlanNode};
@@ -76,8 +76,8 @@ impl NodeKind {
         out
     }
 
-    /// Returns the nodes along which a value of this kind may be read instead: its alternatives, or the node to which this kind
-    /// adds null, checks or unit variants. Returns none if the kind describes the value itself.
+    /// Returns the other nodes that may describe a value of this kind: the branches or variants, or the node to which this kind adds null,
+    /// checks or unit variants. Returns none if the kind describes the value itself.
     #[inline]
     pub(crate) fn alternatives(&self) -> impl Iterator<Item = NodeId> {
         let (branches, variants, one): (&[NodeId], &[(String, NodeId)], _) = match self {
@@ -117,8 +117,9 @@ impl NodeKind {
 }
 
 impl PlanNode {
-    /// Returns the node to which this node refers a value, in one step. `text_of` returns the string that the value has under a key.
-    /// Returns `None` if the node describes the value itself, is a union, or has no variant for the value.
+    /// Returns the alternative of this node that describes a value. This alternative may have alternatives, too. `text_of` returns the
+    /// string that the value has under a key. Returns `None` if the node describes the value itself, is a union, or has no variant for the
+    /// value.
     pub(crate) fn referred<'v>(&self, text_of: impl FnOnce(&str) -> Option<Cow<'v, str>>) -> Option<NodeId> {
         match &self.kind {
             NodeKind::Tagged { tag, variants, names } => {

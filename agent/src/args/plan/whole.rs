@@ -1,4 +1,5 @@
-//! Validates the whole value after coercion by those keywords of a foreign schema that the plan does not model (feature `full-schema`).
+//! Validates arguments as a whole, after coercion, against a foreign schema with keywords that the plan does not model (feature
+//! `full-schema`).
 
 use super::error::{CompileResult, SchemaError};
 use crate::args::issue::{Issue, IssueCode};

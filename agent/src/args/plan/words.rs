@@ -35,7 +35,7 @@ impl Folds {
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     own: Vec<String>,
-    /// Each word as it is usually written.
+    /// Each word as JSON text, in quotes. A word that a model writes with unusual escapes does not match its token.
     tokens: Box<[NameToken]>,
     /// Other spellings, which models do not see, each with the index of its word.
     aliases: Vec<(String, usize)>,
@@ -48,7 +48,7 @@ pub(crate) struct Words {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedWord<'a> {
     pub(crate) word: &'a str,
-    /// Whether a rule was needed to recognise the word.
+    /// Whether a rule was needed to recognize the word.
     pub(crate) is_coerced: bool,
 }
 
@@ -89,8 +89,8 @@ impl Words {
         self.open
     }
 
-    /// Returns the position after the word that is written at a position of a JSON text. The result is also `None` for an alias, and for a
-    /// word with unusual escapes.
+    /// Returns the position after a word of the set that starts at `at` in a JSON text, or `None` if there is none. An alias, or a word
+    /// with unusual escapes, is not found.
     #[inline]
     pub(crate) fn end(&self, text: &[u8], at: usize) -> Option<usize> {
         let head = word_at(text, at);

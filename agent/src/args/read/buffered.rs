@@ -15,7 +15,7 @@ use serde_json::{Value, value::RawValue};
 use std::{borrow::Cow, fmt};
 
 /// Maximum depth of re-reading. A value has at most 127 levels, and each may need one re-reading for its alternatives and one for its
-/// object. A greater depth means that alternatives of the schema lead to alternatives.
+/// object. A level needs more re-readings only if its alternatives have alternatives themselves.
 pub(super) const MAX_AGAIN: u32 = 260;
 
 /// The result of looking ahead into a value.
@@ -23,7 +23,7 @@ pub(super) enum Ahead<'de, 'c> {
     Scalar(Scalar<'de>),
     /// The text is read without the plan.
     AsIs(&'de str),
-    /// The text is read along `node`.
+    /// The text is read as `node` describes.
     Value {
         text: &'de str,
         node: &'c PlanNode,
@@ -31,8 +31,8 @@ pub(super) enum Ahead<'de, 'c> {
 }
 
 impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
-    /// Reads the text of a value, and decides how it is read: as a scalar, without the plan, or along another node. Used for types that ask
-    /// for a scalar or for any value.
+    /// Reads the text of a value, and decides how it is read: as a scalar, without the plan, or as another node describes. Used for types
+    /// that ask for a scalar or for any value.
     #[inline(never)]
     pub(super) fn look_ahead(self) -> Result<Ahead<'de, 'c>, D::Error> {
         let PlanDe { de, at } = self;
@@ -48,7 +48,8 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
                 return Ok(coerced.map_or(Ahead::AsIs(text), Ahead::Scalar));
             }
             NodeKind::External(external) if text.starts_with('"') => {
-                // The type did not ask for an enum: it is a buffer of serde or `Value`, for example.
+                // The type that is read did not ask for an enum. The type is, for example, `Value`, or the buffer of serde for an untagged
+                // enum.
                 let name: String = serde_json::from_str(text).map_err(nested)?;
                 let Some(unit) = external.units.pick(&name, node.rules) else {
                     return Err(refused("variant"));
@@ -70,7 +71,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
 }
 
 impl<'c> Context<'c> {
-    /// Returns the node along which a value is read after look-ahead, or an error if the plan refuses the value.
+    /// Returns the node that describes a value after look-ahead, or an error if the plan refuses the value.
     pub(in crate::args) fn look_ahead(
         &self,
         at: &ValuePosition<'c>,

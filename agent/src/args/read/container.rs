@@ -48,8 +48,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Returns whether a value is read as an object without look-ahead. This includes values of `Any`: reading them without the plan would
-/// compile every type for a second kind of map.
+/// Returns whether a value is read as an object without look-ahead. This includes values whose node is `Any`. With a separate reader for
+/// them, the compiler would generate the code of every `Deserialize` type twice, once for each kind of `MapAccess`.
 #[inline]
 fn takes_object(at: &ValuePosition<'_>) -> bool {
     matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
@@ -78,8 +78,8 @@ impl ValueAgain<'_, '_> {
     }
 }
 
-/// Looks ahead into a value until `is_found` accepts its node. Each look-ahead increases the depth of re-reading, which
-/// `ValueAgain::end` restores.
+/// Looks ahead into a value, from one node to the next, until `is_found` accepts the node. Each look-ahead increases the depth of
+/// re-reading, which `ValueAgain::end` restores.
 #[inline(never)]
 fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     PlanDe { de, at }: PlanDe<'c, D>,
@@ -108,7 +108,8 @@ fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     Ok(ValueAgain { at: along, text: raw.get(), again })
 }
 
-/// Looks ahead into a value until its node is a list. Refuses a set with repeated items, unless the reading is silent.
+/// Looks ahead into a value, from one node to the next, until a node accepts lists. Refuses a set with repeated items, unless the reading
+/// is silent.
 #[inline(never)]
 fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<ValueAgain<'de, 'c>, D::Error> {
     let found = ahead_to(de, |at| list(at).is_some())?;
@@ -119,7 +120,7 @@ fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<Val
     Err(refused("type, or repeated items"))
 }
 
-/// Reads the text of a value and looks ahead into it. Returns the node along which the text is read, and the text.
+/// Reads the text of a value and looks ahead into it. Returns the node that describes the value, and the text.
 pub(super) fn ahead<'de, 'c, D: Deserializer<'de>>(
     at: &ValuePosition<'c>,
     de: D,

@@ -120,8 +120,8 @@ impl<'c> ValuePosition<'c> {
 
 /// Decides about values that must be seen as a whole before they are read. Each value must be a slice of the text that is read.
 pub(crate) trait ValueJudge {
-    /// Returns the branch of a union along which the value is read, or `None` if the union refuses the value. `is_root` says whether
-    /// the value is the arguments as a whole. `is_silent` lets sets have repeated items.
+    /// Returns the branch of a union that describes the value, or `None` if the union refuses the value. `is_root` says whether the value
+    /// is the arguments as a whole. `is_silent` lets sets have repeated items.
     fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
 
     /// Returns whether the value fits a node with checks and passes these checks.
@@ -172,11 +172,11 @@ struct RareState {
     placed: Vec<LocatedFinding>,
 }
 
-/// The flag for floats that may have lost digits if the text contains a long number, and have not if it contains none.
+/// The flag for floats that can have lost digits only if the text contains a long number.
 const FLOATS: u8 = 1;
-/// The flag for floats that may also have lost digits because the text contains an exponent.
+/// The flag for floats that can have lost digits if the text contains an exponent, as in `1e-400`, which is read as 0.
 const EXPONENTS: u8 = 1 << 1;
-/// The flag for floats that may have lost digits even if the text contains neither a long number nor an exponent.
+/// The flag for floats that can have lost digits even if the text contains neither a long number nor an exponent.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -213,7 +213,7 @@ impl<'c> Context<'c> {
         self.purpose == Purpose::Canonical
     }
 
-    /// Returns whether this reading reads numbers by their digits.
+    /// Returns whether this reading compares the digits of each number with its float, to record which numbers are rounded.
     #[inline]
     pub(super) fn reads_digits(&self) -> bool {
         self.purpose == Purpose::Digits
@@ -224,8 +224,7 @@ impl<'c> Context<'c> {
         self.again.replace(self.again.get() + steps)
     }
 
-    /// Returns the node along which the arguments as a whole are read. For arguments that fit exactly, it is the node that accepts any
-    /// value.
+    /// Returns the node that describes the arguments as a whole. For arguments that fit exactly, returns the node that accepts any value.
     pub(crate) fn root(&self) -> &'c PlanNode {
         self.graph.node(if self.purpose == Purpose::Exact { self.graph.any } else { self.graph.root })
     }
@@ -297,7 +296,7 @@ impl<'c> Context<'c> {
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Assigns the findings that no value has yet to the value at this position.
+    /// Takes all findings that are set aside, and assigns them to the value at this position.
     fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;
@@ -373,16 +372,17 @@ impl<'c> Context<'c> {
         coercions.push(Coercion { path: at.pointer(), from, to, rule });
     }
 
-    /// Begins to read a value while findings are collected. If serde tries alternatives at this node, suspends the collection. Returns
-    /// whether this call suspended it.
+    /// Begins to read a value while the findings of checks are collected. If serde tries alternatives at this node, suspends the
+    /// collection. Returns whether this call suspended the collection.
     #[cold]
     #[inline(never)]
     pub(crate) fn enter(&self, node: &PlanNode) -> bool {
         self.is_tried(node) && hooks::suspend()
     }
 
-    /// Ends the reading of a value: assigns the findings of checks to the value if it was read, or records its position if it is the first
-    /// value that was refused. Then resumes the collection if `enter` suspended it. `is_tried` is the result of `enter`.
+    /// Ends the reading of a value. If the value was read, assigns the collected findings of checks to the value. If it was refused,
+    /// records its position, unless another value was refused before. `is_tried` is the result of `enter`: if it is `true`, `enter` has
+    /// suspended the collection of findings, which is now resumed.
     #[cold]
     #[inline(never)]
     pub(crate) fn leave(&self, at: &ValuePosition<'_>, is_tried: bool, is_read: bool) {
@@ -443,7 +443,8 @@ impl<'c> Context<'c> {
         self.text.get(start..start + length).filter(|_| is_plain)
     }
 
-    /// Returns the branch of a union along which the value at a position is read, or `None` if the union refuses the value.
+    /// Returns the branch of a union that describes the value at a position. Returns `None` if the union refuses the value, or if the
+    /// context has no judge.
     pub(super) fn branch(&self, at: &ValuePosition<'_>, value: &str) -> Option<NodeId> {
         self.judge?.branch(at.node, value, at.is_root(), self.is_silent())
     }
@@ -454,7 +455,7 @@ impl<'c> Context<'c> {
     }
 }
 
-/// Returns the definition along which a list is read, or `None` if the node is neither `Any` nor an array.
+/// Returns the definition of the lists that the node accepts, or `None` if the node is neither `Any` nor an array.
 #[inline]
 pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     match &at.node.kind {
@@ -464,7 +465,7 @@ pub(super) fn list<'c>(at: &ValuePosition<'c>) -> Option<&'c ArraySpec> {
     }
 }
 
-/// Returns a JSON reader of a text.
+/// Creates a JSON reader of a text. The function is never inlined, so that its code is compiled only once.
 #[inline(never)]
 pub(super) fn text_reader(text: &str) -> serde_json::Deserializer<StrRead<'_>> {
     serde_json::Deserializer::from_str(text)
@@ -478,7 +479,8 @@ fn skip_blank(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Creates the error of a refusal. The model sees its text only if the walk finds no issue.
+/// Creates the error with which the plan refuses a value. The model sees `words` only if the judge, which explains refusals, finds no
+/// issue.
 #[cold]
 pub(super) fn refused<E: Error>(words: &'static str) -> E {
     E::custom(words)

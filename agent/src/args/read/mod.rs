@@ -1,8 +1,8 @@
 //! The typed pass: a serde `Deserializer` in which the plan decides what a value may be.
 //!
-//! The plan node, and not the request of the `Deserialize` impl, decides what a scalar may be. So coercion also happens where
-//! serde buffers (flatten, untagged, tags). The inner deserializer is always `&mut serde_json::Deserializer<StrRead>`: a second
-//! instantiation would make release builds several times slower.
+//! The plan node, and not the request of the `Deserialize` impl, decides what a scalar may be. So coercion also happens where serde
+//! buffers (flatten, untagged, tags). The inner deserializer is always `&mut serde_json::Deserializer<StrRead>`: with a second type of
+//! deserializer, a build in release mode would take several times as long.
 //!
 //! The errors of this pass only say that the arguments are refused; [`judge`](super::judge) determines why.
 

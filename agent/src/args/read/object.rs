@@ -17,7 +17,7 @@ pub(super) struct ObjectVisitor<'c, V> {
     pub(super) at: &'c ValuePosition<'c>,
 }
 
-/// The definition along which an object is read.
+/// The definition by which the keys and values of an object are checked.
 #[derive(Clone, Copy)]
 pub(super) enum ObjectNode<'c> {
     Known(&'c ObjectSpec),
@@ -130,7 +130,7 @@ struct EntryReader<'de, 'c, 'g, A> {
     keys: &'g mut Option<KeyReader<'de, 'c>>,
 }
 
-/// Reads the keys of an object along the plan. Its code is compiled once, not for each type.
+/// Reads the keys of an object and checks them against the plan. Its code is compiled once, not for each type.
 struct KeyReader<'de, 'c> {
     at: &'c ValuePosition<'c>,
     rules: ObjectRules<'c>,
@@ -250,8 +250,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         self.at.key(&self.next.key, self.next.secret, self.at.cx.graph.node(self.next.node))
     }
 
-    /// Adds a key that is not a property. Returns its canonical spelling, or an error if the object had the key before. In an object of a
-    /// value of any type, keys may repeat.
+    /// Adds a key that is not a property. Returns its canonical spelling, or an error if the object had the key before. If the node of the
+    /// object accepts any value, keys may repeat.
     fn other<E: Error>(&mut self, key: &Cow<'de, str>) -> Result<Cow<'de, str>, E> {
         let identity = self.rules.identity(key.clone());
         if !self.seen.add_other(identity.clone(), ()) && !self.rules.may_repeat() {
@@ -334,8 +334,8 @@ impl<'de, 'c> KeyReader<'de, 'c> {
     }
 }
 
-/// Returns whether a key is an integer key of a map, which schemars describes by a pattern of digits. A type that
-/// accepts any key gets such a key as a number.
+/// Returns whether a key is an integer, in a map whose keys schemars describes by a pattern of digits. If the key type asks serde for any
+/// value (`deserialize_any`), it receives this key as a number, not as a text.
 fn is_integer_key(object: &ObjectSpec, key: &str) -> bool {
     let has_pattern =
         || object.patterns.iter().any(|(pattern, _)| pattern.is_integer_key() && pattern.is_match(key));

@@ -19,7 +19,8 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     pub(super) fn read<V: Visitor<'de>>(self, visitor: V, hint: Hint) -> Result<V::Value, D::Error> {
         let PlanDe { de, at } = self;
         match &at.node.kind {
-            // This arm also reads the values of arguments that fit exactly, because their node is `Any`.
+            // If a scan has found that the arguments fit exactly, they are read without the plan: the node of every value is then `Any`,
+            // so this arm reads these values, too.
             NodeKind::Any if hint == Hint::Any && !at.cx.reads_digits() => {
                 if !at.is_exact() {
                     at.cx.note_any(at);
@@ -152,9 +153,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Defines methods that pass the request of the type to `serde_json` if the arguments fit exactly, because reading a requested type is
-/// faster. If the type then refuses the value, the arguments are read again along the plan. For other arguments, the methods read a scalar
-/// along its node.
+/// Defines the methods by which a type requests a scalar, such as `deserialize_u64`. If the arguments fit exactly, the methods pass the
+/// request to `serde_json`, because reading a requested type is faster. If the type then refuses the value, the arguments are read again
+/// with the plan. If the arguments do not fit exactly, the methods read the scalar as its node describes.
 macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
@@ -164,7 +165,8 @@ macro_rules! requests {
     )*};
 }
 
-/// Defines methods that read a scalar along its node, even if the arguments fit exactly.
+/// Defines methods that read a scalar as its node describes. Even if the arguments fit exactly, the methods do not pass the request of the
+/// type to `serde_json`.
 macro_rules! scalars {
     ($($method:ident)*) => {$(
         #[inline]
@@ -207,7 +209,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for PlanDe<'_, D> {
         self.read_scalar(Hint::Unsigned128)?.give(visitor)
     }
 
-    /// Checks the value along the plan, although the type ignores it.
+    /// Checks the value against the plan, although the type ignores the value.
     #[inline]
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.read(visitor, Hint::Ignored)
@@ -320,7 +322,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for OptionVisitor<'_, V> {
     }
 }
 
-/// Visits a value that may be null, for a type that did not ask for an option, such as a buffer of serde or `Value`.
+/// Visits a value that may be null, for a type that did not ask for an option, such as `Value` or the buffer of serde for an untagged
+/// enum.
 struct NullableVisitor<'c, V> {
     visitor: V,
     at: &'c ValuePosition<'c>,

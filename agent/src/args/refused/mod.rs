@@ -37,13 +37,14 @@ pub(crate) fn secret_samples(plan: &super::Plan) -> Vec<String> {
 /// A function that reads arguments only for their findings and refusals.
 pub(super) type Reread<'a> = &'a dyn Fn(&Context<'_>, &str) -> Result<(), serde_json::Error>;
 
-/// The budget of one report, in readings of the whole sent text. The budget is counted in bytes, and `MORE_BYTES` is added.
+/// The budget of one report: all its readings together may read `READS` times the length of the sent text, and [`MORE_BYTES`] bytes more.
 const READS: usize = 40;
 /// Number of bytes that may be read in addition to `READS` times the length of the sent text.
 const MORE_BYTES: usize = 200_000;
 /// Maximum number of values in a refused container that are tested one by one.
 const MAX_LEAVES: usize = 64;
-/// Maximum number of texts of the call, and of items of the same list, that are tried as replacements.
+/// Maximum number of texts of the call that are tried in place of a refused value. The same limit applies to the earlier items of the list
+/// that contains the value.
 const MAX_NEAR: usize = 12;
 
 /// Adds the issues of types and checks to those of the walk, in the order of the plan. Returns the path after which values may be
@@ -397,8 +398,9 @@ impl Search<'_, '_> {
                 let end = self.read(&text)?;
                 match end.refusal {
                     Some(refusal) if refusal.at == at => break,
-                    // A refusal below `at` shows that the type reads the value there directly, not from a buffer. So the type
-                    // accepted the sent text of this value before it refused the value at `at`, and the sent text is kept.
+                    // The type refuses the replacement of an inner value, and not the container at `at`. So the type reads the inner value
+                    // directly, not from a buffer, and accepted its sent text before it refused the container. The replacement is
+                    // therefore removed.
                     Some(refusal) if is_within(&refusal.at, at) => {
                         base.remove(refusal.at.as_str())?;
                     }
@@ -531,7 +533,7 @@ impl Search<'_, '_> {
         self.found.push(issue);
     }
 
-    /// Collects texts of the call in `near`, to try each as the value at another path.
+    /// Fills `near` with texts from the call. Each of them is later tried as the value at another path.
     fn look_around(&mut self) {
         fn walk(doc: &Doc<'_>, out: &mut Vec<String>) {
             if out.len() >= MAX_NEAR {

@@ -11,7 +11,7 @@ use crate::args::text::json_of;
 use serde_json::Value;
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// Maximum depth of a sample.
+/// Maximum depth of nested nodes in a sample. One value can count several times, for example as a union and an object.
 const MAX_DEPTH: usize = 24;
 /// Maximum number of samples for one value.
 const MAX_SAMPLES: usize = 48;
@@ -84,7 +84,7 @@ fn at_most(most: usize, graph: &Graph, node: NodeId, prop: Option<&Prop>, near: 
     out
 }
 
-/// Offers the examples and the default of the node and, if the node is that of a parameter, of the parameter.
+/// Offers the examples and the default of a value: first those of the parameter `prop`, if the value is one, then those of the node.
 fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> ControlFlow<()> {
     for notes in prop.map(|prop| &prop.notes).into_iter().chain([graph.notes(node)]) {
         for example in notes.get("examples").and_then(Value::as_array).into_iter().flatten() {
@@ -97,7 +97,7 @@ fn noted(graph: &Graph, node: NodeId, prop: Option<&Prop>, add: Add<'_>) -> Cont
     Continue(())
 }
 
-/// A function that adds a JSON text as a sample. The flag is [`Sample::is_form`]. The function breaks if no more samples are
+/// A function that adds a JSON text as a sample. The flag is [`Sample::is_form`]. The function returns `Break` if no more samples are
 /// needed.
 type Add<'a> = &'a mut dyn FnMut(String, bool) -> ControlFlow<()>;
 
@@ -302,7 +302,7 @@ impl Maker<'_> {
                 out.push(text);
                 Continue(())
             };
-            // `add` never breaks.
+            // `add` never returns `Break`.
             let _ = kinds(self.graph, node, &[], 0, &mut add);
         } else {
             out.extend(self.value(node, depth + 1));

@@ -41,7 +41,8 @@ pub(crate) fn corrected(graph: &Graph, tool: &str, sent: &Doc<'_>, issues: &[Iss
     corrected_inside(graph, tool, sent, issues, MAX_WRAPPERS)
 }
 
-/// Returns the corrected call for a text that is not JSON. `meant` is the probable meaning of the text, as JSON.
+/// Returns the corrected call for a text that is not JSON. `meant` is the probable meaning of the text, as JSON. Returns `None` if the
+/// tool has secrets, or if no call can be offered.
 pub(crate) fn corrected_spelling(graph: &Graph, tool: &str, meant: &str) -> Option<Offer> {
     if graph.has_secrets() {
         return None;
@@ -224,7 +225,8 @@ impl Correction<'_> {
         }
     }
 
-    /// Corrects JSON that was sent as text. For any other value, the intended alternative is uncertain.
+    /// Corrects an object or a list that was sent as JSON text. Returns `None` for any other text, because the intended alternative is
+    /// uncertain.
     fn union(&self, branches: &[NodeId], text: &str) -> Option<String> {
         let objects = |id: &&NodeId| {
             matches!(

@@ -8,11 +8,11 @@ use super::machine::{Machine, StreamListeners};
 /// end of the delta.
 const ENOUGH: usize = 4_096;
 
-/// An open string.
+/// The state of a string or key whose end has not been read yet.
 #[derive(Debug, Default)]
 pub(super) struct OpenString {
     place: StringState,
-    /// The position of the open escape, or of the first escape of an open surrogate pair.
+    /// The position of an incomplete escape, or of the first escape of an incomplete surrogate pair.
     escape: usize,
     /// Unescaped text that was not emitted yet.
     fragment: String,
@@ -64,7 +64,7 @@ impl Machine {
     ) -> Result<bool, Fault> {
         let bytes = text.as_bytes();
         let mut at = self.at();
-        // The position at which the plain text starts that was not emitted yet.
+        // The start of the plain text that was not emitted or kept yet.
         let mut run = at;
         let outcome = loop {
             if matches!(self.string.place, StringState::Plain) {

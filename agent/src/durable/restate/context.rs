@@ -1,4 +1,4 @@
-//! Journals on the context of an invocation.
+//! The journals of a run and of a call. The engine keeps them, and the context of an invocation gives access to them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Deref;
@@ -81,7 +81,8 @@ struct NoticeReceiver<'c> {
     notice: EngineFuture<'c, Notice>,
     always_ready: EngineFuture<'c, ()>,
     received: ReceivedNotices,
-    /// Whether the run has taken a step. Before the first step, no future of the engine is ready, so the race would wait.
+    /// Whether the run has taken a step. Before the first step, neither `notice` nor `always_ready` is ready, so a race between them would
+    /// wait.
     has_stepped: bool,
     /// Whether the run has an inbox, which the run must clear at its end.
     has_inbox: bool,
@@ -254,7 +255,7 @@ impl<'c> RunInvocation<'c> {
         }
     }
 
-    /// Cancels the runs with these names.
+    /// Sends a cancel request to each of these runs, without waiting for the responses.
     fn cancel_children<'n>(&self, names: impl Iterator<Item = &'n String>, reason: &Arc<str>) {
         for name in names {
             let target = RequestTarget::workflow(AGENT, name, "cancel");
@@ -288,8 +289,8 @@ impl<'c> RunInvocation<'c> {
 
 /// An event that reaches a run while it waits for calls, answers or children.
 enum FirstReady<T> {
-    /// The result or event of the call, request or child at this position. `None` if the engine lost the call or child. The position means
-    /// nothing for [`WaitEnd::Late`].
+    /// The result or event of the call, request or child at this position. `None` if the engine lost the call or child. If the value is
+    /// [`WaitEnd::Late`], the position has no meaning.
     Done(usize, Option<T>),
     TimedOut,
     /// The run was cancelled, for this reason.

@@ -78,7 +78,7 @@ fn handler_error(error: StepError) -> HandlerError {
 /// The key of the workflow is the name of a run. `run` executes once; the other handlers may execute at the same time.
 #[workflow(name = "Agent")]
 impl AgentHandlers {
-    /// Performs the run.
+    /// Performs the run, and returns its outcome. After a crash, the engine calls this handler again, and recorded steps are not repeated.
     #[handler]
     async fn run(
         &self,
@@ -210,7 +210,7 @@ pub(super) struct ToolHandlers {
 
 #[service(name = "ToolRunner")]
 impl ToolHandlers {
-    /// Runs one call.
+    /// Runs one call of a batch in an invocation of its own. A call that is alone in its batch is a step of the run instead.
     #[handler]
     async fn call(
         &self,
@@ -321,7 +321,7 @@ impl InboxHandlers {
         Ok(Json(update(&context, |inbox| inbox.reserve(wanted.0)).await?))
     }
 
-    /// Sets the names of the runs in the last batch that the run of this inbox has started for its calls.
+    /// Sets the names of the runs that the run of this inbox starts for its calls. The names of earlier runs are removed.
     #[handler]
     async fn children(
         &self,

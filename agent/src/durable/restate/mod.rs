@@ -33,7 +33,7 @@ pub(super) const AGENT: &str = "Agent";
 /// The name of the service that runs the calls of a batch, each in its own invocation.
 const TOOLS: &str = "ToolRunner";
 
-/// The name of the virtual object that holds the inbox of a run. Each run has one.
+/// The name of the virtual object that holds inboxes. The key is the name of a run, so each run has its own inbox.
 const INBOX: &str = "Inbox";
 
 /// The time that each timeout of the engine allows for the engine and the network, in addition to the time of the longest step.

@@ -59,7 +59,7 @@ impl NoticeSlot {
         &self.name
     }
 
-    /// Returns the next slot.
+    /// Returns the next slot, and creates it if it does not exist.
     pub(super) fn next(&self) -> &Self {
         self.next.get_or_init(|| Box::new(Self::new(self.number.wrapping_add(1))))
     }

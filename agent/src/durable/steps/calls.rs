@@ -28,8 +28,8 @@ impl<J: RunJournal> JournalSteps<'_, J> {
         Ok(())
     }
 
-    /// Runs calls. Of a call whose tool is an assistant, only starts the run. The calls that asked a person run again together, once all
-    /// their questions have inputs.
+    /// Runs calls. If the tool of a call is an assistant, only starts a run of this assistant. If calls asked a person, these calls run
+    /// again together, once all their questions have inputs.
     pub(super) async fn run_calls(
         &mut self,
         calls: Vec<(StepKey, Arc<ToolCall>)>,

@@ -107,8 +107,8 @@ async fn attempts(
             Err(error) => error,
         };
         match error {
-            // The definition of the tool has changed, so that other parameters are sent in headers. The server refused the call before it
-            // ran, so the call is repeated after the tools were listed again.
+            // The definition of the tool has changed since it was listed, so other parameters must now be sent as headers. The server
+            // refused the call before it ran, so the tools are listed again, and the call is repeated.
             ServiceError::McpError(error) if error.code == ErrorCode::HEADER_MISMATCH && !listed_again => {
                 listed_again = true;
                 if inner.refresh().await.is_err() {

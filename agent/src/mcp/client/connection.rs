@@ -40,7 +40,6 @@ const MAX_MESSAGE: usize = 16 << 20;
 /// Maximum number of redirects. The client follows redirects only within the origin of the server.
 const REDIRECTS: usize = 5;
 
-/// An established connection.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) opened_at: Instant,
@@ -212,7 +211,8 @@ async fn over_http(
         .connect_timeout(limit)
         .read_timeout(config.limits.longest_call)
         .redirect(same_origin(&url))
-        // Connections are not reused: after a body that was not read to its end, a reused connection waits for acknowledgements.
+        // Connections are not reused: if a body was not read to its end, the next request on its connection can wait for TCP
+        // acknowledgments.
         .pool_max_idle_per_host(0);
     if endpoint.public_only {
         let host = url.host_str().ok_or("the URL has no host")?;
@@ -463,7 +463,7 @@ mod tests {
             "::ffff:127.0.0.1",
             "64:ff9b::a00:1",
             "2001:db8::1",
-            // The other blocks of both registries.
+            // Other blocks: special-purpose by IANA's registries for IPv4 and IPv6, multicast, and unassigned.
             "0.1.2.3",
             "100.127.255.255",
             "172.31.255.255",

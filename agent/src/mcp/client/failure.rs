@@ -57,7 +57,7 @@ impl ConnectFailure {
     }
 }
 
-/// Returns the error of a failed handshake.
+/// Returns the error of a failed handshake. If the server sent a challenge, the error says that the server requires authorization.
 pub(super) fn handshake_error(
     config: &ClientConfig,
     server: &str,

@@ -12,7 +12,6 @@ const SECRET: [&str; 9] = ["auth", "cookie", "credential", "dsn", "key", "pass",
 /// words.
 const MIN_UNNAMED: usize = 6;
 
-/// The secrets of a configuration.
 #[derive(Default)]
 pub(super) struct ConfigSecrets(SecretMask);
 

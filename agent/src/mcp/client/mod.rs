@@ -38,10 +38,10 @@ use tokio::time::Instant;
 /// The pause before the first attempt to reconnect. The pause doubles with each attempt, up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Maximum number of attempts to reconnect, counted until a connection lasts for the time [`STABLE`]. After the last attempt, calls fail at
-/// once for the same time, and the count starts at zero.
+/// Maximum number of attempts to reconnect without a stable connection. After the last attempt, calls fail immediately for the time
+/// [`STABLE`]. The count of attempts then starts at zero again.
 const MAX_ATTEMPTS: u32 = 5;
-/// The lifetime from which on a lost connection counts as stable, so that the count of attempts to reconnect starts at zero. Also the time
+/// Minimum lifetime of a stable connection. After a stable connection, the count of attempts to reconnect starts at zero. Also the time
 /// without attempts after [`MAX_ATTEMPTS`].
 const STABLE: Duration = Duration::from_secs(60);
 /// Minimum time between two refreshes of the list of tools after reports of unknown tools.
@@ -270,8 +270,8 @@ impl Inner {
         matches!(&self.config.endpoint, Endpoint::Http(endpoint) if endpoint.token.is_some())
     }
 
-    /// Returns the connection. If there is none or it was closed, opens a new connection after a pause, and lists the tools again. Fails
-    /// without an attempt after [`MAX_ATTEMPTS`].
+    /// Returns the connection. If there is none or it was closed, opens a new connection after a pause, and lists the tools again. After
+    /// [`MAX_ATTEMPTS`] attempts without a stable connection, fails without an attempt until [`STABLE`] has passed since the last attempt.
     async fn connection(&self) -> Result<Arc<Connection>, McpClientError> {
         let mut slot = self.slot.lock().await;
         if let Some(live) = slot.live.as_ref().filter(|live| !live.is_closed()) {

@@ -169,8 +169,8 @@ fn tool_context(
     cx
 }
 
-/// Returns the state of the call: the authenticated caller, the request information, and the values of the caller, of which none replaces
-/// the former two.
+/// Returns the state of the call: the authenticated caller, the request information, and the values that were added to the caller. An
+/// added value does not replace the caller or the request information.
 pub(super) fn own_state(caller: &Caller, info: Arc<RequestInfo>) -> StateMap {
     let mut own = StateMap::default();
     // The types differ, so no insertion fails.
@@ -279,7 +279,7 @@ fn completed(
         }
     }
     let mut content: Vec<ContentBlock> = output.content.iter().filter_map(block).collect();
-    // Clients of older protocol versions read only text, so the structured value is also sent as text.
+    // Clients of older protocol versions read only text. So if the result has no content, the structured value is also sent as text.
     if let (Some(structured), true) = (&output.structured, content.is_empty()) {
         content.push(ContentBlock::text(structured.to_string()));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A handle that notifies the clients of a running server of changed tools, and shuts down the server. Cloning is cheap.
+/// A handle that tells the clients of a running server that its tools have changed, and that shuts down the server. Cloning is cheap.
 ///
 /// ```no_run
 /// use agent::{mcp::McpServer, tools};
@@ -33,7 +33,7 @@ impl ServerHandle {
         Self { lifecycle: Lifecycle::new(), changed: Arc::new(watch::Sender::new(0)) }
     }
 
-    /// Notifies the clients that listen for changes that the list of tools changed.
+    /// Tells the clients that the list of tools has changed. Only clients that listen for changes are told.
     ///
     /// ```
     /// # #[cfg(feature = "mcp-client")]

@@ -147,7 +147,8 @@ impl ServerHandler for ProtocolHandler {
         }
     }
 
-    /// Starts to notify a client over standard input of changed tools. Clients of the older versions do not subscribe to changes.
+    /// Starts a task that notifies a client over standard input when the tools have changed. Clients of the older versions need this task,
+    /// because they do not subscribe to changes.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let mut changes = self.shared.handle.changes();
         changes.mark_unchanged();

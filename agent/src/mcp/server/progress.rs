@@ -126,8 +126,8 @@ async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: Prog
             queue.changed.notified().await;
             continue;
         };
-        // After the end of the call, no message waits for the rate limit. If the limit is spent then, `newest` has dropped the older
-        // messages.
+        // After the end of the call, messages do not wait for the rate limit. If the limit is spent, `newest` has removed all older
+        // messages, so this is the last message.
         if !is_over && let Some(until) = rate.wait() {
             tokio::select! {
                 () = sleep_until(until) => {}

@@ -82,7 +82,7 @@ pub(super) struct DirectRequest {
     pub(super) progress: Option<Sender<ServerJsonRpcMessage>>,
 }
 
-/// Returns the message of the error for a missing capability.
+/// Returns the message of the error for a missing capability. [`RequestInfo::failed_for`] recognizes the error by this message.
 fn missing_text(capability: &str) -> String {
     format!("the client lacks the capability `{capability}`")
 }

@@ -24,8 +24,8 @@ impl SessionId {
         Self(rmcp::transport::common::server_side_http::session_id())
     }
 
-    /// Returns the session of a request. Returns `None` if the header is missing or repeated, or is not a UUID. Another process behind
-    /// the same address may have created the session.
+    /// Returns the session of a request. Returns `None` if the header is missing or repeated, or is not a UUID. Any UUID is accepted,
+    /// because another process behind the same address may have created the session.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(SESSION).iter();
         let id = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;

@@ -170,7 +170,8 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> LineTransport<I, O> {
     }
 }
 
-/// A guard that ends the connection if a write fails or its future is dropped, because a line may have been cut off.
+/// A guard that ends the connection when it is dropped, unless its field is `None`. A write that fails or is cancelled may have cut off a
+/// line.
 struct CutLine<'o>(Option<&'o CancelToken>);
 
 impl Drop for CutLine<'_> {
@@ -437,7 +438,8 @@ mod tests {
     #[tokio::test]
     async fn arguments_are_not_logged_in_any_form() {
         let log = Log::default();
-        // With two subscribers, `tracing` does not cache that a call site is disabled because another thread reached it first.
+        // If there is only one subscriber, `tracing` may cache a call site as disabled when a thread without a subscriber reaches the call
+        // site first. So there are two subscribers.
         let subscribers = [log.clone(), log.clone()].map(tracing::Dispatch::new);
         let _guard = tracing::dispatcher::set_default(&subscribers[0]);
         let mut lines = HELLO.to_owned();

@@ -70,10 +70,11 @@ impl Conversation {
     /// # Ok::<(), agent::message::ViewError>(())
     /// ```
     ///
-    /// Each change is recorded as a [`ViewChange`], which is part of the JSON of the conversation. Every view can be sent, because a change
-    /// that would split a call from its result is refused. The conversation must be [sound](Self::is_sound), except that the calls of its
-    /// last reply may be open. A recorded change of other messages, or one that is not possible in this view, is left out, with a warning
-    /// in the log. If a stored conversation has a change of a kind that this version does not know, all its changes are left out.
+    /// Each change is recorded as a [`ViewChange`], which is part of the JSON of the conversation. Every view can be sent, because a
+    /// change that would split a call from its result is refused. The conversation must be [sound](Self::is_sound), except that the calls
+    /// of its last reply may be open. If a recorded change was made for other messages, or is not possible in this view, the change is
+    /// left out, with a warning in the log. If a stored conversation has a change of a kind that this version does not know, all its
+    /// changes are left out.
     pub fn view(&self) -> MessageList {
         ConversationView::of(self).sent
     }
@@ -82,8 +83,8 @@ impl Conversation {
     /// turn, the message of the user that the turn answers stays, too. [`view`](Self::view) has an example.
     ///
     /// # Errors
-    /// Fails if the message at this index is neither of the user nor a reply, or if the cut would split a call from its result or a reply
-    /// from its continuation. Also fails if no message before the cut is left to summarize, or if no message would be left after it.
+    /// Fails unless the message at this index is a user message or a reply. Also fails if the cut would split a call from its result or a
+    /// reply from its continuation. Also fails if no message before the cut is left to summarize, or if no message would be left after it.
     /// [`cuts`](Self::cuts) returns the indices that are possible.
     pub fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<(), ViewError> {
         self.change_view(|view| view.compact(at, summary))
@@ -165,8 +166,9 @@ impl ConversationView {
         Self { recorded: changes.len(), ..Self::fold(conversation, changes.iter().cloned()) }
     }
 
-    /// Creates the view with these changes, oldest first. Changes of other messages, changes out of order, and changes that are not
-    /// possible in this view are left out, with a warning in the log. [`changes`](Self::changes) returns the changes that apply.
+    /// Creates the view with these changes, oldest first. Changes that were made for other messages, changes out of order, and changes
+    /// that are not possible in this view are left out, with a warning in the log. [`changes`](Self::changes) returns the changes that
+    /// apply.
     pub(crate) fn fold(conversation: &Conversation, changes: impl IntoIterator<Item = ViewChange>) -> Self {
         let mut view = Self::default();
         view.extend(conversation.shared());
@@ -260,8 +262,8 @@ impl ConversationView {
     /// within a turn, the message of the user that the turn answers stays, too.
     ///
     /// # Errors
-    /// Fails if the message at this index is neither of the user nor a reply, or if the cut would split a call from its result or a reply
-    /// from its continuation. Also fails if no message before the cut is left to summarize, or if no message would be left after it.
+    /// Fails unless the message at this index is a user message or a reply. Also fails if the cut would split a call from its result or a
+    /// reply from its continuation. Also fails if no message before the cut is left to summarize, or if no message would be left after it.
     /// [`cuts`](Self::cuts) returns the indices that are possible.
     pub(crate) fn compact(&mut self, at: usize, summary: impl Into<String>) -> Result<ViewChange, ViewError> {
         self.change(at, ViewChangeKind::Summary { text: summary.into(), usage: Box::default() })

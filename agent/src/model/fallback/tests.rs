@@ -13,7 +13,7 @@ use crate::tool::cancel::CancelToken;
 use ModelEvent as E;
 use std::task::{Context, Poll};
 
-/// A clock whose sleepers wake at once, which advances it.
+/// A clock on which every `sleep` ends at once and advances the clock by the whole duration.
 #[derive(Clone, Default)]
 struct TestClock(Arc<Mutex<Duration>>);
 
@@ -39,7 +39,8 @@ impl Executor for TestClock {
     }
 }
 
-/// A model that emits the same events for each request, with an error before one of them.
+/// A model that emits the same events for each request. If `faults` is not empty, the request takes the first fault: only that number of
+/// events, and then the error.
 #[derive(Clone)]
 struct FaultModel {
     info: ModelInfo,
@@ -55,7 +56,7 @@ impl FaultModel {
         Self { info, events, faults: Arc::default(), requests: Arc::default(), asked: Arc::default() }
     }
 
-    /// Makes the next requests fail before these events.
+    /// Makes the next requests fail, one for each fault. A fault is the number of events before the error, and the error.
     fn failing(self, faults: impl IntoIterator<Item = (usize, ModelError)>) -> Self {
         self.faults.lock().unwrap().extend(faults);
         self
@@ -92,7 +93,8 @@ fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A reply with everything that events may lose: signatures, a call, state of the message.
+/// Returns the events of a reply with all kinds of data that could get lost when the events are passed on: signatures, a call, state of
+/// the message.
 fn events(name: &str) -> Vec<E> {
     let signed = Part::thinking("hm").with_provider_data(ProviderData::new(name, "signature"));
     vec![
@@ -112,9 +114,9 @@ fn events(name: &str) -> Vec<E> {
     ]
 }
 
-/// The events before the content of a reply.
+/// The number of events before the content of a reply.
 const BEFORE_CONTENT: usize = 2;
-/// The events up to the one that completes it.
+/// The number of events up to and including the stop event, which completes a reply.
 const COMPLETE: usize = 12;
 
 fn error(kind: ModelErrorKind) -> ModelError {
@@ -333,7 +335,7 @@ fn state_moves_by_a_hand_off_of_its_own_and_losses_are_counted() {
     let sent = a.requests.lock().unwrap()[0].0.messages.clone();
     assert!(sent[1].content().iter().all(|part| part.provider_data.is_none()));
 
-    // Back at its own model, nothing was lost.
+    // Now the model that wrote the earlier reply is asked. It gets this reply unchanged, and nothing is lost.
     let a = a.failing([(0, error(ModelErrorKind::Server))]);
     let reply = now(fallback(&a, &b).call(&StepCx::new(), &request)).unwrap();
     let record = FallbackRecord::of(&reply).unwrap();

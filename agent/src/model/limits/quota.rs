@@ -17,7 +17,7 @@ pub(crate) struct ProviderQuota {
     pub(crate) left: [Option<QuotaLeft>; 4],
 }
 
-/// The remaining amount of one limit, and the time until the limit is full again.
+/// The remaining amount of one limit, and the time until the limit is completely refilled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QuotaLeft {
     pub(crate) limit: Option<u64>,
@@ -45,7 +45,7 @@ impl fmt::Debug for QuotaListener {
     }
 }
 
-/// The newest report of each amount, and the requests that the next report possibly does not include.
+/// The newest report of each amount, and the requests that the provider may not have counted in the next report.
 #[derive(Debug, Default)]
 pub(super) struct ReportedQuota {
     reports: [Option<QuotaReport>; 4],
@@ -59,7 +59,8 @@ struct QuotaReport {
     request: u64,
     at: Duration,
     quota: QuotaLeft,
-    /// The amount of the requests that the report possibly does not include.
+    /// The amount that the provider may not have counted in the report: the needs of requests whose responses had not begun when the
+    /// report arrived, and of requests that were admitted later.
     taken: u64,
 }
 
@@ -100,8 +101,8 @@ impl ReportedQuota {
     }
 
     /// Records the quota that the response to a request reports. Requests whose responses have not begun are subtracted, because the
-    /// provider may not have counted them. A known report stays if it came with the response to a later request, leaves less than the new
-    /// report, and its limit is not full again yet.
+    /// provider may not have counted them. A known report stays if three conditions are met: it came with the response to a later request,
+    /// it leaves less than the new report, and its limit is not completely refilled yet.
     pub(super) fn record(&mut self, now: Duration, request: u64, quota: ProviderQuota) {
         self.unreported.remove(&request);
         for (kind, (slot, quota)) in self.reports.iter_mut().zip(quota.left).enumerate() {
@@ -131,8 +132,8 @@ impl QuotaReport {
         self.at.saturating_add(self.quota.refill)
     }
 
-    /// Returns the time from which this amount is available, or zero if enough remains. A limit is assumed to refill evenly until it is
-    /// full, or only at the end if its size was not reported.
+    /// Returns the time from which this amount is available, or zero if enough remains. If the size of the limit was reported, the limit
+    /// is assumed to refill evenly over the reported time. Otherwise, the limit is assumed to refill only at the end of this time.
     fn ready_at(&self, need: u64) -> Duration {
         let missing = need.saturating_add(self.taken).saturating_sub(self.quota.left);
         if missing == 0 {

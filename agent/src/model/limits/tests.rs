@@ -107,7 +107,8 @@ fn sixty_four_requests_never_exceed_the_requests_per_minute_and_keep_their_order
 
 #[test]
 fn tokens_are_taken_before_the_request_and_corrected_after_it() {
-    // Estimated: a request of 13 tokens and a reply of 100. Used: 20, so ten requests fit and not one.
+    // Each request is estimated at 113 tokens: 13 for the request and 100 for its reply. It then uses 15 + 5. So five requests are
+    // admitted. By the estimate alone, only one would be.
     let clock = TestClock::default();
     let (model, times) = noting(&clock, Usage::new(15, 5));
     let limits = RateLimits::new().tokens_per_minute(200).max_wait(Duration::ZERO);
@@ -130,7 +131,7 @@ fn what_a_failed_request_keeps() {
         let limits = RateLimits::new().tokens_per_minute(120).max_wait(Duration::ZERO);
         let model = model.limited(limits.clock(Arc::new(clock)));
         poll(&mut model.call(&StepCx::new(), &request())).unwrap().unwrap_err();
-        // Admitted if at most this many tokens are taken.
+        // This request needs 13 + 107 tokens, which is the whole limit. It is admitted only if the failed request keeps no tokens.
         poll(&mut model.call(&StepCx::new(), &request().with_max_tokens(107))).unwrap().is_ok()
     };
     assert!(taken_after(ModelError::new(ModelErrorKind::RateLimit, "429").into()), "nothing was used");
@@ -281,7 +282,7 @@ impl Model for ReportingModel {
     answered_by_model!();
 }
 
-/// A report of the limit at this place: its size, what is left, and the seconds until it is full.
+/// Returns a report of one limit: its index, its size (0 if it is not reported), what is left, and the seconds until it is refilled.
 fn left(kind: usize, limit: u64, left: u64, seconds: u64) -> ProviderQuota {
     let mut quota = ProviderQuota::default();
     quota.left[kind] =
@@ -289,7 +290,7 @@ fn left(kind: usize, limit: u64, left: u64, seconds: u64) -> ProviderQuota {
     quota
 }
 
-/// Returns after how many milliseconds the next request is admitted, at most a minute.
+/// Makes a request, and advances the clock in steps of 10 ms until the request has succeeded. Returns the milliseconds that have passed.
 fn admitted_after(model: &impl Model, clock: &TestClock) -> u128 {
     let (began, mut call) = (clock.now(), model.call(&StepCx::new(), &request()));
     loop {
@@ -307,11 +308,12 @@ fn admitted_after(model: &impl Model, clock: &TestClock) -> u128 {
 fn what_the_provider_says_is_left_lowers_what_is_admitted() {
     let clock = TestClock::default();
     let limits = || RateLimits::new().requests_per_minute(10).clock(Arc::new(clock.clone()));
-    // One is left, and all ten again in 50 s: one each 50 / 9 s.
+    // After the first request, one of ten requests is left, and all ten are available again in 50 s. The nine missing requests become
+    // available one by one, every 50 / 9 s.
     let model = ReportingModel::new([left(0, 10, 1, 50)]).limited(limits());
     let waits: Vec<_> = (0..4).map(|_| admitted_after(&model, &clock)).collect();
     assert_eq!(waits, [0, 0, 5_560, 5_560]);
-    // A limit of an unknown size is full at the end, and not earlier.
+    // The size of this limit is not reported, so no request is admitted until the whole 50 s have passed.
     let model = ReportingModel::new([left(0, 0, 0, 50)]).limited(limits());
     let waits: Vec<_> = (0..3).map(|_| admitted_after(&model, &clock)).collect();
     assert_eq!(waits, [0, 50_000, 0]);
@@ -351,14 +353,15 @@ fn requests_under_way_are_subtracted_from_a_report() {
     let mut quota = quota::ReportedQuota::default();
     let (now, need) = (Duration::ZERO, [1, 10, 5, 5]);
     (1..=3).for_each(|request| quota.take(request, need));
-    // The provider answered the first, and may not have seen the others.
+    // The provider has responded to the first request, and may not have counted the other two.
     quota.record(now, 1, left(0, 0, 2, 30));
     assert_eq!(quota.ready_at(now, need), Duration::from_secs(30));
-    // The third ended without a response, so nothing is known of it; the answer to the second counts all before it.
+    // The third request ends without a response, so it is no longer subtracted. When the second response arrives, no other request is
+    // under way, so all that the provider reports is available.
     quota.end(3);
     quota.record(now, 2, left(0, 0, 1, 30));
     assert_eq!(quota.ready_at(now, need), Duration::ZERO);
-    // A late answer to an earlier request only lowers what is left.
+    // A late response to an earlier request cannot raise the remaining amount.
     quota.record(now, 1, left(0, 0, 9, 30));
     quota.take(4, need);
     assert_eq!(quota.ready_at(now, need), Duration::from_secs(30));

@@ -259,8 +259,8 @@ impl Permit {
         state.wake_first();
     }
 
-    /// Returns the listener to the quota that the response to this request reports. The listener also notifies `outer`, the listener of
-    /// the limits around this model.
+    /// Returns the listener to the quota that the response to this request reports. If a second limiter wraps this one, `outer` is the
+    /// listener of the second limiter, and is notified, too.
     pub(super) fn quota_listener(&self, outer: Option<QuotaListener>) -> QuotaListener {
         let (limiter, id) = (self.limiter.clone(), self.id);
         QuotaListener::new(move |quota| {

@@ -9,10 +9,9 @@ use crate::model::ModelInfo;
 /// An estimated number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TokenEstimate {
-    /// The estimated number.
     pub(crate) tokens: u64,
-    /// The possible error of the estimate, in tokens. Without an anchor, it is 35 % of the estimate. With an anchor, it is at least 10 %
-    /// of the estimate, and nine in ten earlier increments of the conversation had at most this relative error.
+    /// The possible error of the estimate, in tokens. Without an anchor, it is 35 % of the estimate. With an anchor, it is 10 % of the
+    /// estimate, or more if earlier estimates in this conversation had a larger error.
     pub(crate) error: u64,
     /// Whether the usage of a reply corrects the estimate.
     pub(crate) is_anchored: bool,
@@ -61,7 +60,8 @@ impl TokenAnchor {
     }
 }
 
-/// The growth of the conversation between two anchors: `actual` as the provider counted it, and `raw` as it is estimated without a factor.
+/// The growth of the conversation between two anchors, in tokens: `actual` as the provider counted it, and `raw` as the counter estimated
+/// it, before a factor corrects the estimate.
 struct TokenIncrement {
     actual: u64,
     raw: u64,

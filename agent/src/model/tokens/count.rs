@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// The same, character by character.
+    /// Counts the tokens of a text like `count_text`, but character by character.
     fn counted(text: &str) -> u64 {
         let (mut sum, mut run) = (0, 0);
         for character in text.chars().chain(['\0']) {

@@ -50,7 +50,7 @@ pub struct ContextReport {
     /// The estimated tokens of the request.
     pub used: u64,
     /// The possible error of the estimate, in tokens. Without a reply that corrects the estimate, it is 35 % of the estimate. With such a
-    /// reply, it is at least 10 % of the estimate, and nine in ten earlier increments of the conversation had at most this relative error.
+    /// reply, it is 10 % of the estimate, or more if earlier estimates in this conversation had a larger error.
     pub error: u64,
     /// Whether the usage of a reply corrects the estimate.
     pub is_anchored: bool,

@@ -14,7 +14,8 @@ use crate::message::{Content, Message};
 
 /// Maximum number of message sizes that the process keeps.
 const MAX_SIZES: usize = 1 << 16;
-/// Minimum number of sizes at which the sizes of dropped messages are removed. They are removed again whenever the number has doubled.
+/// The number of entries at which the entries of dropped messages are first removed. They are removed again whenever the number of entries
+/// has doubled.
 const MIN_SIZES: usize = 1 << 10;
 
 /// The size of a message: the number of tokens and the number of parts, each for thinking, for media, and for all other parts.
@@ -86,7 +87,7 @@ struct SizeKey {
 
 struct SizeTable {
     sizes: HashMap<SizeKey, (Weak<Message>, MessageSize), BuildHasherDefault<SizeHasher>>,
-    /// The number of sizes at which the sizes of dropped messages are removed next.
+    /// The number of entries at which `put` next removes the entries of dropped messages.
     sweep_at: usize,
 }
 
@@ -157,7 +158,7 @@ mod tests {
     fn a_message_is_counted_once_for_each_counter_and_rule_of_images() {
         let counted = AtomicU64::new(0);
         let count = |text: &str| {
-            // No lock is held while it runs.
+            // The counter runs without the lock of the table, so it may itself ask for a size.
             assert_eq!(size(&Arc::new(Message::user("abcd"))), 5);
             counted.fetch_add(1, Ordering::Relaxed);
             text.len() as u64
@@ -190,7 +191,7 @@ mod tests {
             let Message::User(user) = Arc::make_mut(&mut message) else { unreachable!() };
             user.content = vec![Part::text("abc ".repeat(usize::try_from(tokens).unwrap() + 1))];
         }
-        // One that is dropped leaves its address to none that is counted meanwhile.
+        // Each of these messages is dropped before the next one is created. The next message must not get the size of a dropped message.
         for tokens in 1..1_000 {
             assert_eq!(size(&Arc::new(Message::user("abc ".repeat(tokens)))), 4 + tokens as u64);
         }

@@ -137,9 +137,9 @@ fn tools_that_changed_since_the_reply_count() {
     assert_eq!(tokens(&both, after(recorded(&one, 1_000))), 1_001 + 100 + size.tool(&list));
     assert_eq!(tokens(&one, after(recorded(&both, 1_000))), 1_001 + 100 - size.tool(&list));
     assert_eq!(tokens(&both, after(recorded(&both, 3))), 4 + 100);
-    // Without a record nothing is known of it.
+    // This reply does not record the size of its tools, so the size is assumed to be unchanged.
     assert_eq!(tokens(&both, after(reply("abcd", Usage::new(1_000, 1)))), 1_001 + 100);
-    // The factor is that of messages: it does not count a tool that was added between two replies.
+    // The factor is computed only from messages, so a tool that was added between the two replies does not change it.
     let more = 1_001 + 100 + size.tool(&list);
     let twice = vec![user(40), recorded(&one, 1_000), user(96), recorded(&both, more), user(96)];
     assert_eq!(tokens(&both, twice), more + 1 + 100);

@@ -142,9 +142,9 @@ pub(super) struct BlockTarget {
     pub(super) is_2026: bool,
 }
 
-/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: texts of whitespace without provider data;
-/// resources of whitespace; thinking and provider tools without data of this provider; opaque parts of other providers; and parts of
-/// unknown kinds. Anthropic produces texts of whitespace, but does not accept them.
+/// Writes a part as a block. Returns `None` for parts that must not or need not be sent: texts that are only whitespace and have no
+/// provider data; resources whose text is only whitespace; thinking and provider tools without data of this provider; opaque parts of
+/// other providers; and parts of unknown kinds. Anthropic itself produces texts that are only whitespace, but does not accept them.
 ///
 /// # Errors
 /// Fails when Anthropic does not accept the kind or the media type of the part.

@@ -37,7 +37,6 @@ struct StopDetails {
     detail: Option<String>,
 }
 
-/// An unfinished block.
 struct OpenBlock {
     content_index: usize,
     block: JsonObject,

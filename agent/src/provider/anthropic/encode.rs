@@ -70,7 +70,6 @@ const RULES: WireRules = WireRules {
 const COMPACTION_BETA: &str = "compact-2026-01-12";
 const MIN_COMPACTION: u64 = 50_000;
 
-/// The thinking settings of a request.
 struct ThinkingSettings {
     thinking: Option<Value>,
     effort: Option<&'static str>,

@@ -283,7 +283,8 @@ impl GeminiDecoder {
     }
 
     fn complete(&mut self, out: &mut Vec<ModelEvent>) {
-        // If the reply ends for another reason than `STOP`, the open call may be incomplete, so its arguments are written as cut.
+        // If the reply ends for another reason than `STOP`, the open call may be incomplete. Its arguments are then written without
+        // closing brackets, so that they do not look complete.
         if self.finish.as_deref() == Some("STOP") {
             self.end_call(out);
         } else {

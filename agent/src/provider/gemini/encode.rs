@@ -225,7 +225,7 @@ impl Encoder<'_> {
             return None;
         }
         let mode = match &request.tool_choice {
-            // The mode is that of all tools of the request.
+            // A request has one mode for all its tools, so a single strict tool sets the mode `VALIDATED` for all of them.
             ToolChoice::Auto if tools::has_strict_tools(request) => Some(json!({"mode": "VALIDATED"})),
             ToolChoice::Auto => None,
             ToolChoice::None => Some(json!({"mode": "NONE"})),

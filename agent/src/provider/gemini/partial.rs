@@ -17,7 +17,6 @@ pub(super) struct PartialArguments {
     created: usize,
 }
 
-/// Maximum depth of a path.
 const MAX_DEPTH: usize = 64;
 
 /// Maximum number of objects and lists that paths create. Without this limit, two bytes of a path could create an object of several hundred
@@ -95,8 +94,8 @@ impl PartialArguments {
         true
     }
 
-    /// Returns the text of the arguments: their original text, if they arrived as one value and it is known. The text is empty if no value
-    /// arrived, or only an empty object without an original text.
+    /// Returns the arguments as JSON text. If they arrived as one value whose original text is known, returns this text. The result is
+    /// empty if no value arrived, or only an empty object without an original text.
     pub(super) fn into_text(self) -> String {
         match (self.original, self.root) {
             (Some(text), _) => text,

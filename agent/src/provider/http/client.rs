@@ -220,7 +220,6 @@ fn make_client(options: &HttpOptions) -> Result<reqwest::Client, ModelError> {
 }
 
 impl StreamingResponse {
-    /// Returns the HTTP status.
     pub(super) fn status(&self) -> u16 {
         self.response.status().as_u16()
     }

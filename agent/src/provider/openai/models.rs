@@ -81,9 +81,14 @@ pub(super) fn can_search_in_chat(model: &str) -> bool {
 /// Returns the effort for a level: the highest supported effort that is not above the level, or else the lowest supported effort. A level
 /// other than `none` gets at least the lowest effort with reasoning.
 ///
-/// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning) and its model pages. All models
-/// support `low` to `high`; only gpt-5 `minimal`; `none` from 5.1; `xhigh` from 5.1-codex-max and 5.2; `max` from 5.6. gpt-5-pro
-/// supports only `high`, later Pro models nothing below `medium`, gpt-6-astra and 6.1 nothing below `low` (`LiteLLM` 1.106.2).
+/// Source: [OpenAI's guide to reasoning](https://platform.openai.com/docs/guides/reasoning), its model pages and `LiteLLM` 1.106.2. Most
+/// models support `low` to `high`. These models support more or less:
+///
+/// * gpt-5, but not gpt-5-codex: also `minimal`.
+/// * From 5.1: also `none`. 5.1-codex-max, and from 5.2: also `xhigh`. From 5.6: also `max`.
+/// * gpt-6-astra, and from 6.1: nothing below `low`.
+/// * gpt-5-pro: only `high`. Later Pro models: nothing below `medium`.
+///
 /// The efforts of other models are unknown; `none` and `low` to `high` are assumed.
 pub(super) fn effort(model: &str, thinking: Thinking) -> &'static str {
     const WORDS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];

@@ -61,10 +61,10 @@ pub const MAX_EVENT: usize = 16 << 20;
 pub struct SseParser {
     /// An unfinished line.
     line: Vec<u8>,
-    /// The data lines so far of an event that is split or has several `data` lines.
+    /// The data lines so far of the current event, if the event is split over chunks or has several `data` lines.
     data: Vec<u8>,
     has_data: bool,
-    /// The type of such an event.
+    /// The type of the current event, if the event is split over chunks or has several `data` lines.
     event: Vec<u8>,
     last_id: String,
     retry: Option<u64>,
@@ -141,7 +141,6 @@ pub struct SseEvent<'a> {
     pub is_lossy: bool,
 }
 
-/// Returns the error for an event that exceeds the maximum length.
 #[cold]
 fn too_long(max: usize) -> ParseError {
     ParseError::new(format!("an event of the stream is longer than {max} bytes"))

@@ -372,8 +372,8 @@ fn a_media_part_of_a_result_is_written_once() {
     }
 }
 
-/// Sends each recorded request message by message, also with a message that a hook changes and without a message that a view leaves
-/// out.
+/// Sends the messages of each recorded request one after the other, as a conversation grows. After each message, also sends the
+/// conversation with a changed message, as if by a hook, and without a message, as if by a view.
 #[test]
 #[ignore = "recorded: needs AGENT_RECORDINGS"]
 fn recorded_requests_continue_to_the_text_of_a_whole_encoding() {

@@ -52,7 +52,6 @@ pub(in crate::provider) fn reply(protocol: &dyn Protocol, body: &str) -> Assista
     message
 }
 
-/// Returns the body of a request.
 pub(in crate::provider) fn body(protocol: &dyn Protocol, model: &str, request: &ModelRequest) -> Value {
     protocol.encode(&ModelInfo::new("test", protocol.api(), model), request).unwrap().json()
 }
@@ -64,7 +63,6 @@ pub(in crate::provider) fn assert_round_trip(protocol: &dyn Protocol, given: &Va
     request
 }
 
-/// Creates a tool with these parameters.
 pub(in crate::provider) fn tool(name: &str, schema: &Value) -> ToolDefinition {
     let plan = Plan::compile(name, schema, PlanOptions::default()).unwrap();
     ToolDefinition::new(plan, "Does it.").unwrap()

@@ -345,8 +345,8 @@ fn with_sent_secrets(
     remaining.map_or(Ok(edited), Err)
 }
 
-/// Replaces each value of `edited` that equals the value at the same path of `shown` by the value at this path of `sent`. Within a list,
-/// only whole items are replaced.
+/// Restores the values of `sent` in `edited`, wherever the person left the value of `shown` unchanged. Within a list, only whole items are
+/// restored.
 fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     if edited == shown {
         edited.clone_from(sent);
@@ -360,7 +360,7 @@ fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
                 }
             }
         }
-        // Items have no names, so the secret of a changed or moved item is unknown. Only unchanged items are replaced.
+        // Items have no names, so the secret of a changed or moved item is unknown. Only unchanged items are restored.
         (Value::Array(edited), Value::Array(shown), Value::Array(sent)) if edited.len() == shown.len() => {
             for ((value, shown), sent) in edited.iter_mut().zip(shown).zip(sent) {
                 if value == shown {
@@ -372,8 +372,8 @@ fn restore_unchanged(edited: &mut Value, shown: &Value, sent: &Value) {
     }
 }
 
-/// Returns the path of the first marker at the path of a secret, or `None` if there is no such marker. `hidden` is `edited` with all
-/// secrets replaced by markers.
+/// Returns the path of the first secret in `edited` whose value is still the marker for hidden values, or `None` if there is no such
+/// secret. `hidden` is `edited` with every secret replaced by the marker.
 fn find_marker(edited: &Value, hidden: &Value, path: String) -> Option<String> {
     match (edited, hidden) {
         (Value::Object(edited), Value::Object(hidden)) => edited

@@ -56,7 +56,8 @@ impl BudgetGate {
         }
     }
 
-    /// Begins to settle the budgets at the end of a reply. Only the first call after the request was returned has an effect.
+    /// Begins to settle the budgets at the end of a reply. Has an effect only once, and only after [`poll_request`](Self::poll_request)
+    /// has returned the request.
     pub(in crate::runtime) fn end(&mut self, reply: &AssistantMessage, error: Option<&ModelError>) {
         if let Some(settle) = self.settle(reply, error) {
             self.phase = GatePhase::Settle(settle);

@@ -1,4 +1,4 @@
-//! Settlements that failed in the store. They are made before the next request.
+//! Settlements that failed in the store. They are tried again before the next request.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,8 @@ impl OwedSettlements {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Settles a hold. If the store fails, the hold is settled before the next request.
+    /// Settles a hold. If the store fails, the settlement is kept for [`catch_up`](Self::catch_up), unless [`MAX_OWED`] settlements are
+    /// kept already.
     pub(super) async fn settle(&self, store: &StoreAccess, (id, amounts): Settlement) {
         if let Err(error) = store.settle(&id, amounts.clone()).await {
             tracing::warn!(%error, "a budget could not be settled; it is tried again before the next request");

@@ -216,12 +216,10 @@ impl Assistant {
     }
 }
 
-/// The content of a stored session.
 #[derive(Default)]
 struct StoredSession {
     seq: u64,
     messages: Vec<Arc<Message>>,
-    /// The changes of the view.
     changes: Vec<ViewChange>,
     /// The last run with a stored end.
     ended: Option<EndedRun>,

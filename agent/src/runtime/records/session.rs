@@ -47,7 +47,6 @@ pub(super) struct InterruptedRun {
 /// The turn in which a run was interrupted.
 #[derive(Default)]
 pub(in crate::runtime) struct InterruptedTurn {
-    /// The number of the turn.
     pub(super) turn: u32,
     /// The ids of the calls whose secret arguments were not stored.
     pub(super) withheld: HashSet<String>,

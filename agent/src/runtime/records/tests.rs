@@ -1,4 +1,4 @@
-//! Runs that continue from a store: none meets the records of another one.
+//! Runs that continue from a store. A run never finds the records of another run.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -42,7 +42,7 @@ async fn a_snapshot_has_the_sub_agents_of_a_run_with_a_store_and_no_session() {
     let handle = run.handle();
     while tokio::time::timeout(Duration::from_millis(100), run.next()).await.is_ok() {}
     let snapshot = handle.snapshot().unwrap();
-    // Killed: the process does nothing more, also not what a drop does.
+    // Simulates a killed process: not even the destructors run.
     std::mem::forget((run, root));
 
     let root = build(vec![reply().text("In Rome.")], vec![reply().text("Done.")]);

@@ -34,7 +34,6 @@ pub(super) use modalities::ModalityTokens;
 pub(super) use modalities::divided;
 pub(super) use provider::provider_name;
 
-/// Creates the span of a run.
 pub(super) fn run_span(config: &Config, run_id: &str, session_id: Option<&str>) -> Span {
     let (info, name) = (config.model.info(), config.agent_name.as_deref());
     tracing::info_span!(
@@ -195,7 +194,7 @@ fn is_request(span: &Span) -> bool {
     span.has_field("gen_ai.operation.name")
 }
 
-/// Returns the name that the conventions give the operation of a request to this provider.
+/// Returns the value of `gen_ai.operation.name` for a request to this provider.
 pub(super) fn operation_name(provider: &str) -> &'static str {
     if provider.starts_with("gcp.") { "generate_content" } else { "chat" }
 }

@@ -57,7 +57,7 @@ impl Renderer<'_> {
         Ok(out)
     }
 
-    /// Returns whether this dialect requires optional properties, with null for a property that is absent.
+    /// Returns whether this dialect lists optional properties in `required`, so that null stands for an absent property.
     pub(super) fn absent_is_null(&self) -> bool {
         self.can.optional == OptionalMarking::Null
     }

@@ -157,8 +157,9 @@ impl<'g> Renderer<'g> {
         }
     }
 
-    /// Returns the schema of a node, or a reference to its definition or to the root. In a dialect without references, a node that contains
-    /// itself becomes, where it is contained, an object whose description is the node's signature.
+    /// Returns the schema of a node, or a reference to its definition or to the root. A dialect without references cannot express
+    /// recursion. There, the inner occurrence of a recursive node becomes a plain object, and its description is the node's signature: the
+    /// accepted values in one line.
     fn node(&mut self, id: NodeId) -> Result<SchemaDraft> {
         let named_root = self.graph.names.get(&id).is_some_and(|name| name == "#");
         if self.can.references == ReferenceSupport::Full && (id == self.graph.root || named_root) {

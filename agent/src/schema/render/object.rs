@@ -28,7 +28,7 @@ pub(super) enum FieldSchema<'g> {
 
 /// The keys that an object accepts in addition to its properties, and the limits on the number of all its keys.
 pub(super) struct OtherKeys<'g> {
-    /// The key patterns, each with the nodes of which a value fits any.
+    /// The key patterns, each with its nodes. The value of a matching key must fit at least one of these nodes.
     pub(super) patterns: Vec<(&'g str, Vec<NodeId>)>,
     pub(super) rest: Vec<NodeId>,
     /// Whether unknown keys stay in the arguments: the schema says nothing about them, and the options of the plan keep them.

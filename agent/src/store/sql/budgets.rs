@@ -22,7 +22,7 @@ async fn execute(
     query.execute(connection).await.map(|done| done.rows_affected()).map_err(error::from_sqlx)
 }
 
-/// Charges the holds of a budget that expired without a settlement, and deletes charged holds after `CHARGED_FOR`.
+/// Counts the expired holds of a budget as spent. Deletes a counted hold when more than `CHARGED_FOR` has passed since it expired.
 async fn charge_expired(connection: &mut AnyConnection, budget: &str, now: i64) -> Result<(), StoreError> {
     let row = sqlx::query(EXPIRED).bind(budget).bind(now).fetch_one(&mut *connection).await;
     let row = row.map_err(error::from_sqlx)?;

@@ -92,7 +92,6 @@ fn kind_of_code(code: &str, message: &str) -> StoreErrorKind {
     }
 }
 
-/// Returns whether the error is a violation of a unique constraint.
 pub(super) fn is_unique_violation(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }

@@ -40,9 +40,9 @@ impl Schema {
         self.strict.is_valid(value)
     }
 
-    /// Returns whether the schema refuses the value only because of formats that the type knows, and the type parses the value.
-    /// The type accepts more spellings than the format has. This does not apply to a type that accepts any text, because such a
-    /// type does not know the format.
+    /// Returns whether the schema refuses the value only because of formats that the type knows, and the type parses the value. Such a
+    /// type accepts more spellings than the format has. Returns false for a type that accepts any text, because that type does not know
+    /// the format.
     pub(super) fn is_own_spelling(&self, value: &Value, reads: impl Fn(&Value) -> bool) -> bool {
         let mut paths = Vec::new();
         for error in self.strict.iter_errors(value) {

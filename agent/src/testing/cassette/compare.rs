@@ -34,7 +34,6 @@ impl Difference<'_> {
     }
 }
 
-/// Returns whether a request matches the recorded request.
 pub(super) fn matches(recorded: &Value, asked: &Value) -> bool {
     match (recorded, asked) {
         (Value::String(recorded), Value::String(asked)) => text_matches(recorded, asked),

@@ -80,7 +80,8 @@ impl SecretValues {
         reply
     }
 
-    /// Restores substitutes that the scrubber replaced, for example because of the name of their parameter.
+    /// Puts the substitutes for secret arguments back into the recorded reply where the scrubber replaced them, for example because of the
+    /// name of their parameter.
     pub(super) fn restore(&self, exchange: &mut RecordedExchange, reply: &AssistantMessage) {
         for (at, call) in
             reply.content.iter().enumerate().filter_map(|(at, part)| Some((at, part.as_tool_call()?)))
@@ -106,8 +107,8 @@ impl SecretValues {
         self.texts.dedup();
     }
 
-    /// Returns the messages of a request without secret arguments. A report about arguments that may contain secrets is left out as well,
-    /// because a report about substitutes differs.
+    /// Returns the messages of a request without secret arguments. If a tool may have secret arguments, each report about its arguments is
+    /// replaced by the marker. On replay, the tool gets substitutes for the secrets, so its report may differ from the recorded one.
     pub(super) fn messages<'a>(
         &'a self,
         messages: &'a [Arc<Message>],

@@ -16,7 +16,8 @@ pub(super) struct Counts {
     pub(super) slips: usize,
 }
 
-/// The highest limit on the length of a text for which texts are generated; `MAX_ITEMS` is that on the length of an array.
+/// The highest `minLength` or `maxLength` for which a text of this length is generated. `MAX_ITEMS` limits `minItems` and `maxItems` in
+/// the same way.
 const MAX_LENGTH: u64 = 10_000;
 const MAX_ITEMS: u64 = 500;
 

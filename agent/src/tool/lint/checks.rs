@@ -57,7 +57,6 @@ impl ParameterFindings {
     }
 }
 
-/// Checks one tool, and adds its findings.
 pub(super) fn check(tool: &Tool, findings: &mut Vec<LintFinding>) {
     let definition = tool.definition();
     let hints = Hints::of(definition);

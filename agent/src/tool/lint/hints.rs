@@ -4,7 +4,7 @@ use crate::tool::definition::ToolDefinition;
 
 /// Hints for the findings of one tool.
 pub(super) struct Hints {
-    /// Whether the texts of the tool are known only at run time: `#[tool]` does not define it.
+    /// Whether the tool is not defined by `#[tool]`, so that its texts are known only at run time.
     pub(super) is_foreign: bool,
     pub(super) undocumented_tool: &'static str,
     pub(super) undocumented_parameter: &'static str,

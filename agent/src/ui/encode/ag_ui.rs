@@ -318,7 +318,8 @@ impl WireFormat for AgUiFormat {
     ) {
         self.close_all(w);
         let in_browser = waiting.iter().filter(|one| matches!(one.wants, Wants::Browser)).count();
-        // With this outcome, a client runs all calls that have no result, so the outcome requires that all these calls are for the browser.
+        // Unless the outcome is `interrupt`, a client runs all calls that have no result. So another outcome is sent only if all these
+        // calls are for the browser.
         if in_browser == waiting.len() && in_browser == unanswered {
             let ids: Vec<String> = waiting.iter().map(|one| self.call_id(&one.call)).collect();
             let outcome = self.is_current.then(|| json!({"type": "success", "pendingToolCallIds": ids}));

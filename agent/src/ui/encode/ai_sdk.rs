@@ -356,7 +356,7 @@ impl WireFormat for AiSdkFormat {
         Self::data_part(w, "agent-run-text", Some(id), &data, false);
     }
 
-    /// Sends the call as data. For a call of the message, the page would have to send a result.
+    /// Sends the call as data, and not as a tool call of the message: the page would have to send a result for a tool call.
     fn child_call_start(
         &mut self,
         w: &mut ChunkWriter<'_>,
@@ -379,7 +379,7 @@ impl WireFormat for AiSdkFormat {
     ) {
         let facts = call_facts(child, &call.tool, &call.unique_id, input, Some(end));
         Self::data_part(w, "agent-run-call", Some(&call.unique_id), &facts, false);
-        // The page was asked about this call, so the page has the call as a part of the message.
+        // If the page was asked about this call, the message also contains it as a tool call, which has to end, too.
         if call.is_part {
             self.call_end(w, call, input, end);
         }

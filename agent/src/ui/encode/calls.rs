@@ -39,13 +39,12 @@ pub(super) struct UiCall {
     pub(super) within: Option<String>,
     /// For a call that a sub-agent made: the id of the sub-agent's run, if the run was announced.
     pub(super) child: Option<String>,
-    /// Whether the page has the call as a call of the protocol. Calls that sub-agents make may be sent as data instead.
+    /// Whether the call was sent to the page as a tool call of the protocol. Calls that sub-agents make may be sent as data instead.
     pub(super) is_part: bool,
     /// The id of the reply with the call, or an empty text if the reply is unknown.
     pub(super) message_id: String,
 }
 
-/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CallProgress {
     /// The arguments are still arriving.
@@ -136,7 +135,7 @@ impl UiCalls {
         self.list.get_mut(at)
     }
 
-    /// Returns the positions of the open calls that the page has as calls of the protocol.
+    /// Returns the positions of the open calls that were sent to the page as tool calls of the protocol.
     pub(super) fn open_calls(&mut self) -> Vec<usize> {
         let is_over = |call: &UiCall| call.progress == CallProgress::Ended && call.held_end.is_none();
         while self.list.get(self.settled).is_some_and(is_over) {

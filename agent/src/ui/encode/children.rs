@@ -89,7 +89,7 @@ impl UiEncoder {
         self.children.iter().position(|child| child.run_id == run_id)
     }
 
-    /// Returns whether the call is open, and the page has it as a call of the protocol.
+    /// Returns whether the call is open, and was sent to the page as a tool call of the protocol, not only as data.
     fn is_part(&self, id: &str) -> bool {
         self.calls.open(id).and_then(|at| self.calls.get(at)).is_some_and(|call| call.is_part)
     }
@@ -110,7 +110,7 @@ impl UiEncoder {
         let outermost = parent.as_ref().and_then(|parent| self.child_at(parent));
         let outermost = outermost.and_then(|at| self.children.get(at)).map(|run| run.outermost);
         if let (false, Some(_), Some(call)) = (is_known, &parent, self.calls.get_mut(at)) {
-            // The log no longer contains the start of this call, so the page does not have it as a call of the protocol.
+            // The log no longer contains the start of this call, so the call was not sent to the page as a tool call of the protocol.
             call.is_part = false;
         }
         let call_id = self.calls.get(at).map_or_else(String::new, |call| call.unique_id.clone());
@@ -232,8 +232,8 @@ impl UiEncoder {
         }
     }
 
-    /// Announces the suspended runs of sub-agents again. A run that was not reported as suspended in this response only skips the number of
-    /// its chunk, so that later chunks have the same numbers in both cases.
+    /// Announces the suspended runs of sub-agents again. If this response did not report a run as suspended, no chunk is written for the
+    /// run, but its number is skipped. So later chunks have the same numbers in both cases.
     pub(super) fn resume_children(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         for child in &mut self.children {
             if std::mem::take(&mut child.is_suspended) {

@@ -86,11 +86,10 @@ pub struct UiEncoder {
     error_code: Option<String>,
 }
 
-/// The number of the first chunk for events of sub-agents that follow an event of the run. The number is fixed, because the number of
-/// chunks of the run's event differs between responses: a response that continues a run has more.
+/// The number of the first chunk for events of sub-agents that follow an event of the run. The number is fixed, because an event can have
+/// more chunks in one response than in another: the first event of a response also has the chunks that open the response.
 const CHILD_CHUNKS: u32 = 1_000_000;
 
-/// The phase of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponsePhase {
     /// Nothing was written.
@@ -216,7 +215,7 @@ impl UiEncoder {
         }
     }
 
-    /// Begins the response, unless it has begun.
+    /// Begins a response if none has begun, or if the last response was closed while the run was suspended.
     fn open(&mut self, w: &mut ChunkWriter<'_>, format: &mut dyn WireFormat) {
         if matches!(self.phase, ResponsePhase::New | ResponsePhase::Closed) {
             self.phase = ResponsePhase::Open;
@@ -337,7 +336,7 @@ impl UiEncoder {
     }
 
     /// Returns the position of a call that a sub-agent made within the call `outermost`. The sub-agent's run waits for this call. So the
-    /// call is written as a call of the protocol, unless the page already has it in this form.
+    /// call is written as a tool call of the protocol, unless it was already sent to the page as one.
     fn child_call(
         &mut self,
         id: &str,

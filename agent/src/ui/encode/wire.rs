@@ -22,7 +22,6 @@ pub(super) enum UiPart<'a> {
     Source { uri: &'a str, title: Option<&'a str>, media_type: Option<&'a str> },
 }
 
-/// Text or thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
     Text,
@@ -70,7 +69,6 @@ pub(super) enum Wants {
     Result,
 }
 
-/// The end of a run.
 pub(super) struct RunEnding<'a> {
     pub(super) stop: RunStop,
     pub(super) reason: Option<&'a StopReason>,
@@ -157,7 +155,7 @@ pub(super) trait WireFormat: Send + Sync {
     fn child_start(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun);
     /// Writes a complete text of the sub-agent's reply.
     fn child_text(&mut self, w: &mut ChunkWriter<'_>, child: &ChildRun, kind: TextKind, id: &str, text: &str);
-    /// Writes that a sub-agent makes a call. Returns whether the call is written as a call of the protocol.
+    /// Writes that a sub-agent makes a call. Returns whether the call is written as a tool call of the protocol, not only as data.
     fn child_call_start(
         &mut self,
         w: &mut ChunkWriter<'_>,

@@ -59,7 +59,8 @@ fn context(list: &[Value]) -> Result<Option<UserMessage>, UiRequestError> {
     Ok((!text.is_empty()).then(|| UserMessage::from(text)))
 }
 
-/// Reads the last message. If the last message is a result, reads all results after the last message of the assistant instead.
+/// Reads the last message. A message of the user becomes the prompt. If the message is a result, all results after the last message of the
+/// assistant become answers. Messages with the role `assistant`, `activity` or `reasoning` are ignored.
 fn last_messages(messages: &[Value], request: &mut UiRequest) -> Result<(), UiRequestError> {
     let role = |message: &Value| message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
     let last = messages.last().ok_or(UiRequestError::Empty)?;
@@ -168,8 +169,8 @@ fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError>
     Ok(UiAnswer::Output { call_id, output: output.into() })
 }
 
-/// Reads an answer to a suspended run. The answer is also recorded as a possible input, because only the run shows whether it asked a
-/// question.
+/// Reads an answer to a suspended run. An id that begins with `waiting/` belongs to a call that waits for its result. With any other id,
+/// the answer is also recorded as a possible input, because only the run shows whether it asked a question.
 fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<UiAnswer, UiRequestError> {
     let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
     let is_cancelled = match entry.get("status").and_then(Value::as_str) {

@@ -45,7 +45,7 @@ const MAX_PARTS: usize = 256;
 /// assert_eq!(request.prompt.unwrap().text(), "Hi");
 /// assert_eq!(request.extra["state"]["page"], 3);
 ///
-/// // Results are taken of these tools only.
+/// // The front end may deliver the results of these tools only.
 /// let request = UiRequest::new("t-1").with_browser_tools(["pick_color"]);
 /// assert!(request.prompt.is_none() && !request.has_answers());
 /// # Ok::<(), agent::ui::UiRequestError>(())
@@ -188,7 +188,6 @@ impl fmt::Debug for UiAnswer {
 /// A tool that a front end declares.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BrowserTool {
-    /// The name.
     pub(super) name: String,
     /// The description for the model.
     pub(super) description: String,

@@ -95,7 +95,7 @@ struct ServerShared {
     reconnect_time: Duration,
     limits: UiLimits,
     open: Option<OpenThread>,
-    /// Whether runs that another process left are continued.
+    /// Whether unfinished runs of an earlier process are continued.
     continues_runs: bool,
     threads: Arc<Mutex<Threads>>,
 }
@@ -220,7 +220,8 @@ impl UiServer {
             None
         };
         if request.prompt.is_none() && thread.assistant.unfinished_run().is_some() {
-            // The request may answer a run that an earlier process left. That run first has to continue until it asks its question again.
+            // The request may answer a question of a run that began in an earlier process. The run first has to continue until it asks the
+            // question again.
             self.continue_unfinished(scope, &thread, declared.clone()).await?;
             thread.until_settled(CONTINUE_WAIT).await;
         }
@@ -287,8 +288,8 @@ impl UiServer {
     }
 
     /// Lets a reader follow the run of a thread: sends the run so far, and then further chunks as they arrive. The status is 204 if the
-    /// thread has no run that is active, is suspended, or ended less than a minute ago, or if a run that an earlier process left waits for
-    /// a request that declares the tools of its page.
+    /// thread has no run that is active, is suspended, or ended less than a minute ago. The status is also 204 if the thread has a run of
+    /// an earlier process that needs tools of its page, because only a request that declares these tools continues the run.
     ///
     /// `after` is the id of the last chunk that the client received. The client then receives only later chunks, without a start. If some
     /// events after this chunk are no longer kept, the client receives the whole run, with a start.
@@ -306,7 +307,7 @@ impl UiServer {
         let known = if self.shared.continues_runs && self.shared.open.is_some() {
             let opened = self.shared.thread(scope, thread).await?;
             self.continue_unfinished(scope, &opened, None).await?;
-            // The run cannot continue yet, because it waits for a request that declares the tools of its page. So the response is empty.
+            // The run needs tools of its page. It cannot continue before a request declares these tools, so the response is empty.
             if opened.assistant.unfinished_run().is_some() && !opened.is_busy() {
                 return Ok(response::empty());
             }

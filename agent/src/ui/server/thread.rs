@@ -71,7 +71,6 @@ pub(super) struct MessageLabel {
     message: Arc<Message>,
 }
 
-/// A connected reader.
 pub(super) struct LiveReader {
     pub(super) id: u64,
     pub(super) protocol: UiProtocol,
@@ -124,7 +123,8 @@ pub(super) enum AttachStep {
 }
 
 impl UiThread {
-    /// Creates a thread. Stored messages keep the runs and turns of the processes that made them, so their ids stay the same.
+    /// Creates a thread. Stored messages keep the run ids and turn numbers under which earlier processes made them, so that the ids of the
+    /// messages stay the same.
     pub(super) fn new(assistant: Assistant, max_log: usize) -> Self {
         let (mut log, mut labels, mut run_id) = (ReplayLog::new(max_log), HashMap::new(), None);
         for (message, run_id, turn) in assistant.stored_messages() {
@@ -401,7 +401,6 @@ impl ThreadState {
         at.map(|at| self.readers.swap_remove(at))
     }
 
-    /// Returns the number of connected readers.
     pub(super) fn reader_count(&self) -> usize {
         self.connected.len()
     }

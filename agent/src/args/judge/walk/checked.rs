@@ -10,7 +10,7 @@ use crate::args::signature::signature;
 use crate::args::text::{MAX_VALUE, cut, push_segment};
 use serde_json::Value;
 
-/// Maximum length of a signature inside a sentence.
+/// Maximum length, in characters, of a schema's signature or of a list of names in a message.
 const MAX_WORDS: usize = 120;
 
 impl<'w> Walk<'w, '_> {

@@ -12,7 +12,6 @@ use crate::args::text::{MAX_VALUE, cut, push_cut};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// A key with its value.
 #[derive(Clone, Copy)]
 struct GivenEntry<'w, 't> {
     key: &'w str,
@@ -145,9 +144,9 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Returns the key that probably stands for the missing parameter: it is the only unknown key, one required parameter is missing, the
-    /// value fits this parameter and is not a filler, and no other free parameter has a similar name. Then the issue of the key can be
-    /// corrected.
+    /// Returns the key that probably stands for the missing parameter, and marks the issue about the key as one that can be corrected. The
+    /// key must be the only unknown key, and only one required parameter may be missing. The value must fit this parameter, and must not
+    /// be a filler such as `none`. No other parameter that was not given may have a name similar to the key.
     fn perhaps_meant(
         &mut self,
         rules: &ObjectRules<'w>,

@@ -67,7 +67,8 @@ pub(super) fn canonical<'d>(doc: &'d Doc<'_>) -> Cow<'d, str> {
     }
 }
 
-/// Returns whether a decimal is already the shortest form of its float: few digits, no exponent, and no zeros at its end.
+/// Returns whether a decimal is certainly the shortest form of its float. This is so if the decimal has few digits, a point, no exponent,
+/// no `0.0` at its beginning and no zero at its end.
 fn is_shortest(decimal: &str) -> bool {
     let digits = decimal.strip_prefix('-').unwrap_or(decimal);
     rounding::is_safe(decimal) && !digits.starts_with("0.0") && !digits.ends_with('0') && digits.contains('.')

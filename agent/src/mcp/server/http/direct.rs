@@ -1,5 +1,5 @@
-//! Answers calls in the usual form without `rmcp`, which reads each message several times and serves each request as a separate connection.
-//! `rmcp` answers every other message that [`Envelope`] can read, and reports its faults.
+//! Answers calls in the usual form without `rmcp`, which reads each message several times and serves each request as a separate
+//! connection. `rmcp` answers all other messages that [`Envelope`] can read, including messages with faults.
 
 use super::super::catalogue::ToolCatalogue;
 use super::super::request_info::{DirectRequest, RequestInfo, RequestOrigin};

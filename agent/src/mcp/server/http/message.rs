@@ -29,7 +29,6 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) struct ResponseBody(UnsyncBoxBody<Bytes, AnyError>);
 
 impl ResponseBody {
-    /// Wraps any body.
     pub(super) fn wrap<B>(body: B) -> Self
     where
         B: Body<Data = Bytes> + Send + 'static,

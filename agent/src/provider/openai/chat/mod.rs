@@ -106,7 +106,7 @@ pub(in crate::provider) enum EchoThinking {
     /// All messages of the model.
     #[default]
     Always,
-    /// The messages after the user's last message: thinking is sent back only while the model's calls are answered.
+    /// The messages after the user's last message. Thinking of earlier turns is not sent back.
     WithinTurn,
     /// No message.
     Never,
@@ -212,8 +212,8 @@ impl Compat {
         self
     }
 
-    /// Sends the model's thinking back only while its calls are answered: in messages after the user's last message. By default, thinking
-    /// is sent back with each message of the model, in the field in which it arrived.
+    /// Sends thinking back only in the replies after the user's last message, so thinking of earlier turns is not sent. By default,
+    /// thinking is sent back in all replies, in the field in which it arrived.
     ///
     /// ```
     /// use agent::message::{Message, Part, ProviderData};

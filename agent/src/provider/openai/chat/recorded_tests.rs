@@ -126,7 +126,7 @@ fn recorded_requests_are_what_was_recorded() {
         let id = vector["id"].as_str().unwrap();
         let given = &vector["model"]["compat"];
         let mut compat = Compat::plain();
-        // The other adapter does not request usage.
+        // The adapter that made the recordings does not request usage.
         compat.stream_usage = false;
         if given["max_tokens_field"] == "max_completion_tokens" {
             compat.max_tokens_field = "max_completion_tokens".into();

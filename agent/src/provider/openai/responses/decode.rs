@@ -26,7 +26,6 @@ pub(super) struct ResponsesDecoder {
     end: Option<ResponseEnd>,
 }
 
-/// An unfinished item.
 struct OpenItem {
     output_index: Option<u64>,
     id: String,
@@ -55,7 +54,7 @@ struct ResponseEnd {
     usage: Option<Usage>,
 }
 
-/// A list of parts in an item, and the field of an event with the index of a part in this list.
+/// The lists of parts that an item can have, each with the name of the event field that contains the index of a part in the list.
 const CONTENT: (PartList, &str) = (PartList::Content, "content_index");
 const SUMMARY: (PartList, &str) = (PartList::Summary, "summary_index");
 
