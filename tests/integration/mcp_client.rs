@@ -511,7 +511,7 @@ async fn a_refresh_returns_the_changes_since_the_connection_was_lost() {
     *current.lock().unwrap() = Registry::new(tools![add]).unwrap();
     let changes = client.refresh().await.unwrap();
     let gone: Vec<_> = changes.iter().map(|(before, now)| (before.name(), now.is_some())).collect();
-    assert_eq!(gone, [("s__steps", false)]);
+    assert_eq!(gone, [("steps", false)]);
     assert!(client.refresh().await.unwrap().is_empty());
 }
 

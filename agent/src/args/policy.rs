@@ -369,9 +369,9 @@ impl Rules {
     pub(crate) const FLOAT_INTEGER: Rules = Rules(1 << 13);
     /// A mark, not a coercion: the node checks arguments after coercion. Such a node allows only the coercion that `exact`
     /// allows, and accepts unknown keys.
-    const CHECK: Rules = Rules(1 << 14);
+    const CHECK: Rules = Rules(1 << 31);
     /// A mark, not a coercion: the node describes array items, so [`ITEM_TEXT`](Self::ITEM_TEXT) applies.
-    const ITEM: Rules = Rules(1 << 15);
+    const ITEM: Rules = Rules(1 << 30);
 
     /// Returns all coercions that a rule covers.
     const fn of(rule: CoercionRule) -> Rules {

@@ -408,30 +408,32 @@ fn is_multiple(of_f: Option<(i128, i32)>, unit: f64) -> bool {
 impl StrSpec {
     #[inline]
     pub(crate) fn takes(&self, text: &str) -> bool {
-        self.is_plain() || self.fault(text).is_none()
+        self.is_plain || self.fault(text).is_none()
     }
 
     /// Returns the first fault of `text`, as a code and a message, or `None` if the text is accepted. Lengths count code points, as in
     /// JSON Schema.
     pub(crate) fn fault(&self, text: &str) -> Option<(IssueCode, String)> {
-        if self.min.is_some() || self.max.is_some() {
+        // Without `..`: a new field must be checked here.
+        let StrSpec { min, max, pattern, format, format_rule: _, is_plain: _ } = self;
+        if min.is_some() || max.is_some() {
             let length = text.chars().count() as u64;
             let words = || if length == 1 { "1 character".into() } else { format!("{length} characters") };
-            if self.min.is_some_and(|min| length < min) {
+            if min.is_some_and(|min| length < min) {
                 return Some((IssueCode::Length, format!("too short ({})", words())));
             }
-            if self.max.is_some_and(|max| length > max) {
+            if max.is_some_and(|max| length > max) {
                 return Some((IssueCode::Length, format!("too long ({})", words())));
             }
         }
-        if let Some(format) = &self.format
+        if let Some(format) = format
             && self.is_misformatted(format, text)
         {
             let problem =
                 formats::fault(format, text).map_or_else(|| format!("not a valid {format}"), String::from);
             return Some((IssueCode::Format, problem));
         }
-        let pattern = self.pattern.as_ref()?;
+        let pattern = pattern.as_ref()?;
         let problem =
             if pattern.is_decimal() { "not a decimal number" } else { "does not match the pattern" };
         (!pattern.is_match(text)).then(|| (IssueCode::Pattern, problem.into()))
@@ -458,26 +460,31 @@ impl StrSpec {
     }
 }
 
+/// A member of a closed set, and the rule by which the sent value becomes it; `None` if the two are equal, or a list or an object.
+pub(crate) type PickedMember<'v> = (&'v Value, Option<CoercionRule>);
+
 /// Returns the member of a closed set that equals `sent`, or that `sent` becomes by the rules. Numbers are compared by value.
-pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> Option<&'v Value> {
+pub(crate) fn const_of<'v>(members: &'v [Value], sent: &Value, rules: Rules) -> Option<PickedMember<'v>> {
+    const BY_NUMBER: Option<CoercionRule> = Some(CoercionRule::ToClosedNumber);
     if let Some(member) = members.iter().find(|m| same_json(m, sent)) {
-        return Some(member);
+        return Some((member, BY_NUMBER.filter(|_| member.is_number() && member != sent)));
     }
     let text = sent.as_str()?;
     if rules.has(Rules::CLOSED_NUMBER)
         && let Some(int) = int_from_text(text).int()
         && let Some(member) = members.iter().find(|m| m.is_number() && same_json(m, &int.to_value()))
     {
-        return Some(member);
+        return Some((member, BY_NUMBER));
     }
     if rules.has(Rules::CLOSED_NUMBER)
         && let Some(Num::Float(f)) = Num::of_text(text)
         && let Some(member) = members.iter().find(|m| m.is_f64() && m.as_f64() == Some(f))
     {
-        return Some(member);
+        return Some((member, BY_NUMBER));
     }
-    let b = bool_from_text(text, rules)?;
-    members.iter().find(|m| m.as_bool() == Some(b))
+    let CoercedScalar { value, rule } = coerced_bool(text, rules)?;
+    let member = members.iter().find(|m| m.as_bool() == Some(value))?;
+    Some((member, Some(rule)))
 }
 
 /// Returns whether two values are equal in JSON Schema, which compares numbers by value, and objects without the order of their keys.

@@ -265,8 +265,10 @@ impl Writer<'_> {
     }
 
     fn string(&mut self, spec: &StrSpec) {
+        // Without `..`: a new field must be written here.
+        let StrSpec { min, max, pattern, format, format_rule: _, is_plain: _ } = spec;
         self.out.push_str("string");
-        let _ = match spec.format.as_deref() {
+        let _ = match format.as_deref() {
             None => Ok(()),
             Some("date") => write!(self.out, " (date, like 2026-11-21)"),
             Some("date-time") => write!(self.out, " (date-time, like 2026-11-21T10:30:00Z)"),
@@ -286,14 +288,14 @@ impl Writer<'_> {
             Some("ipv6") => write!(self.out, " (IP address, like 2001:db8::1)"),
             Some(format) => write!(self.out, " ({})", cut(format, MAX_VALUE)),
         };
-        if spec.min.is_some() || spec.max.is_some() {
+        if min.is_some() || max.is_some() {
             self.out.push(',');
-            self.range(spec.min, spec.max);
+            self.range(*min, *max);
             self.out.push_str(" characters");
         }
-        if spec.pattern.as_ref().is_some_and(Pattern::is_decimal) {
+        if pattern.as_ref().is_some_and(Pattern::is_decimal) {
             self.out.push_str(" (decimal, like 12.50)");
-        } else if let Some(pattern) = &spec.pattern {
+        } else if let Some(pattern) = pattern {
             self.out.push_str(" matching ");
             push_cut(&mut self.out, &pattern.source, MAX_VALUE);
         }

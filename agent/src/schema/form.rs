@@ -4,8 +4,6 @@
 //! (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a flat object whose properties are scalars, one of
 //! several texts, or several of several texts.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value, json};
 
 /// The keywords that a string keeps in a form.
@@ -14,8 +12,14 @@ const TEXT: &[&str] = &["minLength", "maxLength"];
 const NUMBER: &[&str] = &["minimum", "maximum"];
 /// The formats that a string keeps in a form.
 const FORMATS: &[&str] = &["email", "uri", "date", "date-time"];
-/// The keywords that the description expresses in words, unless the property keeps them.
-const SAID: &[&str] = &["pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "format"];
+/// The keywords that the description expresses in words, unless the property keeps them: each with the words before and after its value.
+const DESCRIBED: &[(&str, &str, &str)] = &[
+    ("pattern", "It matches the pattern `", "`."),
+    ("multipleOf", "It is a multiple of ", "."),
+    ("exclusiveMinimum", "It is greater than ", "."),
+    ("exclusiveMaximum", "It is less than ", "."),
+    ("format", "Its format is `", "`."),
+];
 
 /// Renders the canonical schema of an object as a form.
 ///
@@ -225,7 +229,7 @@ fn inclusive(keyword: &str, bound: &Value) -> Option<(&'static str, Value)> {
 fn description(schema: &Map<String, Value>, field: &Map<String, Value>) -> String {
     let mut text = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
     let is_integer = schema.get("type").and_then(Value::as_str) == Some("integer");
-    for keyword in SAID {
+    for (keyword, before, after) in DESCRIBED {
         let Some(value) = schema.get(*keyword).filter(|value| field.get(*keyword) != Some(value)) else {
             continue;
         };
@@ -233,15 +237,9 @@ fn description(schema: &Map<String, Value>, field: &Map<String, Value>) -> Strin
         if bound.is_some_and(|(inclusive, bound)| field.get(inclusive) == Some(&bound)) {
             continue;
         }
-        let said = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let rule = match *keyword {
-            "pattern" => format!("It matches the pattern `{said}`."),
-            "multipleOf" => format!("It is a multiple of {said}."),
-            "exclusiveMinimum" => format!("It is greater than {said}."),
-            "exclusiveMaximum" => format!("It is less than {said}."),
-            _ => format!("Its format is `{said}`."),
-        };
-        let _ = write!(text, "{}{rule}", if text.is_empty() { "" } else { " " });
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let space = if text.is_empty() { "" } else { " " };
+        text.extend([space, before, &value, after]);
     }
     text
 }

@@ -110,17 +110,14 @@ macro_rules! setters {
 
         /// Sets the hint that the tool changes nothing. A `hint` of `true` also sets the effect of the tool to [`Effect::Pure`].
         ///
-        /// This example sets the other hints, and leaves this hint unset:
-        ///
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
         ///
-        /// let delete = ToolBuilder::new("delete").description("Deletes a draft.");
-        /// let delete = delete.destructive(true).idempotent(true).open_world(false);
-        /// let delete = delete.build(|_: Value, _: ToolContext| async { "deleted" })?;
-        /// let definition = delete.definition();
-        /// assert_eq!((definition.destructive(), definition.open_world(), definition.read_only()), (Some(true), Some(false), None));
-        /// assert_eq!(delete.policy().effect, Effect::Idempotent);
+        /// let read = ToolBuilder::new("read").description("Reads a draft.").read_only(true).open_world(false);
+        /// let read = read.build(|_: Value, _: ToolContext| async { "Dear Ann" })?;
+        /// let definition = read.definition();
+        /// assert_eq!((definition.read_only(), definition.open_world(), definition.destructive()), (Some(true), Some(false), None));
+        /// assert_eq!(read.policy().effect, Effect::Pure);
         /// # Ok::<(), agent::tool::DefinitionError>(())
         /// ```
         pub fn read_only(mut self, hint: bool) -> Self {

@@ -70,7 +70,7 @@ impl<'s> Scan<'s> {
     /// Scans a string from its quote.
     pub(super) fn string(&self, spec: &StrSpec, at: usize) -> ScanStep {
         let end = self.text_end(at + 1)?;
-        if spec.is_plain() && byte(self.bytes, end) == b'"' {
+        if spec.is_plain && byte(self.bytes, end) == b'"' {
             Ok(end + 1)
         } else {
             self.other_string(spec, at, end)
@@ -83,7 +83,7 @@ impl<'s> Scan<'s> {
     fn other_string(&self, spec: &StrSpec, start: usize, end: usize) -> ScanStep {
         let (end, has_escapes) =
             if byte(self.bytes, end) == b'"' { (end + 1, false) } else { self.escaped(start, end)? };
-        if spec.is_plain() { Ok(end) } else { self.restricted_string(spec, start, end, has_escapes) }
+        if spec.is_plain { Ok(end) } else { self.restricted_string(spec, start, end, has_escapes) }
     }
 
     fn restricted_string(&self, spec: &StrSpec, start: usize, end: usize, has_escapes: bool) -> ScanStep {

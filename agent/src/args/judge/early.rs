@@ -126,7 +126,7 @@ impl EarlyCheck {
 fn takes_any_text(kind: &NodeKind) -> bool {
     match kind {
         NodeKind::Any => true,
-        NodeKind::Str(spec) => spec.is_plain(),
+        NodeKind::Str(spec) => spec.is_plain,
         _ => false,
     }
 }

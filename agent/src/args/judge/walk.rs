@@ -371,7 +371,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             (NodeKind::Const(members), _) => {
                 let sent = doc.to_value();
                 match const_of(members, &sent, node.rules) {
-                    Some(member) => {
+                    Some((member, _)) => {
                         self.found.coerced |= *member != sent;
                         self.found.non_schema_coercion |= !same_json(member, &sent);
                         self.found.beyond_strict |= self.found.non_schema_coercion
@@ -462,7 +462,7 @@ impl<'w, 'o> Walk<'w, 'o> {
     }
 
     fn text(&mut self, id: NodeId, spec: &StrSpec, text: &str, doc: &Doc<'_>) {
-        if spec.is_plain() {
+        if spec.is_plain {
             return;
         }
         if let Some((code, problem)) = spec.fault(text) {

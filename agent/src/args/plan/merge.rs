@@ -120,7 +120,8 @@ fn merge_own(keyword: &str, old: &mut Value, new: &Value, foreign: bool) -> Resu
         }
         // In a foreign schema, a format is only an annotation, so two formats do not conflict.
         "format" if !foreign => return conflict(keyword, SAME_PLACE),
-        _ => {}
+        "format" | "const" => {}
+        _ => return conflict(keyword, SAME_PLACE),
     }
     Ok(Merged::Kept)
 }

@@ -204,7 +204,7 @@ pub(crate) struct StrSpec {
     pub(crate) format: Option<String>,
     pub(crate) format_rule: FormatRule,
     /// Whether every text is accepted.
-    is_plain: bool,
+    pub(crate) is_plain: bool,
 }
 
 /// How strictly a format applies to the text.
@@ -231,14 +231,12 @@ impl StrSpec {
         format: Option<String>,
         format_rule: FormatRule,
     ) -> StrSpec {
+        let spec = StrSpec { min, max, pattern, format, format_rule, is_plain: false };
+        // Without `..`: a new field must be considered here.
+        let StrSpec { min, max, pattern, format: _, format_rule, is_plain: _ } = &spec;
         let is_plain =
-            min.is_none() && max.is_none() && pattern.is_none() && format_rule == FormatRule::Shown;
-        StrSpec { min, max, pattern, format, format_rule, is_plain }
-    }
-
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.is_plain
+            min.is_none() && max.is_none() && pattern.is_none() && *format_rule == FormatRule::Shown;
+        StrSpec { is_plain, ..spec }
     }
 }
 

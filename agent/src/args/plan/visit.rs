@@ -62,7 +62,7 @@ impl NodeKind {
     /// Returns the values of this kind that are recognized by their first bytes.
     pub(crate) fn frequent(&self) -> FrequentValues {
         match self {
-            NodeKind::Str(spec) if spec.is_plain() => FrequentValues::Texts,
+            NodeKind::Str(spec) if spec.is_plain => FrequentValues::Texts,
             NodeKind::Int(spec) => FrequentValues::Integers(spec.range),
             NodeKind::Num(spec) if spec.is_open => FrequentValues::Numbers,
             NodeKind::Bool => FrequentValues::Bools,

@@ -8,7 +8,7 @@ use crate::args::coercion::{CoercedValue, CoercionRule};
 use crate::args::document::Document;
 use crate::args::plan::{NodeKind, PlanNode};
 use crate::args::rounding;
-use crate::args::scalar::const_of;
+use crate::args::scalar::{PickedMember, const_of};
 use crate::args::unique::repeated;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Value, value::RawValue};
@@ -125,8 +125,7 @@ fn constant<'de>(
     members: &[Value],
     text: &str,
 ) -> Result<Option<Scalar<'de>>, serde_json::Error> {
-    let (member, sent) = member(members, text, at.node)?;
-    let coerced = *member != sent;
+    let ((member, rule), sent) = member(members, text, at.node)?;
     if let (Value::Number(number), true) = (&sent, member.is_f64())
         && let Some(float) = number.as_f64()
         && !rounding::is_safe(text)
@@ -134,12 +133,12 @@ fn constant<'de>(
     {
         at.cx.record(at, CoercedValue::Text(text), CoercedValue::Float(float), CoercionRule::NumberRounded);
     }
-    if coerced && let Some(rule) = rule_for(member) {
+    if let Some(rule) = rule {
         at.cx.record(at, CoercedValue::Value(sent.into()), CoercedValue::Value(member.clone().into()), rule);
     }
     match member {
-        Value::Bool(b) if coerced => Ok(Some(Scalar::Bool(*b))),
-        Value::Number(n) if coerced => match (n.as_u64(), n.as_i64(), n.as_f64()) {
+        Value::Bool(b) if rule.is_some() => Ok(Some(Scalar::Bool(*b))),
+        Value::Number(n) if rule.is_some() => match (n.as_u64(), n.as_i64(), n.as_f64()) {
             (Some(v), ..) => Ok(Some(Scalar::Unsigned(v))),
             (_, Some(v), _) => Ok(Some(Scalar::Signed(v))),
             (.., Some(f)) => Ok(Some(Scalar::Float(f))),
@@ -155,25 +154,15 @@ fn member<'v>(
     members: &'v [Value],
     text: &str,
     node: &PlanNode,
-) -> Result<(&'v Value, Value), serde_json::Error> {
+) -> Result<(PickedMember<'v>, Value), serde_json::Error> {
     let sent: Value = serde_json::from_str(text)?;
-    let Some(member) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
-    if matches!(member, Value::Array(_) | Value::Object(_))
+    let Some(picked) = const_of(members, &sent, node.rules) else { return Err(refused("const")) };
+    if matches!(picked.0, Value::Array(_) | Value::Object(_))
         && Document::parse(text).is_ok_and(|document| document.root.repeated_key().is_some())
     {
         return Err(refused("duplicate"));
     }
-    Ok((member, sent))
-}
-
-/// Returns the rule by which a value was coerced to this member of a closed set. Other members than booleans and numbers are only
-/// compared for equality, so they have no rule.
-fn rule_for(member: &Value) -> Option<CoercionRule> {
-    match member {
-        Value::Bool(_) => Some(CoercionRule::TextToBoolean),
-        Value::Number(_) => Some(CoercionRule::ToClosedNumber),
-        _ => None,
-    }
+    Ok((picked, sent))
 }
 
 /// Finds the string under a key of an object, and stops reading after it.

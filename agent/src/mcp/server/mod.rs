@@ -290,8 +290,7 @@ impl McpServer {
     ///
     /// Only clients that declare `elicitation` with forms are asked. Since the version 2026-07-28, a call that asks ends with
     /// `input_required`. Within ten minutes, the client repeats the call with the answers, and the body starts again. In the older
-    /// versions, questions are asked only if the server runs over [standard input and output](Self::serve_stdio). In this case, the body
-    /// waits for the answer.
+    /// versions, questions are asked only over [standard input and output](Self::serve_stdio), and the body waits for the answer.
     ///
     /// ```
     /// use agent::mcp::McpServer;

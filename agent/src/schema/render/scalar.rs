@@ -73,10 +73,12 @@ impl Renderer<'_> {
     }
 
     pub(super) fn string(&mut self, spec: &StrSpec) -> SchemaDraft {
+        // Without `..`: a new field must be written or described here.
+        let StrSpec { min, max, pattern, format, format_rule: _, is_plain: _ } = spec;
         let mut out = SchemaDraft::typed("string");
-        let ends = [("minLength", spec.min.map(Value::from)), ("maxLength", spec.max.map(Value::from))];
+        let ends = [("minLength", min.map(Value::from)), ("maxLength", max.map(Value::from))];
         self.ranged(&mut out, ends, "character");
-        if let Some(pattern) = &spec.pattern {
+        if let Some(pattern) = pattern {
             if self.can_express_pattern(&pattern.source) {
                 out.put("pattern", json!(pattern.source));
             } else {
@@ -84,7 +86,7 @@ impl Renderer<'_> {
                 out.add_sentence(format!("Matches the regular expression `{}`.", pattern.source));
             }
         }
-        if let Some(format) = &spec.format {
+        if let Some(format) = format {
             let known = match self.can.formats {
                 FormatSupport::All => true,
                 FormatSupport::Only(known) => known.contains(&format.as_str()),

@@ -91,7 +91,7 @@ impl ToolSet {
     ///
     /// ```
     /// # use agent::{tool, tools};
-    /// # /// Reads. #
+    /// # /// Reads.
     /// # #[tool(read_only)] fn read() {}
     /// # /// Writes.
     /// # #[tool] fn write() {}

@@ -221,7 +221,7 @@ impl<'x> CheckJudge<'x> {
                     NodeKind::Any | NodeKind::Null | NodeKind::Bool | NodeKind::Int(_) | NodeKind::Num(_) => {
                         IssueCode::Type
                     }
-                    NodeKind::Str(spec) if spec.is_plain() => IssueCode::Type,
+                    NodeKind::Str(spec) if spec.is_plain => IssueCode::Type,
                     NodeKind::Str(spec) if spec.pattern.is_some() => IssueCode::Pattern,
                     _ => IssueCode::Value,
                 };
