@@ -334,12 +334,12 @@ impl<T: Send + Sync + 'static> SharedReceiver for T {}
 /// Asserts that a value can be shared between calls.
 pub const fn shared<T: SharedReceiver>() {}
 
-/// A type-level boolean. `true` selects the user's type, and `false` selects a replacement, such as [`StandIn`]. The value is usually a
+/// A type-level boolean. `true` selects the user's type, and `false` selects a replacement, such as `StandIn`. The value is usually a
 /// constant of [`Probe`], such as `ARGUMENT`.
 #[derive(Debug)]
 pub struct OwnType<const IS: bool>;
 
-/// A type-level boolean. `true` selects [`StandIn`] in place of the user's type, because there is advice to use another type.
+/// A type-level boolean. `true` selects `StandIn` in place of the user's type, because there is advice to use another type.
 #[derive(Debug)]
 pub struct ReplacedType<const IS: bool>;
 

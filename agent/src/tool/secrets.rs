@@ -231,6 +231,10 @@ impl SecretArguments {
             let graph = definition.plan().graph();
             if graph.has_secrets() {
                 texts.extend(secret_texts(graph, &args));
+                // Arguments that are a list are hidden as a whole. A secret in an object has a name, but any other item may be a secret.
+                if let Value::Array(items) = &args {
+                    texts.extend(items.iter().filter(|item| !item.is_object()).flat_map(all_texts));
+                }
             }
         }
         if !is_known {
@@ -314,6 +318,18 @@ mod tests {
         assert_eq!(shown(&open.hiding_unknown(), "log_in", ARGS), hidden);
         let lists = [[definition("log_in", false)].into(), [definition("log_in", true)].into()];
         assert_eq!(shown(&SecretArguments::new(lists), "log_in", ARGS), known, "one of two definitions");
+    }
+
+    #[test]
+    fn secrets_that_were_sent_in_a_list_are_found() {
+        let secrets = secrets(&[("login", true)]).hiding_unknown();
+        let texts = |args: Value| {
+            let call = Part::tool_call("1", "login", args.to_string());
+            secrets.texts([&Arc::new(Message::from(AssistantMessage::new([call])))])
+        };
+        assert_eq!(texts(json!(["hunter2"])), ["hunter2"]);
+        let nested = json!([["hunter2"], {"password": "swordfish", "user": "annabel"}]);
+        assert_eq!(texts(nested), ["swordfish", "hunter2"]);
     }
 
     #[test]
