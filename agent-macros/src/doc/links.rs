@@ -39,12 +39,16 @@ pub(super) fn flattened(lines: &[String]) -> Vec<String> {
     out
 }
 
-/// Parses the definition of a link reference: `[name]: target`.
+/// Parses the definition of a link reference: `[name]: target`, with or without a title in quotes. A line with other text behind the target
+/// is a paragraph, and `[^name]: text` is a footnote.
 fn definition(line: &str) -> Option<(String, String)> {
-    let rest = line.trim_start().strip_prefix('[')?;
+    let rest = line.trim_start().strip_prefix('[').filter(|rest| !rest.starts_with('^'))?;
     let (name, target) = rest.split_once("]:")?;
-    let target = target.split_whitespace().next()?;
-    (!name.is_empty() && !name.contains(['[', ']'])).then(|| (name.to_lowercase(), target.to_owned()))
+    let target = target.trim();
+    let (target, title) = target.split_once(char::is_whitespace).unwrap_or((target, ""));
+    let is_title = title.is_empty() || title.trim_start().starts_with(['"', '\'', '(']);
+    (is_title && !target.is_empty() && !name.is_empty() && !name.contains(['[', ']']))
+        .then(|| (name.to_lowercase(), target.to_owned()))
 }
 
 fn inline(text: &str, references: &HashMap<String, String>) -> String {

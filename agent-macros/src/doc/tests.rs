@@ -204,6 +204,11 @@ fn links_that_only_rustdoc_follows_are_text() {
             "/// Ranges [0, 1], [optional], a[i], \\[Reading\\], `[Reading]`.",
             "Ranges [0, 1], [optional], a[i], \\[Reading\\], `[Reading]`.",
         ),
+        (
+            "/// Sends mail[^1].\n///\n/// [^1]: Only to known addresses.\n///\n/// [note]: not a link",
+            "Sends mail[^1].\n[^1]: Only to known addresses.\n[note]: not a link",
+        ),
+        ("/// A [page][p].\n///\n/// [p]: https://a.b \"A title\"", "A [page](https://a.b)."),
         ("/// - [ ] open\n/// - [x] done", "- [ ] open\n- [x] done"),
         ("/// Over [two\n/// lines](crate::X).", "Over two lines."),
         ("/// ```json\n/// [Reading](x)\n/// ```", "```json\n[Reading](x)\n```"),
