@@ -38,7 +38,6 @@ pub(crate) enum Value {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
-    /// The keys that may be given several times.
     pub(crate) repeatable: &'static [&'static str],
     /// Keys that belong to other attributes or items, each group with its advice.
     pub(crate) elsewhere: &'static [(&'static [&'static str], &'static str)],

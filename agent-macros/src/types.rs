@@ -201,7 +201,7 @@ pub(crate) fn shared_data(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Returns the type of the first reference in `ty` that refers to a named type other than `str`.
+/// Returns the type behind the first reference in `ty` that refers to a named type other than `str`: `Db` for `Option<&Db>`.
 pub(crate) fn referenced(ty: &Type) -> Option<Type> {
     struct FoundType(Option<Type>);
     impl VisitMut for FoundType {
@@ -229,9 +229,9 @@ pub(crate) fn has_lifetime(tokens: &TokenStream) -> bool {
     })
 }
 
-/// Returns the types in `ty` that look like maps whose key may not be a text: types with several generic arguments. The first of
-/// these arguments is a tuple, an array, or a named type other than `String` and primitives. If the key is a named type, the
-/// type of the key is returned, too.
+/// Returns the types in `ty` that look like maps with keys other than text. Such a type has several generic arguments, and the first
+/// argument is a tuple, an array, or a named type other than `String` and primitives. If the first argument is a named type, it is
+/// returned, too.
 pub(crate) fn with_composed_keys(ty: &Type) -> Vec<(Type, Option<Type>)> {
     struct FoundPairs(Vec<(Type, Option<Type>)>);
     impl VisitMut for FoundPairs {

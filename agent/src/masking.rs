@@ -49,8 +49,8 @@ impl SecretMask {
         });
     }
 
-    /// Returns a whole text without the secrets. The start of a redacted secret at the end of the text is masked, too, if it has at least
-    /// [`MIN_PARTIAL_SECRET`] bytes.
+    /// Returns a whole text without the secrets. A secret that is cut off at the end of the text is masked, too, if at least
+    /// [`MIN_PARTIAL_SECRET`] of its bytes remain and its replacement is [`REDACTED`].
     pub(crate) fn mask(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.scan(text.as_bytes(), true).0).into_owned()
     }

@@ -16,8 +16,8 @@ struct EscapeStyle {
     slash: bool,
     /// Whether `<`, `>` and `&` are escaped, as in Go.
     html: bool,
-    /// Whether `"`, `'`, `+` and the backquote are escaped as code points, as in .NET, which writes all code points with capital
-    /// hexadecimal digits.
+    /// Whether code points are written with capital hexadecimal digits (`\u00E4`), as in .NET. In this style, `"`, `'`, `+` and the
+    /// backquote are written as code points, too.
     capitals: bool,
 }
 

@@ -82,7 +82,7 @@ pub enum StepKind {
     /// Decides whether the run continues after a turn, with the turn-end hooks.
     TurnEnd,
     /// Asks for a summary of earlier messages. Up to four summaries may precede one request. The `ord` counts them from 0, or from 4 after
-    /// the provider refused the request as too long. If a summary is refused, it is requested again with an `ord` that is greater by 8.
+    /// the provider refused the request as too long. An unusable summary is requested once more, with an `ord` that is greater by 8.
     Compact,
     /// Asks the application which model answers.
     Select,
@@ -124,7 +124,7 @@ impl fmt::Display for StepKind {
 }
 
 impl StepKey {
-    /// Returns the text form. Its maximum length is known, so the text does not grow while it is written.
+    /// Returns the text form, like `to_string`. Allocates only once, because everything after the run id has at most 32 bytes.
     #[cfg(feature = "runtime")]
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::with_capacity(self.run.len() + 32);

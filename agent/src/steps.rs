@@ -223,8 +223,8 @@ pub trait Steps: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Receives each event once, even if this function returns an error. On a replay, events are received again. An error has the same
-    /// effect as an error of [`before_step`](Self::before_step).
+    /// Receives the next event. An event is not passed a second time, even if this function returned an error for it. Only a replay passes
+    /// all events again. An error has the same effect as an error of [`before_step`](Self::before_step).
     fn event(
         &mut self,
         event: Event,
@@ -317,8 +317,7 @@ impl StepError {
         Self::Engine { message: message.into() }
     }
 
-    /// Returns whether the error only stops the run, so that [`drive`] itself succeeds. `drive` returns every other error; `Record` also
-    /// ends the run.
+    /// Returns whether the error makes [`drive`] end the run and return `Ok`. `drive` returns every other error to its caller.
     fn is_stop(&self) -> bool {
         matches!(self, Self::Cancelled { .. } | Self::Limit(_) | Self::Failed { .. })
     }
@@ -464,7 +463,7 @@ async fn advance<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<StepOutcom
     Ok(StepOutcome::Taken)
 }
 
-/// Passes all events so far to `steps`, and the events of the transitions that follow without a step.
+/// Passes all pending events to `steps`. `take_event` also makes the transitions that need no step, so their events are passed, too.
 pub(crate) async fn emit<S: Steps>(run: &SharedLoop, steps: &mut S) -> Result<(), StepError> {
     let next = || run.lock().take_event();
     loop {

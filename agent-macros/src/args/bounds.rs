@@ -41,9 +41,9 @@ pub(super) fn stand_alone(input: &DeriveInput) -> bool {
         && !schemars_has(&input.attrs, "bound")
 }
 
-/// Adds bounds to the derives on the mirror: each field type is assumed to have the required traits, which other
-/// generated code checks. Without `for<'_>`, the compiler would check these bounds at once. With `for<'_>`, the
-/// compiler checks a bound only where the impl is used.
+/// Adds bounds to the derives on the mirror (the hidden copy of the type). With these bounds, the derives assume that each field type has
+/// the traits that they need. Assertions in other generated code check this. Each bound starts with `for<'__granted>`: the compiler then
+/// checks the bound only where the impl is used, and not at once. `fields` are aliases of the field types.
 pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Private, kind: Kind) {
     if fields.is_empty() {
         return;
@@ -60,7 +60,8 @@ pub(super) fn grant(fields: &[Ident], attrs: &mut Vec<Attribute>, private: &Priv
 }
 
 impl Bounds {
-    /// Adds these bounds to the derives on the mirror. Bounds that the user wrote for serde stay as they are.
+    /// Adds these bounds to `attrs`, the attributes of the mirror (the hidden copy of the type). Leaves out the bounds for serde if the
+    /// user wrote such bounds.
     pub(super) fn state(&self, attrs: &mut Vec<Attribute>, serde: &Serde, kind: Kind) {
         if !serde.has("bound") {
             let (deserialize, serialize) = (self.deserialize.to_string(), self.serialize.to_string());

@@ -115,9 +115,9 @@ impl FieldLowering<'_> {
             type #alias = #ty;
             const _: fn() = || #private::#check::<#ty, #inner>();
         });
-        // Serde's derives get a bound, which says that the field's type has the trait. schemars accepts bounds only on generic types, so
-        // `#[schemars(with = …)]` names an alias instead. The alias is the field's type, or a stand-in if that type has no schema. The
-        // field of a `#[serde(transparent)]` type keeps its type, because schemars must see it.
+        // Serde's derive assumes that the field's type has serde's trait: the alias in `demanded` gets a bound that says so. The derive of
+        // schemars accepts bounds only on generic types. So `#[schemars(with = …)]` names an alias instead: the field's type, or a
+        // stand-in if that type has no schema. A field of a `#[serde(transparent)]` type keeps its type, because schemars must see it.
         if self.kind == Kind::Args && !self.transparent {
             let described = format_ident!("__Described{}", self.demanded.len());
             self.helpers.push(described_as(&described, &quote!(#ty), self.private));
@@ -427,8 +427,8 @@ pub(super) fn described_as(alias: &Ident, ty: &TokenStream, private: &Private) -
 }
 
 /// Returns the path `<… as OrStandIn<T>>` for the type `T` of an argument. `Field` of this path is the type of the argument's field in the
-/// generated struct: `T`, or a stand-in if `T` cannot be an argument. With the stand-in, the derives on the struct report no errors, and
-/// only the assertion does.
+/// generated struct: `T`, or a stand-in if `T` cannot be an argument. If `T` cannot be an argument, an assertion reports this error.
+/// Because of the stand-in, the derives on the struct do not report further errors.
 pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> TokenStream {
     if types::has_lifetime(ty) {
         // The type may be an alias of a reference. The compiler finds out late that such a type cannot be read "for every lifetime", and
@@ -452,7 +452,8 @@ pub(crate) fn argument_or_stand_in(ty: &TokenStream, private: &Private) -> Token
     quote!(<#own_type as #private::OrStandIn<#ty>>)
 }
 
-/// Returns the type that chooses between an argument's own type and a stand-in, by whether the type can be an argument.
+/// Returns `OwnType<CONSTANT>` for the type of an argument. The constant is `true` if the type can be an argument. If the constant is
+/// `false`, a stand-in replaces the type.
 pub(crate) fn own_type(ty: &TokenStream, private: &Private) -> TokenStream {
     quote! {
         #private::OwnType<{

@@ -113,8 +113,8 @@ pub(super) fn names_key(attrs: &[Attribute], name: &str, key: &str) -> bool {
     metas(attrs, name).iter().any(|meta| meta.path().is_ident(key))
 }
 
-/// Changes `#[serde(default)]` of a container to `#[serde(default = "FUNCTION")]`. Without this change, serde would
-/// require `Default` of the mirror.
+/// Changes `#[serde(default)]` of a container to `#[serde(default = "FUNCTION")]`. Without this change, serde would require that the
+/// mirror (the hidden copy of the type) implements `Default`.
 pub(super) fn default_from(attrs: &mut [Attribute], function: &str) {
     for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("serde")) {
         let Ok(metas) = attr.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) else {

@@ -131,7 +131,8 @@ fn deserialize_with(input: &DeriveInput, private: &Private, body: &TokenStream) 
 
 fn schema(input: &DeriveInput, mirror: &Ident, has_secrets: bool, private: &Private) -> TokenStream {
     let (_, type_generics, _) = input.generics.split_for_impl();
-    // If the derive on the mirror (the hidden copy of the type) failed, it has reported an error. The schema then describes a stand-in.
+    // If the derive on the mirror (the hidden copy of the type) reported an error, the mirror has no schema. The alias then names a
+    // stand-in, so that there is no second error.
     let (alias, described) = if bounds::stand_alone(input) {
         let alias = Ident::new("__Described", Span::call_site());
         (Some(described_as(&alias, &quote!(#mirror), private)), quote!(#alias))

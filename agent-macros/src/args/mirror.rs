@@ -33,7 +33,6 @@ pub(crate) struct MirrorOptions {
     pub(crate) require_docs: bool,
 }
 
-/// Makes the mirror of `input` under the name `name`.
 pub(crate) fn make(
     mut input: DeriveInput,
     name: &Ident,

@@ -1,4 +1,5 @@
-//! `#[derive(ToolArgs)]` and `#[derive(ToolOutput)]`: parse → mirror → impls that delegate to the mirror.
+//! Expands `#[derive(ToolArgs)]` and `#[derive(ToolOutput)]`. The derives of serde and schemars are applied to the mirror, a hidden copy
+//! of the user's type. The impls for the user's type call the impls of the mirror.
 
 pub(crate) mod attr;
 mod bounds;

@@ -116,7 +116,7 @@ fn link(text: &str, references: &HashMap<String, String>) -> Option<(String, usi
     }
 }
 
-/// Returns the position at which the bracket at the start is closed. Code spans are skipped.
+/// Returns the position of the bracket that closes the bracket at the start. Code spans and escaped characters are skipped.
 fn closing(text: &str, open: char, close: char) -> Option<usize> {
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(c) = text[at..].chars().next() {

@@ -36,7 +36,8 @@ pub(super) fn argument(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// Returns the assertion that the library has no advice against injecting the type of a `&T` parameter.
+/// Returns an assertion about the type of a `&T` parameter. If the library advises against injecting this type, the assertion fails with
+/// the advice.
 pub(super) fn state(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     let (at, cfgs) = (ours(param.span), &param.cfgs);
     let private = private.at(at);

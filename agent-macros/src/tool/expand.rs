@@ -119,8 +119,8 @@ pub(super) fn entry(mut tool: Tool, private: &Private, errors: &mut Errors) -> T
     }
 }
 
-/// Returns the type of the hidden struct's field for a parameter: the parameter's type if a model can send this type or
-/// if `with` makes the value, or else a stand-in.
+/// Returns the path `<… as OrStandIn<T>>` for a parameter of type `T`. `Field` of this path is the type of the parameter's field in the
+/// generated struct: `T` if a model can send `T` or if `with` makes the value, and otherwise a stand-in.
 pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> TokenStream {
     if param.options.with.is_some() {
         return quote!(<#private::OwnType<true> as #private::OrStandIn<#ty>>);
@@ -131,8 +131,8 @@ pub(super) fn stand_in(param: &Param, ty: &TokenStream, private: &Private) -> To
     }
 }
 
-/// Returns aliases for the choices between an argument's type and a stand-in, and records their names in the
-/// parameters.
+/// Returns a type alias for each argument, and stores the name of the alias in the parameter. The alias is an `OwnType<…>`, which selects
+/// the argument's own type or a stand-in.
 fn own_types(tool: &mut Tool, types: &[TokenStream], private: &Private) -> TokenStream {
     let mut aliases = TokenStream::new();
     for (n, (param, ty)) in tool.params.iter_mut().zip(types).enumerate() {
@@ -396,8 +396,8 @@ pub(super) fn converted(
     let (mut value_at, mut error_at) = (value.clone(), error.clone());
     value_at.set_span(at);
     error_at.set_span(at);
-    // This call has the span of the result type, so that the compiler points to a type that is deprecated as a
-    // result.
+    // This call is deprecated for some types of results. It has the span of the result type, so that the compiler's warning points to the
+    // type.
     let kind_of_value = quote_spanned!(at=> (&#private::OfValue(&#value)).kind());
     let of_value = match none {
         None => quote_spanned!(at=> #kind.outcome(#value_at)),

@@ -42,7 +42,6 @@ pub(crate) struct Receiver {
 /// Whether the body is async, and on which thread a synchronous body runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Execution {
-    /// An async function.
     Async,
     /// A synchronous function that runs on a thread that may be blocked.
     Blocking,
@@ -50,7 +49,6 @@ pub(crate) enum Execution {
     Inline,
 }
 
-/// One parameter.
 pub(crate) struct Param {
     pub(crate) ident: Ident,
     pub(crate) pass: Pass,
@@ -64,8 +62,8 @@ pub(crate) struct Param {
     /// The advice and the span of the pattern, if the parameter has no name for the model. The advice is reported unless the
     /// parameter is the whole argument object.
     pub(crate) nameless: Option<(&'static str, Span)>,
-    /// The alias of the type that chooses between the parameter's type and a stand-in, so that the compiler evaluates the choice only
-    /// once.
+    /// The name of the type alias that selects the parameter's own type or a stand-in. With the alias, the compiler evaluates this choice
+    /// only once.
     pub(crate) own_type: Option<Ident>,
 }
 

@@ -222,8 +222,8 @@ fn function(entry: &Entry, errors: &mut Errors) -> Option<SettingValue> {
     }
 }
 
-/// Returns the calls that set the option: one call of the setter with the name of the option, or one call for each example or
-/// each entry of `extend`. Returns no call for a time limit, for which the row of `timeout` has its own function.
+/// Returns the calls that set an option: one call of the setter with the name of the option, or one call for each example or each entry of
+/// `extend`. Returns no call for a time limit, because `timeout` has its own function in [`ROWS`].
 fn set(setting: &Setting, this: Option<&TokenStream>, private: &Private) -> TokenStream {
     let setter = format_ident!("{}", setting.row.key);
     let json = |tokens: &TokenStream| quote!(#private::serde_json::json!(#tokens));

@@ -170,7 +170,8 @@ fn derives_args(input: &DeriveInput) -> bool {
     })
 }
 
-/// Removes the derive of `ToolArgs`, and the attributes that the compiler only knows with this derive.
+/// Removes each `#[derive(…)]` that contains `ToolArgs`, with all derives in it. Also removes attributes such as `#[arg(…)]`, which the
+/// compiler does not know without a derive.
 fn strip(input: &mut DeriveInput) {
     // The attributes of validators stay if another derive may need them.
     let alone = !input.attrs.iter().any(|attr| {

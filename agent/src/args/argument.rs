@@ -242,8 +242,8 @@ pub(crate) fn argument_without_plan<T: DeserializeOwned>(
     })
 }
 
-/// Returns the node of the object that describes these arguments, after choosing among alternatives. Returns `None` if no object
-/// describes the arguments.
+/// Returns the node of the arguments as a whole, after choosing among alternatives: an object, or the node for any value. Returns `None`
+/// if the plan has no such node for these arguments.
 fn root_object<'c>(cx: &'c Context<'c>, text: &str) -> Option<&'c PlanNode> {
     /// Maximum number of nested alternatives. No compiled plan has so many.
     const MOST: usize = 1000;

@@ -79,8 +79,8 @@ struct Scan<'s> {
     text: &'s str,
     bytes: &'s [u8],
     depth: u32,
-    /// Number of values around the current position that must pass checks. A check with `not` turns a misfit into a fit. Within these
-    /// values, the scan therefore reports only certain misfits, and accepts no key that may be repeated.
+    /// Number of values around the current position that must pass checks. A check can be a `not`, which turns a misfit into a fit. Within
+    /// these values, the scan therefore reports a misfit only if it is sure, and accepts no object in which a key may be given twice.
     checked: u32,
     /// Number of alternatives, tagged variants and checks around the current position. A misfit within one of them does not refuse the
     /// arguments.
@@ -387,8 +387,9 @@ impl<'s> Scan<'s> {
         if object.is_complete_of(bits) { Ok(end) } else { Err(self.refuse(end)) }
     }
 
-    /// Scans the entries of an object, starting at a key, while the keys have the usual form and belong to the first 64 properties. `bits`
-    /// has one bit for each property so far. `next` is the index of the property that is expected.
+    /// Scans the entries of an object, starting at a key. Recognizes a key only if it belongs to one of the first 64 properties, has no
+    /// escapes and is directly followed by the colon. At any other key, continues with `other_entries`. `bits` has one bit for each
+    /// property whose key was already scanned. `next` is the index of the property that is expected next.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "it is called in two places, for every object")]
     fn entries(&mut self, object: &'s ObjectSpec, mut bits: u64, next: usize, mut at: usize) -> ScanStep {
@@ -454,7 +455,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans the entries of an object, starting at a key that is not among its first 64 properties, or does not have the usual form.
+    /// Scans the entries of an object, starting at a key that `entries` does not recognize.
     #[inline(never)]
     fn other_entries(
         &mut self,
@@ -493,8 +494,8 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Scans a key that does not have the usual form, or that is not the name of a property. Returns the node of the value, the index of
-    /// the property that is expected next, and the position of the value.
+    /// Scans a key that the fast paths do not handle, such as an alias or an unknown key. Returns the node of the value, the index of the
+    /// property that is expected next, and the position of the value.
     #[inline(never)]
     fn other(
         &mut self,

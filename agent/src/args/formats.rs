@@ -27,7 +27,8 @@ pub(crate) fn is(format: &str, text: &str) -> bool {
     }
 }
 
-/// Returns a description of a frequent mistake of models in this format, or `None` if the text has no such mistake.
+/// Returns a description of a mistake that models often make in this format, such as a date without its time. Returns `None` if the text
+/// has no such mistake.
 pub(crate) fn fault(format: &str, text: &str) -> Option<&'static str> {
     let text = text.trim();
     let (day, clock) = match text.find(['T', 't', ' ']) {
@@ -186,8 +187,8 @@ fn is_uri(text: &str) -> bool {
         && plain()
 }
 
-/// Returns the part of a URI after its scheme, without a bracketed host and the port. Returns `None` if the bracketed host is not
-/// an IPv6 address, or if the port is not a number.
+/// Checks the port of a URI and a host in brackets, and returns the rest of the URI without these two. `rest` is the URI after its scheme.
+/// Returns `None` if the host in brackets is not an IPv6 address, or if the port is not a number.
 fn after_address(rest: &str) -> Option<String> {
     let Some(behind) = rest.strip_prefix("//") else { return Some(rest.to_owned()) };
     let (authority, path) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));

@@ -42,7 +42,7 @@ pub enum IssueCode {
     Format,
     /// An item of a set is repeated.
     Unique,
-    /// The value is refused for another reason, for example by its type or by a check.
+    /// The value is refused for a reason without a code of its own, for example by a check or by the `Deserialize` of its type.
     Value,
 }
 

@@ -64,7 +64,6 @@ pub use stream::{ArgumentEvent, ArgumentKind, ArgumentPath, ArgumentStream};
 pub use suggest::did_you_mean;
 pub use types::{Base64, HumanDuration};
 
-// These items are used by other modules of the crate, for example by `schema`, which renders plans.
 pub(crate) use document::{Doc, Document, Shape};
 pub(crate) use judge::fits;
 #[cfg(feature = "macros")]
@@ -211,7 +210,8 @@ impl Plan {
         InvalidArguments::new(self, Vec::new(), 0, None)
     }
 
-    /// Reads arguments along the plan, and returns their coercions. The arguments are the value that `reader` kept last.
+    /// Reads arguments along the plan, and returns only the coercions. `reader` keeps the typed value; if it keeps several, the last one
+    /// counts.
     #[inline(never)]
     fn parse_along(
         &self,
@@ -299,8 +299,8 @@ impl Plan {
         };
         let corrected = corrected.filter(is_accepted).map(|offer| offer.text);
         let mut unchecked = None;
-        // A corrected call contains all correct values as they were sent, and the types and checks have accepted the call. So they can
-        // have further issues only if there is no corrected call.
+        // If there is a corrected call, the types and checks have accepted it. It contains all correct values as they were sent, so the
+        // sent call has no further issues.
         if corrected.is_none() {
             let walked = issues.len();
             let looked = refusal.with_sent(|sent| refused::add_refusals(graph, sent, again, &mut issues));

@@ -161,7 +161,8 @@ impl<'t, U> EntryKeys<'t, U> {
 }
 
 impl<'t, U> SeenKeys<'t, U> {
-    /// Creates the keys of an object from `first`, the properties among the first 64 that the object has so far, with one bit each.
+    /// Creates the keys of an object that has some properties so far. If bit `i` of `first` is set, the object has the property with index
+    /// `i`.
     pub(super) fn of_first(first: u64) -> Self {
         SeenKeys { first, ..SeenKeys::default() }
     }

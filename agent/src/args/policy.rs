@@ -75,14 +75,14 @@ impl CoercionPolicy {
         Self(Rules(EXACT))
     }
 
-    /// Returns the policy that also makes lossless conversions, for example of a number that a model put in quotes. This is the
-    /// default.
+    /// Returns the policy that allows the coercions of [`exact`](Self::exact) and other lossless conversions, for example of a number that
+    /// a model put in quotes. This is the default.
     pub const fn strict() -> Self {
         Self(Rules(STRICT))
     }
 
-    /// Returns the policy that also repairs structure, for example JSON sent as text, a single value for a list, or another
-    /// spelling of a word of a closed set.
+    /// Returns the policy that allows the coercions of [`strict`](Self::strict) and also repairs structure, for example JSON sent as text,
+    /// a single value for a list, or another spelling of an allowed word.
     pub const fn lenient() -> Self {
         Self(Rules(LENIENT))
     }
@@ -401,7 +401,7 @@ impl Rules {
         Rules(self.0 | rule.0)
     }
 
-    /// Returns the rules of this set that `strict` allows, too. The marks are removed.
+    /// Returns the rules that this set and `strict` both allow. Marks such as `CHECK` are removed.
     pub(crate) const fn within_strict(self) -> Rules {
         Rules(self.0 & STRICT)
     }
@@ -415,7 +415,7 @@ impl Rules {
         self.has(Rules::CHECK)
     }
 
-    /// Returns the rules of this set that `exact` allows, too. The mark of a check is kept.
+    /// Returns the rules that this set and `exact` both allow. The mark `CHECK` is kept.
     pub(crate) const fn without_coercion(self) -> Rules {
         Rules(self.0 & (EXACT | Rules::CHECK.0))
     }

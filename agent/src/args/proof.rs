@@ -6,7 +6,7 @@ use super::issue::Issue;
 use super::judge::diagnose;
 use super::plan::Plan;
 
-/// Returns the issues that the judge alone finds in the text.
+/// Runs only the judge, the pass that finds every mistake in arguments. Returns the issues, if there are any, as the error.
 pub(crate) fn diagnosis(plan: &Plan, text: &str) -> Result<(), Vec<Issue>> {
     let text = if text.trim_start().is_empty() { "{}" } else { text };
     diagnose(plan.graph(), text).map(|_| ()).map_err(|refusal| refusal.issues)

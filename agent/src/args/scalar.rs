@@ -452,8 +452,8 @@ impl StrSpec {
         }
     }
 
-    /// Returns whether the fault of `text` is its format, and the type itself checks this format. The error of the type is more
-    /// precise.
+    /// Returns whether the fault of `text` is its format, and the type itself checks this format. The type then reports the fault,
+    /// because its error is more precise than the error of the plan.
     pub(crate) fn is_for_the_type(&self, text: &str) -> bool {
         self.format_rule == FormatRule::OfType
             && self.fault(text).is_some_and(|(code, _)| code == IssueCode::Format)

@@ -13,7 +13,7 @@ pub(super) const MAX_MEMBERS: usize = 20;
 /// Maximum length of a line, in characters.
 pub(super) const MAX_LINE: usize = 300;
 /// Number of levels that are written out in issues. Objects, externally tagged enums, lists, nullable values and unions each count as a
-/// level. Objects below these levels are written as `object`, tagged ones with the number of their kinds.
+/// level. Below these levels, an object is written as `object`, and a tagged enum as `object (3 kinds)`, with the number of its variants.
 const DEPTH_IN_ISSUES: usize = 2;
 const DEPTH_IN_LIST: usize = 3;
 /// Length of a signature, in bytes, above which nothing is added to it, because the line is cut later.
@@ -37,8 +37,8 @@ pub(crate) fn limits(graph: &Graph, id: NodeId, beyond: Side) -> String {
     cut(&writer.out, MAX_LINE)
 }
 
-/// Returns the accepted parameters, with one line each, or a single line if the root is not an object. The lines are computed once for each
-/// plan.
+/// Returns the accepted parameters, one in each line. If there are more than [`MAX_PARAMETERS`], a line gives the number of the others. If
+/// the root is not an object, returns its signature as a single line. The lines are computed once for each plan.
 pub(crate) fn parameters(graph: &Graph) -> &[String] {
     graph.parameters.get_or_init(|| {
         let Some(object) = graph.root_object() else {

@@ -92,11 +92,12 @@ pub(crate) fn has_close_name<'a>(
 /// A name, in the forms in which it is compared with other names.
 #[derive(Debug)]
 pub(crate) struct Spelling {
-    /// The letters and digits of the name, in lower case. Empty unless `is_short`, like `lower`.
+    /// The letters and digits of the name, in lower case.
     folded: String,
     lower: Vec<char>,
     /// Number of characters of `lower`, by the code point of the character modulo 32.
     letters: [u8; 32],
+    /// Whether the name is short enough to be compared. If it is not, `folded` and `lower` are empty.
     is_short: bool,
 }
 

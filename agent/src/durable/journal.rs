@@ -117,7 +117,6 @@ pub(super) struct ToolRequest {
     /// The text of the reply that contains the call. Only the request for the first call of a reply has the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) text: String,
-    /// The state of the run.
     #[serde(default, skip_serializing_if = "RunState::is_empty")]
     pub(super) state: RunState,
     /// The inputs to the questions of the call's tool.

@@ -42,8 +42,8 @@
 //!   order.
 //! * The engine makes the retries, and the client of the model makes none. A model that fails temporarily is asked at most
 //!   [`Service::model_attempts`] times for a reply. An error of a tool is the result of the call.
-//! * Every step has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The engine is configured
-//!   to wait longer than the longest step takes, so that the step is not discarded at its end.
+//! * Every step has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The service tells the
+//!   engine to wait longer than the longest step may take, so that the engine does not discard a step that is still running.
 //! * Each run is a workflow of the engine, and the name of the run is the key of the workflow. A run executes once; a second start finds
 //!   the existing run.
 //! * An accepted message is delivered, even if it arrives just before the end of the run, because the engine decides whether the message or
@@ -55,8 +55,9 @@
 //!   not apply to hooks, because their results are recorded as separate steps. Hooks run again after a run has waited for decisions. If a
 //!   call would then run with arguments that the decision does not cover, the run asks for another decision, under a new id. Serve new
 //!   code that takes different steps at a new address.
-//! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. The requests of
-//!   this run are also pending in the runs above it, and can be answered through them. See [the guide](crate::guide::sub_agents).
+//! * A call of an [assistant as a tool](crate::Assistant::as_tool) is a run of its own, under the name of the call's key. If this run
+//!   waits for a decision, an input or a result, its request is also pending in the runs above it, and can be answered through them. See
+//!   [the guide](crate::guide::sub_agents).
 //! * Listeners receive events again on a replay; `on_metric` receives each request once. Results are not cached between calls, and an
 //!   approval key is not used, because the engine controls who may decide.
 //! * A steering message does not end a wait for a decision. The calls are skipped after the decision. Without an engine, the message ends

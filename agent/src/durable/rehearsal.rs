@@ -58,7 +58,7 @@ pub struct Rehearsal {
 /// The point at which the process dies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum CrashPoint {
-    /// After the play has recorded this many steps, before the next step begins.
+    /// After the process has recorded this many steps, before the next step begins.
     BeforeStep(usize),
     /// After the work of this step, before its result is recorded.
     AfterWork(String),
@@ -89,9 +89,9 @@ struct RehearsalState {
     /// The prepared answers, by the ids of their requests.
     answers: Mutex<HashMap<String, Value>>,
     crash: Mutex<Option<CrashPoint>>,
-    /// The number of steps that the current play has recorded.
+    /// The number of steps that the current process has recorded.
     recorded_steps: AtomicUsize,
-    /// The names of the steps that the current play has recorded.
+    /// The names of the steps that the current process has recorded.
     names: Mutex<Vec<String>>,
 }
 
@@ -351,7 +351,8 @@ impl MemoryJournal {
         })
     }
 
-    /// Plays the started runs to their ends, unless `children` says that they are not awaited.
+    /// Returns the ends of the started runs. If the journal has no ends yet, performs the runs and records their ends. Returns no ends
+    /// if `children` says that the runs are not awaited.
     async fn end_children(&self, children: ChildWait) -> Result<EndedChildren, StepError> {
         if matches!(children, ChildWait::Apart) {
             return Ok(EndedChildren::default());

@@ -128,9 +128,10 @@ pub(super) enum Phase {
     CallTools,
     Await,
     TurnEnd,
-    /// Waits for steering messages after a turn. The value is true if the driver recorded `Some(true)` for the end of the turn.
-    /// `PollFollowUps` has the same value.
+    /// Waits for steering messages after a turn. The value is true if the driver decided at the end of the turn that the model is asked
+    /// again even without messages.
     PollSteering(bool),
+    /// Waits for follow-up messages after a turn. The value is that of `PollSteering`.
     PollFollowUps(bool),
     /// The next [transition](AgentLoop::step) ends the run with this `End`, and emits `agent_end`.
     Ending(End),

@@ -28,7 +28,7 @@ impl AgentLoop {
     /// preparing the call is recorded.
     ///
     /// # Errors
-    /// Returns an error if the call is not the next one of a segment that is being prepared.
+    /// Returns an error if the call is not the next call to prepare.
     pub fn record_call_start(&mut self, ord: u32) -> Result<(), RecordError> {
         let at = self.next_to_prepare(ord)?;
         self.start_call(at);
@@ -39,7 +39,7 @@ impl AgentLoop {
     /// one by one, in call order.
     ///
     /// # Errors
-    /// Returns an error if the call is not the next one of a segment that is being prepared.
+    /// Returns an error if the call is not the next call to prepare.
     pub fn record_prepared(&mut self, ord: u32, prepared: Result<Ready, CallEnd>) -> Result<(), RecordError> {
         let at = self.next_to_prepare(ord)?;
         self.prepare_call(at, prepared);
@@ -74,7 +74,7 @@ impl AgentLoop {
     /// Records progress that the call at this position reports. The progress is ignored if the call is no longer running.
     ///
     /// # Errors
-    /// Returns an error if the call is not in the segment that runs, or if the run waits only for the results of other calls.
+    /// Returns an error if the run neither runs calls nor waits for them, or if the call is not among these calls.
     pub fn record_call_update(&mut self, ord: u32, partial: Progress) -> Result<(), RecordError> {
         let at = self.running(ord)?;
         if let Some(slot) = self.batch.slots.get(at).filter(|slot| slot.state == SlotState::Ready) {
@@ -89,7 +89,7 @@ impl AgentLoop {
     /// of the same call are ignored.
     ///
     /// # Errors
-    /// Returns an error if the call is not in the segment that runs, or if the run waits only for the results of other calls.
+    /// Returns an error if the run neither runs calls nor waits for them, or if the call is not among these calls.
     pub fn record_call_end(&mut self, ord: u32, end: CallEnd) -> Result<(), RecordError> {
         if !end.asked.is_empty() {
             return self.record_questions(ord, end.asked);
@@ -265,12 +265,12 @@ impl AgentLoop {
                 if let Some(spent) = metadata.and_then(|metadata| self.spent_of(&name?, metadata)) {
                     self.count_child(spent);
                 }
-                // The body ran in an earlier process, which counted the call.
+                // The body ran in an earlier process, and this process has not counted the call yet.
                 #[cfg(feature = "runtime")]
                 if end.ran && has_run(&end.outcome) {
                     self.tool_calls += 1;
                     if let Some(budget) = &self.budget.0 {
-                        // At the limit of the tree, nothing more can be counted.
+                        // The result is ignored: the call has already run, even if the limit of all runs together is reached.
                         let _ = budget.take_call();
                     }
                 }
@@ -480,8 +480,8 @@ impl AgentLoop {
         // Only the beginning of a long report is compared, because a restored run has only the stored message, in which the report is cut.
         let is_progress = tries.register(super::large::beginning(&outcome.text(), bytes));
         if was_last {
-            // While a run is restored, the outcome of the last try is read from its stored message, so it has the code of exhausted
-            // retries. `register` has already counted this try.
+            // While a run is restored, the stored message of the last try already has the code `retries_exhausted`. `register` has
+            // counted the try, so nothing is left to do.
             return true;
         }
         let (is_spent, all) = (tries.is_exhausted(max), tries.count());

@@ -38,8 +38,9 @@ pub struct LoopConfig {
     /// The effect of a steering message on the calls of the turn in which it arrives.
     pub steering: SteeringPolicy,
     /// Maximum number of retries of a tool in a run, unless the tool sets its own number; 2 by default. A retry follows after the
-    /// arguments were refused, or after the tool asked for another call. A retry does not count if the try before it made progress: it had
-    /// fewer of the same issues, or only new issues. All retries together are at most three times this maximum.
+    /// arguments were refused, or after the tool asked for another call. A retry does not count if the try before it made progress. A try
+    /// makes progress if some of the earlier issues are gone and no issue was added, or if all its issues are new. All retries together
+    /// are at most three times this maximum.
     pub max_retries: u32,
     /// Maximum number of successive continuations of an answer that the token limit cut; 0 by default. See
     /// [`AssistantBuilder::continue_length`](crate::AssistantBuilder::continue_length).
@@ -218,7 +219,6 @@ pub(crate) struct ToolEntry {
 }
 
 impl ToolEntry {
-    /// Returns the settings of a tool.
     pub(crate) fn of(tool: &Tool) -> Self {
         let (definition, policy) = (tool.definition(), tool.policy());
         Self {

@@ -1,5 +1,5 @@
 //! Records what happens before a request: changes of the view, requests for summaries, and attempts at the request that failed. The view
-//! is the form of the conversation that the model is sent.
+//! is the form of the conversation that is sent to the model.
 
 use super::agent_loop::Phase;
 use super::batch::with_unique_ids;
@@ -43,8 +43,8 @@ impl AgentLoop {
         }
     }
 
-    /// Returns the limit that the tokens or the cost so far have reached, if any. Requests are not checked, because the next request is
-    /// already counted.
+    /// Returns the limit that the tokens or the cost so far have reached, if any. The limit on the number of requests is not checked,
+    /// because the next request is already counted.
     pub(crate) fn limit_of_tokens(&self) -> Option<LimitReached> {
         let of_tree = || self.budget.0.as_ref().and_then(|budget| budget.limit_of_tokens());
         exceeded_by_usage(&self.config.limits, &self.usage).or_else(of_tree)
@@ -70,7 +70,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Restores the changes of the view that were stored with the conversation. The usage of changes that this run made counts for the run.
+    /// Restores the changes of the view that were stored with the conversation. If this run made a change, the tokens of its summary count
+    /// as usage of the run.
     pub(crate) fn restore_view(&mut self, changes: impl IntoIterator<Item = ViewChange>) {
         for change in changes {
             if change.made_at > self.added_from {

@@ -291,7 +291,7 @@ pub enum EventKind {
         /// The number of the change in the conversation, counted from 1.
         generation: u32,
     },
-    /// A model is asked for a summary. The model of the run will be sent the summary instead of the earlier messages.
+    /// A model is asked for a summary. The summary will be sent to the model of the run in place of the earlier messages.
     #[non_exhaustive]
     CompactionStart {
         /// The reason: `size`, or `too_long` after the provider refused the request.
@@ -345,7 +345,7 @@ pub enum EventKind {
         from: String,
         /// The model that replies, as `PROVIDER/MODEL`.
         to: String,
-        /// The parts of the conversation that the new model is not sent.
+        /// Counts of the parts of the conversation that are not sent to the new model.
         losses: HandOffLosses,
     },
 }

@@ -93,7 +93,6 @@ fn shown_message<'a>(shown: &EventSecrets, message: &'a Arc<Message>) -> Cow<'a,
     shown.secrets.message(message).map_or(Cow::Borrowed(&**message), Cow::Owned)
 }
 
-/// The JSON object of an event.
 #[derive(Serialize)]
 struct EventJson<'a> {
     run_id: &'a str,

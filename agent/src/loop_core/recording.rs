@@ -191,8 +191,8 @@ impl AgentLoop {
         Ok(())
     }
 
-    /// Records that messages are queued while the turn ends. If a limit or the decision at the end of the turn then ends the run, the end
-    /// is not [`End::Completed`].
+    /// Records that messages are queued while the turn ends, so the run is not complete. If the decision at the end of the turn then ends
+    /// the run, the end is [`End::Terminated`]. If a limit ends the run, the end is [`End::Limit`].
     ///
     /// ```
     /// use agent::loop_core::{AgentLoop, End, LoopConfig, ModelReply, Step};

@@ -201,9 +201,9 @@ const NOT_BEGUN: [&str; 9] = [
     "no_result",
 ];
 
-/// Returns whether a call with this outcome counts against the limit of calls. Completed calls and calls to try again count. Failed calls
-/// count, too, unless their code or text means that the body did not begin: a sub-agent that reached a limit of its own has the same code
-/// as a call that the limit of calls refused, so the text tells them apart. Denied, interrupted and deferred calls do not count.
+/// Returns whether a call with this outcome counts against the limit of calls. Completed calls and calls to try again count. Denied,
+/// interrupted and deferred calls do not count. A failed call counts if its body began. For most failures, the code shows this. The code
+/// `limit` does not: the limit of calls refused the call, or a sub-agent ran and reached its own limit. The text tells these two apart.
 pub(super) fn has_run(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Completed(_) | ToolOutcome::Retry { .. } => true,

@@ -20,7 +20,7 @@ pub(super) struct ToolRetries {
 
 impl ToolRetries {
     /// Registers a try with its report. Returns whether the try is progress: its issues are a proper subset of the issues of the best try,
-    /// or all its issues are new. No try is progress if it is the first, or if the best try has no issues.
+    /// or all its issues are new. The first try is never progress. If the best try has no issues, no later try is progress.
     pub(super) fn register(&mut self, report: &str) -> bool {
         let now = issues(report);
         let is_first = self.all == 0;

@@ -112,7 +112,7 @@ impl StreamedCalls {
 }
 
 impl RunSecrets {
-    /// Returns a copy without secrets of an update that [may show](StreamedCalls::hides) them.
+    /// Returns a copy of the update without the secrets that the update [may show](StreamedCalls::hides).
     pub(super) fn update(&self, update: &ModelEvent) -> ModelEvent {
         let mut shown = update.clone();
         match &mut shown {

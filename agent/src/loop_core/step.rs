@@ -44,8 +44,9 @@ pub enum Step {
     CallModel {
         /// The key of the step.
         key: StepKey,
-        /// The conversation, which is sound. [`ModelInfo::hand_off`](crate::model::ModelInfo::hand_off) converts it to the messages that
-        /// the model is sent.
+        /// The conversation. It is [sound](crate::message::Conversation::is_sound): no call in it waits for a result.
+        /// [`ModelInfo::hand_off`](crate::model::ModelInfo::hand_off) converts the conversation to the messages that are sent to the
+        /// model.
         messages: MessageList,
     },
     /// Find the tools of these calls, validate the arguments and ask the hooks. Record:

@@ -73,7 +73,7 @@ fn questions_do_not_reopen_a_call_that_has_ended() {
     end.asked.push(serde_json::from_value(question).unwrap());
     run.record_call_end(0, end.clone()).unwrap();
     assert_eq!(run, before);
-    // The other call still runs, so that it can ask.
+    // The other call still runs, so its question is accepted.
     run.record_call_end(1, end).unwrap();
     assert_eq!(run.questions().len(), 1);
 }

@@ -232,7 +232,8 @@ impl HandOff {
             if let Message::Assistant(reply) = &**message
                 && self.recipient.has_summary(reply)
             {
-                // The provider ignores everything before its own summary, so the earlier messages are not sent.
+                // The provider ignores everything before its own summary, so the earlier messages are removed from the list. Pinned
+                // messages are sent again after the summary.
                 list.clear();
                 sent = list.list_mut();
                 // Ids of messages that are not sent are free again, so that new ids do not depend on these messages.
@@ -256,8 +257,8 @@ impl HandOff {
         }
     }
 
-    /// Returns whether every recipient is known to get the next message of the conversation unchanged, because it has only texts. If so,
-    /// `due` is updated. Most messages are of this kind, and need no call of [`convert`](Self::convert).
+    /// Returns `true` for a message that is sent unchanged to every recipient, because it has only texts. Most messages are of this kind.
+    /// For these messages, `due` is updated here, and [`convert`](Self::convert) is not called.
     fn passes(&mut self, message: &Message) -> bool {
         let (content, data) = match message {
             Message::User(user) => (&user.content, &user.provider_data),

@@ -130,16 +130,16 @@ impl Ledger {
         ledger
     }
 
-    /// Assigns results to calls with the same id: each result to the call that the walk met last. `selected` has the indices of the results
-    /// to assign; `None` selects all. Returns the indices of the results without a call.
+    /// Assigns results to calls. A result belongs to the last call with the same id that comes before the result in `walk`. `selected` has
+    /// the indices of the results to assign; `None` selects all. Returns the indices of the results without a call.
     fn assign(
         &mut self,
         messages: &[Arc<Message>],
         walk: impl Iterator<Item = usize>,
         selected: Option<&HashSet<usize>>,
     ) -> HashSet<usize> {
-        // `last` maps an id to the message with a call of this id that the walk met last. `free` maps a message and an id to those calls
-        // with this id that have no result, in reverse order.
+        // `last` maps the id of a call to the index of its message. A later message of the walk replaces an earlier message with the same
+        // id. `free` maps the index of a message and an id to those calls with this id that have no result, in reverse order.
         let mut last: HashMap<&str, usize> = HashMap::new();
         let mut free: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
         let (mut claims, mut orphans) = (Vec::new(), HashSet::new());

@@ -280,7 +280,7 @@ impl ToolResultMessage {
         let Some(args) = &self.edited_args else { return Cow::Borrowed(&self.content) };
         let what = match (self.code.as_deref(), &self.outcome) {
             (Some("invalid_arguments" | "blocked"), _) => "was refused",
-            // With these codes and this outcome, it is unknown whether the call had begun.
+            // In each of these cases, it is unknown whether the call had begun.
             (Some("hook_error" | "retries_exhausted"), _) | (_, OutcomeKind::Interrupted) => "was to run",
             _ => "ran",
         };

@@ -73,7 +73,7 @@ pub(crate) enum SummaryAuthor {
     /// The provider of the model, which writes summaries within its replies. If the provider cannot do this, the model of the run writes
     /// the summaries.
     Provider,
-    /// No author: messages are not replaced.
+    /// No summaries are written, so messages are not replaced.
     Off,
 }
 
@@ -135,8 +135,9 @@ impl ContextRules {
         self
     }
 
-    /// Sets the share of the usable window to which results are cleared when a request reaches [`compact_at`](Self::compact_at). Messages
-    /// are compacted only if clearing is not enough. A share below half of [`clear_at`](Self::clear_at) counts as that half. Default: 0.4.
+    /// Sets the target of clearing, as a share of the usable window. When a request reaches [`compact_at`](Self::compact_at), results are
+    /// cleared until the request fills only this share. Messages are compacted only if clearing is not enough. A share below half of
+    /// [`clear_at`](Self::clear_at) counts as that half. Default: 0.4.
     pub fn target(mut self, share: f64) -> Self {
         self.target = share;
         self
@@ -384,9 +385,9 @@ impl ContextRules {
         ViewDecision::Clear { results }
     }
 
-    /// Returns the earliest possible cut after which at most `tail` tokens are kept, or else the cut after which the fewest are kept. A cut
-    /// is the index before which messages are summarized. Returns `None` if no cut is possible, or if the cut would save fewer than `saved`
-    /// tokens.
+    /// Returns the cut: the index before which messages are summarized. This is the earliest possible index for which at most `tail`
+    /// tokens are kept. If there is none, it is the index for which the fewest tokens are kept. Returns `None` if no cut is possible, or
+    /// if the cut would save fewer than `saved` tokens.
     pub(crate) fn cut(
         view: &ConversationView,
         tail: u64,

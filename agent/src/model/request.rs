@@ -53,11 +53,12 @@ pub struct ModelRequest {
     pub stop: Vec<String>,
     /// The level of thinking.
     pub thinking: Option<Thinking>,
-    /// Whether the reply has events for arguments while they arrive, value by value
+    /// Whether the reply has events for the values in arguments while the arguments arrive
     /// ([`ToolCallArgument`](super::ModelEvent::ToolCallArgument)).
     pub argument_events: bool,
-    /// The schema that the reply has to match. It is sent to every model. An assistant instead offers a tool with this schema to a model
-    /// that cannot follow a schema, and checks the answers: see `Prompt::output_schema`.
+    /// The schema that the reply has to match. A provider client sends the schema to every model, even to one that cannot follow a schema.
+    /// For a model of this kind, an assistant offers a tool with the schema instead. An assistant also checks the answers: see
+    /// `Prompt::output_schema`.
     pub output: Option<OutputSchema>,
     /// Whether the provider's prompt cache should keep the system prompt, and for how long. Messages have marks of their own:
     /// [`Part::cache`](crate::message::Part::cache).
@@ -69,7 +70,7 @@ pub struct ModelRequest {
     pub cached_conversation: Option<CacheMark>,
     /// The key of the prompt cache. Requests with the same key share a cache, at providers that route requests by the key.
     pub cache_key: Option<String>,
-    /// The number of input tokens from which the provider replaces earlier messages by a summary of its own, which becomes a part of the
+    /// The number of input tokens at which the provider replaces earlier messages by its own summary. The summary becomes a part of the
     /// reply. Only Anthropic and the Responses API support this setting. Other providers ignore it. See
     /// `ContextRules::compact_by_provider`.
     pub compact_at: Option<u64>,
@@ -204,7 +205,7 @@ impl ModelRequest {
         self
     }
 
-    /// Sets the number of input tokens from which the provider summarizes earlier messages.
+    /// Sets the number of input tokens at which the provider summarizes earlier messages.
     ///
     /// ```
     /// # #[cfg(feature = "anthropic")] {
@@ -275,7 +276,8 @@ impl ModelRequest {
         self
     }
 
-    /// Requests events for arguments while they arrive, value by value.
+    /// Requests events for the values in arguments while the arguments arrive. Each event has the path of a value and its change, for
+    /// example an added piece of a text.
     ///
     /// ```
     /// use agent::model::{ArgumentChange, Model, ModelEvent, ModelRequest, StepCx, reply};

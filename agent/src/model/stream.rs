@@ -131,7 +131,7 @@ impl ModelStream {
     }
 
     /// Sets the cell from which the stream takes the provider, protocol, model and additional fields of the reply. The source of the
-    /// events fills the cell while the events are read or dropped.
+    /// events fills the cell when a reply begins, fails or is dropped.
     pub(super) fn with_author(mut self, author: Arc<OnceLock<AssistantMessage>>) -> Self {
         self.author = Some(author);
         self

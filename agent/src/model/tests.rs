@@ -1,4 +1,4 @@
-//! The grammar that a stream applies to the events of adapters.
+//! Tests of a [`ModelStream`]: how it corrects, checks and ends the events of an adapter.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};

@@ -15,8 +15,8 @@ pub(super) struct CallIds {
     changed: HashMap<String, String>,
 }
 
-/// The number of proposals that are tried for one id, beyond the number of ids already in use. The extra proposals allow for proposals
-/// that repeat an earlier one. If all tried proposals are in use, the id is not changed.
+/// The number of additional candidates for a new id. For each call, [`CallIds::new`] tries as many candidates as there are ids in use, and
+/// this many more, because a candidate may repeat an earlier one. If no candidate is free, the id is not changed.
 const MAX_REPEATED: usize = 1000;
 
 impl CallIds {
@@ -25,7 +25,6 @@ impl CallIds {
         Self { changed: HashMap::new() }
     }
 
-    /// Returns whether no id is changed.
     pub(super) fn is_unchanged(&self) -> bool {
         self.changed.is_empty()
     }

@@ -51,7 +51,7 @@ pub(super) fn count(value: &Value) -> Option<u64> {
     }
 }
 
-/// Returns the number of tokens at the end of a path of fields.
+/// Returns the number of tokens in a nested field. `path` lists the keys that lead to the field.
 pub(super) fn count_at(value: &Value, path: &[&str]) -> Option<u64> {
     path.iter().try_fold(value, |value, key| value.get(key)).and_then(count)
 }
@@ -239,7 +239,7 @@ fn record_null(options: &mut JsonObject, key: &str) {
 }
 
 /// Returns the options that turn `encoded` into `given`, key by key, or `None` if no options are needed. The parameter `messages` is the
-/// key of the messages. A different list of messages is not included, because messages are only kept in their neutral form.
+/// key of the messages. A different list of messages adds no option, because messages are only kept in their neutral form.
 pub(super) fn options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     let mut options = JsonObject::new();
     for (key, value) in given {
@@ -276,7 +276,7 @@ pub(super) fn merge_options(body: &mut JsonObject, options: Option<&Value>) {
 }
 
 /// Returns the options with which [`merge_options`] turns `encoded` into `given`, or `None` if no options are needed. The parameter
-/// `messages` is the key of the messages. A different value of this key is not included.
+/// `messages` is the key of the messages. A different list of messages adds no option.
 pub(super) fn merge_options_for(given: &JsonObject, encoded: &JsonObject, messages: &str) -> Option<Value> {
     differences(given, encoded, Some(messages))
 }

@@ -6,14 +6,14 @@ const OBJECT: usize = 512;
 const LIST: usize = 320;
 const ITEM: usize = 224;
 
-/// Maximum memory for the value of a text, as a multiple of the maximum length of the text.
+/// Maximum memory for a parsed JSON value, as a multiple of the maximum length of its text.
 const FACTOR: usize = 16;
 
-/// Maximum length of a text that is not examined. Its value needs 20 MiB at most.
+/// Maximum length of a text that is not examined. The JSON value that is parsed from such a text needs at most 20 MiB.
 const SHORT: usize = 64 << 10;
 
-/// Returns whether the value of a text needs at most [`FACTOR`] times `max` bytes, by the estimate. `max` is the maximum length of the
-/// text. Texts up to [`SHORT`] always fit.
+/// Estimates whether the JSON value that is parsed from a text needs at most `FACTOR * max` bytes of memory. `max` is the maximum length
+/// of the text. Texts up to [`SHORT`] always fit.
 pub(super) fn fits(text: &[u8], max: usize) -> bool {
     text.len() <= SHORT || weight(text) <= max.saturating_mul(FACTOR)
 }

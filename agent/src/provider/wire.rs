@@ -15,9 +15,11 @@ use crate::message::{AssistantMessage, MessageList};
 /// A list of messages that is being written.
 ///
 /// The text of a conversation's last request is kept. The next request usually begins with the same messages, so it reuses their text and
-/// only the other messages are written. An item stays open until the next item begins, because further turns may join the item. The kept
-/// text cannot be changed. If a turn would join the last item of the kept text, the encoder continues from an [earlier](Self::rewind)
-/// position.
+/// only the other messages are written.
+///
+/// An item is one message as the provider receives it. An item can contain several turns, such as the results of several calls, so it
+/// stays open until the next item begins. The kept text cannot be changed. If a turn belongs to the last item of the kept text, the
+/// encoder continues from an [earlier](Self::rewind) position.
 pub(super) struct WireList<'a> {
     messages: &'a MessageList,
     /// The key of an item's list of blocks or parts. Turns that join the item are added to this list.
@@ -170,7 +172,6 @@ impl<'a> WireList<'a> {
         TurnBoundary { messages: self.resumed.messages, follows_result: self.resumed.follows_result }
     }
 
-    /// Returns whether the list has no item.
     pub(super) fn is_empty(&self) -> bool {
         self.items == 0
     }

@@ -116,7 +116,7 @@ impl ReplyStream {
         }
     }
 
-    /// Returns the end of a reply once the budgets of the reply are settled.
+    /// Waits until the budgets of the reply are settled. Then returns the error of the reply, or `None` if the reply has not failed.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
         let Some(budgeted) = &mut self.budgeted else { return Poll::Ready(None) };
         ready!(budgeted.gate.poll_settled(cx));
@@ -195,8 +195,8 @@ impl Performer {
             Err(error) => (Some(vec![Err(error)]), None),
         };
         let start = || match first {
-            // With budgets, the stream is a placeholder until the request may be sent. If the budgets cannot be used, the stream contains
-            // the error.
+            // With budgets, the stream is empty until `poll_budgets` sends the request and replaces the stream. If the budgets cannot be
+            // used, the stream has only the error.
             Some(events) => ModelStream::from_events(&step, model.info(), events),
             None => model.stream(&step, request),
         };

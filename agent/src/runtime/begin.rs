@@ -100,7 +100,7 @@ pub(super) struct StartedRun {
     pub(super) resumption: Option<Resumption>,
     /// Whether calls that were checked before the run was resumed must be checked again.
     pub(super) checks_again: bool,
-    /// The number of messages at the beginning of the conversation whose calls need no new record.
+    /// The number of messages from before this run began or was resumed. Their calls are not recorded again.
     pub(super) seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     pub(super) interrupted: Option<InterruptedTurn>,

@@ -222,7 +222,7 @@ impl AssistantBuilder {
     /// }
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// // A model that nobody searches for.
+    /// // The provider of this model has no web search.
     /// let model = ScriptedModel::new([reply().tool_call("search", r#"{"query": "tea"}"#), reply().text("Nothing.")]);
     /// let assistant = Assistant::builder(model.clone())
     ///     .managed_tool_or(ManagedTool::web_search(), tools![search])

@@ -213,7 +213,7 @@ fn exact_text(args: &Value, sent: &str) -> String {
     /// Decimal numbers with up to this many digits are distinct floats.
     const DIGITS: usize = 15;
     let mut key = canonical(args);
-    // `args` is null if only the tool itself can parse the arguments, so only `sent` tells such calls apart.
+    // `args` does not tell all calls apart: it is null if only the tool itself can parse the arguments, and long numbers may lose digits.
     if args.is_null()
         || sent.split(|c: char| !c.is_ascii_digit() && c != '.').any(|number| number.len() > DIGITS)
     {

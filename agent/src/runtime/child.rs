@@ -306,7 +306,7 @@ impl ChildBody {
         with_spent(outcome, call)
     }
 
-    /// Runs the assistant for a call outside of a run. Such a run cannot wait for decisions.
+    /// Runs the assistant for a call that no run made. The call fails if the assistant has to wait for a decision.
     async fn run_alone(&self, message: UserMessage, cx: &ToolContext) -> ToolOutcome {
         let Some(assistant) = &self.spec.assistant else {
             return failed(
@@ -336,7 +336,8 @@ impl ChildBody {
         }
     }
 
-    /// Returns the outcome of a stored run that ended before the end of its call was recorded.
+    /// Returns the outcome of a stored run, and counts the amounts that the run spent. The run ended before the end of its call was
+    /// recorded.
     fn stored_outcome(&self, assistant: &Assistant, ended: &EndedRun, call: &ChildCall) -> ToolOutcome {
         let conversation = assistant.messages();
         let added = conversation.shared().get(ended.from..).unwrap_or_default();

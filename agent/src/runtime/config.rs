@@ -219,7 +219,7 @@ impl Config {
         tools.iter().filter(|tool| names.iter().any(|name| name == tool.name())).cloned().collect()
     }
 
-    /// Returns whether hooks may choose the model of a turn.
+    /// Returns whether hooks may choose the model or the tools of a turn.
     pub(super) fn selects_model(&self) -> bool {
         !self.choosers.is_empty()
     }

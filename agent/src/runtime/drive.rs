@@ -29,7 +29,7 @@ use crate::tool::{cancel::CancelToken, context::ToolContext, problem::RegistryEr
 
 pub(super) struct BegunRun {
     steps: Box<InProcessSteps>,
-    /// The number of messages at the beginning of the conversation whose calls need no new record.
+    /// The number of messages from before this run began or was resumed. Their calls are not recorded again.
     seen: usize,
     /// The turn that a crash of the process interrupted, if there is one.
     interrupted: Option<InterruptedTurn>,

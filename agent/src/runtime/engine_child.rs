@@ -17,7 +17,7 @@ use crate::step_key::StepKey;
 use crate::tool::outcome::ToolOutcome;
 use crate::tool::value::Tool;
 
-/// The report on the ended run of a call, for the run that made the call.
+/// The report of an ended child run, for the parent run that made the call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChildReport {
     pub(crate) outcome: ToolOutcome,
@@ -81,7 +81,7 @@ impl Performer {
 }
 
 impl ServedAssistant {
-    /// Returns the report on an ended run of this assistant, for the run that made the call.
+    /// Returns the report of an ended run of this assistant, for the parent run that made the call.
     pub(crate) fn child_report(&self, run: &AgentLoop, value: &Result<Option<Value>, String>) -> ChildReport {
         let outcome = match run.end() {
             Some(End::Limit(reached)) => failure(RunError::Limit(reached.clone())),

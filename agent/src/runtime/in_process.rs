@@ -65,7 +65,7 @@ pub(super) struct InProcessSteps {
     pub(super) parent: Option<Arc<ParentRun>>,
     /// This run as its children see it. `None` until the run has a child.
     pub(super) as_parent: Option<Arc<ParentRun>>,
-    /// The suspended children of this segment's calls that are about to continue, by the position of the call.
+    /// The suspended children that are about to continue, each by the position of its call in this segment.
     pub(super) continued: BTreeMap<u32, (Box<AgentLoop>, Resumption)>,
     /// The calls that start a child and have not ended. `None` until a call starts a child.
     pub(super) children: Option<RunningChildren>,
@@ -386,7 +386,7 @@ impl InProcessSteps {
 }
 
 impl Drop for InProcessSteps {
-    /// Closes open calls and replies, as if the run had been cancelled.
+    /// Ends a run that is still running, as cancelled or by the limit that it has reached. Open calls and replies are closed.
     fn drop(&mut self) {
         if !self.is_running {
             return;

@@ -158,7 +158,6 @@ impl Listeners {
         Self { list: std::mem::replace(&mut self.list, list) }
     }
 
-    /// Notifies all listeners of an event, one after the other.
     pub(super) fn notify(&self, event: &Event) {
         self.list.iter().for_each(|listener| listener.notify(event));
     }

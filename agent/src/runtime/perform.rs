@@ -29,7 +29,6 @@ pub(crate) struct Performer {
     pub(super) run_id: Arc<str>,
     /// The context of the run: its ids, source, state and cancel token.
     pub(super) context: ToolContext,
-    /// The notices of the run's requests.
     pub(super) notices: RequestNotices,
     /// The budgets that were announced as nearly spent. `None` if the assistant has no budgets.
     announced: Option<AnnouncedBudgets>,

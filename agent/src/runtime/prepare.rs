@@ -87,7 +87,7 @@ impl Performer {
         let approval = must_ask.then(|| ToolArguments::from(valid.value().clone()));
         let signature = guards.then(|| Signature::of_hash(&call.name, valid.accepted().hash()));
         let mut ready = Ready { signature, approval, ..Ready::default() };
-        // The result of a call that waits for a decision is looked up in the cache later, when the call was allowed.
+        // If the call waits for a decision, the cache is not read here, but when the call runs.
         let caches = |_: &&Assistant| !must_ask && self.config.can_cache(tool, &self.context);
         if let Some(assistant) = assistant.filter(caches) {
             let known = assistant.cache().get(&self.config.cache_key(&call.name, &valid, &self.context));

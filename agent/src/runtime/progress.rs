@@ -17,7 +17,7 @@ pub(super) enum CallReport {
 /// progress, the oldest question is dropped.
 const MAX_WAITING: usize = 1024;
 
-/// The reports of running calls for which the run has not emitted events yet.
+/// A buffer for reports. Running calls add reports, and the run takes them and emits events.
 #[derive(Default)]
 pub(super) struct Updates {
     inner: Mutex<Inner>,

@@ -92,8 +92,9 @@ impl Prompt {
         Self { assistant, start, context, state, cancel: None, run_id, answer, tools, within: None, in_tool }
     }
 
-    /// Takes over the cancel token, the source, the session id and the state of the call that makes this prompt. State of the assistant
-    /// itself takes precedence over state of the call.
+    /// Takes over the cancel token, the source, the session id and the state of the call that makes this prompt, except the `ChildHandle`
+    /// of the call. State of the assistant itself takes precedence over state of the call. Clears `in_tool`, so that the prompt does not
+    /// fail if its run is suspended.
     pub(super) fn of_call(mut self, cx: &ToolContext) -> Self {
         let state = cx.all_state().without(self.assistant.config().registry.state());
         self.context = self.context.with_states(&state.without_type::<ChildHandle>());
@@ -444,7 +445,7 @@ impl<T> Prompt<T> {
         Run { running, slot, handle, result: None, answer, partial }
     }
 
-    /// Drives the run in a separate tokio task, with or without listeners.
+    /// Drives the run in a separate tokio task, even if nothing listens to its events.
     ///
     /// [Subscribers](Assistant::subscribe) receive the events; [`wait_until_idle`](Assistant::wait_until_idle) waits for the end of the
     /// run.

@@ -133,7 +133,7 @@ impl InProcessSteps {
         Ok(())
     }
 
-    /// Records the end of the first running call that has ended, if there is one.
+    /// Removes the first call of `running` that has an end, and records the end. Does nothing if no call has an end.
     fn record_first_end(
         &self,
         running: &mut Vec<SegmentCall>,
@@ -354,7 +354,7 @@ fn run(
     }
 }
 
-/// Writes a result that is too long to a file, and adds the result to the cache if there is a key. Returns the end of the call.
+/// Keeps the result of a call: in a file if the result is too long, and in the cache if there is a key. Returns the end of the call.
 async fn keep(
     body: &CallBody,
     assistant: &Assistant,
@@ -369,8 +369,8 @@ async fn keep(
     end
 }
 
-/// Writes a result that is longer than the maximum of its tool to a file, if the application has set a folder for files. For a tool
-/// without a maximum of its own, the maximum of the assistant applies.
+/// Writes a long result to a file, if the application has set a folder for files. A result is long if it exceeds the maximum of its tool.
+/// For a tool without a maximum of its own, the maximum of the assistant applies.
 pub(super) async fn keep_whole(
     config: &Config,
     assistant: &Assistant,

@@ -313,8 +313,8 @@ impl ServedAssistant {
         }
     }
 
-    /// Returns the end of a call of `read_result` that asks for a result in the conversation. Returns `None` for any other call, and if the
-    /// context is not managed.
+    /// Answers a call of `read_result` from the conversation, and returns the end of the call. Returns `None` for a call of another tool,
+    /// if the context is not managed, or if the conversation does not have the requested result.
     pub(crate) fn read_result(&self, call: &ToolCall, conversation: &Conversation) -> Option<CallEnd> {
         self.config.context.as_ref().filter(|_| call.name == READ_RESULT)?;
         let args = call.args.value()?;

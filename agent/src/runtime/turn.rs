@@ -107,8 +107,8 @@ impl TurnChoices {
     }
 }
 
-/// Returns the reply of a turn. A request that was too long is made again with fewer messages. A request whose reply was cut within a call,
-/// within structured output or before its text is made again with more room.
+/// Returns the reply of a turn. If the request was too long, it is made again with a shorter view of the conversation. If the reply was
+/// cut within a call or within structured output, or before it had any text, the request is made again with more room for the reply.
 pub(crate) async fn next_reply<S: TurnSteps>(
     steps: &mut S,
     key: StepKey,
@@ -198,7 +198,7 @@ async fn select_model<S: TurnSteps>(steps: &mut S, turn: u32, run: &SharedLoop) 
     }
     let (own, choices) = steps.parts();
     choices.has_model = true;
-    // The assistant's own model needs no other performer.
+    // If no model was chosen, no performer is set: the run's own performer asks the assistant's own model.
     let performer = chosen.and_then(|name| {
         let performer = name.map(|name| own.with_model(Some(&name))).transpose();
         performer.map_err(|error| error.to_string())
@@ -256,7 +256,7 @@ fn refused_tools<S: TurnSteps>(steps: &mut S, message: String) -> ModelReply {
     reply
 }
 
-/// Makes one request with the tools of the turn.
+/// Makes one request with the tools of the turn. If choosing the tools failed, makes no request and returns a failed reply.
 async fn ask<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,
@@ -325,8 +325,8 @@ pub(crate) async fn end_turn<S: TurnSteps>(
     Ok(continues)
 }
 
-/// Makes the request of a turn once more, and counts it against the limits. If the request is too long again, returns the error of the
-/// context.
+/// Makes the request of a turn once more, and counts it against the limits. If the request is too long again, the run ends with the error
+/// that the conversation does not fit into the window.
 async fn ask_again<S: TurnSteps>(
     steps: &mut S,
     key: &StepKey,

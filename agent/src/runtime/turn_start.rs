@@ -73,8 +73,8 @@ impl TurnStart {
         self
     }
 
-    /// Returns the remaining tools, in the order in which the model sees them. The model sees [deferred](ToolDefinition::is_deferred) tools
-    /// once it has found them.
+    /// Returns the tools that [`filter`](Self::filter) has kept so far, in the order in which the model sees them. The model sees
+    /// [deferred](ToolDefinition::is_deferred) tools once it has found them.
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.tools
     }

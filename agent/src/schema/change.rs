@@ -31,7 +31,6 @@ pub struct Change {
     pub path: String,
     /// The JSON Schema keyword.
     pub keyword: String,
-    /// The kind of the change to the keyword.
     #[serde(flatten)]
     pub(crate) kind: ChangeKind,
 }

@@ -1,8 +1,8 @@
-//! Renders schemas as forms. A form is a schema within the limits of elicitation, with which the Model Context Protocol asks a person.
+//! Renders schemas as forms. With a form, a server of the Model Context Protocol asks a person for values, which is called elicitation.
 //!
 //! Source: Model Context Protocol, "Elicitation", `requestedSchema`
-//! (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a flat object whose properties are scalars, one of
-//! several texts, or several of several texts.
+//! (<https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>): a flat object. Each property is a scalar, a choice of
+//! one text from a list, or a choice of several texts from a list.
 
 use serde_json::{Map, Value, json};
 

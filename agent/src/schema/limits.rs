@@ -16,9 +16,9 @@ pub(crate) struct Size {
     /// The nesting depth of objects, counted anew in each definition.
     depth: usize,
     members: usize,
-    /// The number of characters in the names of properties and definitions and in closed sets.
+    /// The number of characters in the names of properties and definitions, and in the values of each `enum`.
     characters: usize,
-    /// The number of characters in the longest closed set of more than 250 members.
+    /// The number of characters in the longest `enum` that has more than 250 values.
     largest_set: usize,
 }
 

@@ -23,11 +23,11 @@
 //! | --- | --- | --- | --- | --- | --- |
 //! | [`Canonical`](Dialect::Canonical) | unchanged | not in `required` | as the plan | nothing | nothing |
 //! | [`Plain`](Dialect::Plain) | one object | not in `required` | as the plan | which parameters of a root enum belong together | nothing |
-//! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, `uniqueItems`, positions in tuples, other formats, defaults, examples | maps, values of any type, more than its size limits |
-//! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, `multipleOf`, lengths, patterns, `minItems` above 1, `maxItems`, `uniqueItems`, positions in tuples, other formats, defaults, examples | maps, values of any type, recursion, more than 16 unions, names beyond `^[a-zA-Z0-9_.-]{1,64}$` [6] |
+//! | [`OpenAiStrict`](Dialect::OpenAiStrict) [1] | one object | required and nullable | always | lengths, `uniqueItems`, positions in tuples, formats that the dialect lacks, defaults, examples | maps, values of any type, more than its size limits |
+//! | [`AnthropicStrict`](Dialect::AnthropicStrict) [2] | one object | not in `required`, at most 24 | always | all bounds, `multipleOf`, lengths, patterns, `minItems` above 1, `maxItems`, `uniqueItems`, positions in tuples, formats that the dialect lacks, defaults, examples | maps, values of any type, recursion, more than 16 unions, names beyond `^[a-zA-Z0-9_.-]{1,64}$` [6] |
 //! | [`GeminiJsonSchema`](Dialect::GeminiJsonSchema) [3] | one object | not in `required` | as the plan | lengths, patterns, exclusive bounds, `multipleOf`, `uniqueItems`, closed sets with other members than strings and numbers, defaults, examples, key patterns | recursion with no property in between |
 //! | [`GeminiLegacy`](Dialect::GeminiLegacy) [4] | one object | not in `required` | cannot be expressed | as `GeminiJsonSchema`, except lengths, patterns and key patterns; also closed sets with numbers, positions in tuples, all formats but `date-time` | maps, values of any type, recursion |
-//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, other formats, `multipleOf`, exclusive bounds of numbers, `uniqueItems`, key patterns | only `false` |
+//! | [`LlamaCpp`](Dialect::LlamaCpp) [5] | one object | not in `required` | as the plan | patterns that a grammar cannot express, formats that the dialect lacks, `multipleOf`, exclusive bounds of numbers, `uniqueItems`, key patterns | only `false` |
 //!
 //! All dialects except the first two also describe in words how many keys an object has, which values are excluded, and what is deprecated.
 //!

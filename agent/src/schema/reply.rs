@@ -43,8 +43,8 @@ pub fn restore_nulls<'t>(plan: &Plan, dialect: Dialect, text: &'t str) -> Cow<'t
 /// Maximum number of alternatives that are tried in the whole text.
 const MAX_TRIALS: usize = 200;
 
-/// Walk that restores a reply along the plan, to a depth of 128 levels, the limit of the parser. Each method that restores a value returns
-/// the restored text, or `None` if the text stays unchanged.
+/// A walk over a reply, guided by the plan, that removes the nulls that mean "absent". The walk goes at most 128 levels deep, because the
+/// parser refuses deeper texts. Each method that restores a value returns the restored text, or `None` if the text stays unchanged.
 struct Restorer<'g> {
     graph: &'g Graph,
     trials: usize,

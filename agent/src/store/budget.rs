@@ -22,7 +22,7 @@ pub struct BudgetHold {
 }
 
 impl BudgetHold {
-    /// Creates a hold of this amount on the budget with this key.
+    /// Creates a hold of `amount` on the budget with the key `budget`, whose limit is `limit`.
     pub fn new(budget: impl Into<String>, amount: u64, limit: u64) -> Self {
         Self { budget: budget.into(), amount, limit }
     }
@@ -80,8 +80,8 @@ impl MemoryBudgets {
         self.budgets.len() + self.holds.values().map(BTreeMap::len).sum::<usize>()
     }
 
-    /// Counts expired holds on the budgets of `holds` as spent. Then returns the use of a budget whose limit `holds` would exceed, if
-    /// there is one.
+    /// Counts expired holds on the budgets of `holds` as spent. Then returns the use of a budget whose limit a new hold would exceed, if
+    /// there is one. A budget that already has a hold with this id is not checked again.
     pub(super) fn refusal(&mut self, id: &str, holds: &[BudgetHold], now: i64) -> Option<BudgetUse> {
         for hold in holds {
             self.charge_expired(&hold.budget, now);

@@ -89,7 +89,7 @@ fn observe(exchanges: &mut Vec<ObservedExchange>, traffic: &Traffic<'_>) {
     match traffic.kind {
         TrafficKind::Response { status, .. } => exchange.status = Some(status),
         TrafficKind::Body { text } => {
-            // If the kept body was cut, no later piece is added. Otherwise, the kept body would have a gap.
+            // After a piece was cut, no later piece is added, because the kept body would then have a gap.
             if exchange.body.len() == exchange.length {
                 exchange.body.push_str(beginning(text, MAX_BODY.saturating_sub(exchange.length)));
             }

@@ -59,7 +59,8 @@ impl RunLog {
         self.push_json(json);
     }
 
-    /// Adds an entry as JSON, which need not be an event of the loop.
+    /// Adds an entry as JSON, which need not be an event of the loop. If the log is full, adds the entry `log_full` instead, and drops all
+    /// later entries.
     pub(super) fn push_json(&mut self, mut json: Value) {
         if self.is_full {
             return;

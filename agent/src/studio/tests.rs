@@ -134,7 +134,7 @@ async fn tools_are_listed_checked_and_called() {
     let text = |text: &str| json!({"text": text});
     let checked = json_of(&studio.post("/api/tools/add/check", &text(r#"{"a": "1", "b": 2}"#)).await);
     assert_eq!((&checked["is_accepted"], &checked["coercions"][0]["path"]), (&json!(true), &json!("/a")));
-    // The text of the arguments reaches the engine unchanged: a big number, a repeated key, broken JSON.
+    // The text of the arguments reaches the engine unchanged: a big number, a missing parameter, broken JSON.
     for (wrong, path) in [(r#"{"a": 99999999999999999999, "b": 2}"#, "/a"), (r#"{"a": 1}"#, "/b"), ("{", "")]
     {
         let refused = json_of(&studio.post("/api/tools/add/check", &text(wrong)).await);

@@ -338,7 +338,7 @@ impl<T: DeserializeOwned> Proof<T> {
     /// Checks that coerced arguments fit the schema, and that the exact policy accepts them without a coercion.
     fn coerced(&mut self, text: &str, read: &[ParseResult<T>; 3]) {
         for (policy, read) in read.iter().enumerate() {
-            // A `Value` holds a number beyond floats as text, which cannot be compared.
+            // Texts with very large numbers are skipped: a `Value` may hold such a number as a string, which does not fit the schema.
             if beyond_floats(text) || !read.as_ref().is_ok_and(|parsed| !parsed.coercions().is_empty()) {
                 continue;
             }
@@ -373,8 +373,8 @@ fn beyond_floats(text: &str) -> bool {
     numbers(text).any(|token| token.parse::<f64>().is_ok_and(|v| v.abs() >= 9_007_199_254_740_992.0))
 }
 
-/// Returns whether the change keeps the number in the sense of JSON Schema, such as 3.0 to 3, or rounds it to a float. Every policy allows
-/// rounding. The change is recorded, because the tool receives the number in another form.
+/// Returns whether the coercion changes only the form of a number, such as 3.0 to 3, or rounds the number to a float. Even the exact
+/// policy allows and records such coercions, so they are not faults.
 fn is_same_number(change: &Coercion) -> bool {
     change.rule == CoercionRule::FloatToInteger
         || change.rule == CoercionRule::NumberRounded
@@ -390,15 +390,14 @@ fn has_long_key(text: &str) -> bool {
     texts.map(|text| text.trim_start_matches('-')).any(|text| text.starts_with('0'))
 }
 
-/// Returns whether the text has a whole number with a fraction, an exponent or a minus sign. JSON Schema and the engine treat the number as
-/// an integer, but serde may treat it as a float, as it does for `1.0` and `-0`.
+/// Returns whether the text has a whole number that is written with a decimal point, an exponent or a minus sign, such as `1.0`, `1e3` or
+/// `-0`. JSON Schema and the engine treat the number as an integer, but serde may treat it as a float.
 fn has_whole_float(text: &str) -> bool {
     numbers(text).any(|token| {
         token.contains(['.', 'e', 'E', '-']) && token.parse::<f64>().is_ok_and(|v| v.fract() == 0.0)
     })
 }
 
-/// Returns whether the arguments were refused because of a repeated key.
 fn is_refused_as_repeated<T>(read: &ParseResult<T>) -> bool {
     read.as_ref()
         .is_err_and(|refusal| refusal.issues().iter().any(|issue| issue.code == IssueCode::Duplicate))

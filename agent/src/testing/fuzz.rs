@@ -239,9 +239,9 @@ impl FuzzReport {
     }
 }
 
-/// Returns whether a refusal has an issue at the path of the mistake, at a path below it, or at a parent other than the arguments as a
-/// whole. For a wrong key, the issue may be that the correct key is missing. If the report omits issues, returns `true`, because the
-/// expected issue may be among the omitted ones.
+/// Returns whether a refusal has an issue at the path of the mistake, below this path, or at one of its parents. The arguments as a whole
+/// count as a parent only for issues with the code `Json` or `Value`. For a wrong key, the issue may be that the correct key is missing.
+/// If the report omits issues, returns `true`, because the expected issue may be among the omitted ones.
 fn names(refusal: &InvalidArguments, place: &str) -> bool {
     let inside = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -7,7 +7,7 @@ use super::pattern;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// Maximum depth of nested schemas. The values of recursive schemas end earlier.
+/// Maximum depth of nested schemas. A schema at a greater depth has no value.
 const MAX_DEPTH: usize = 24;
 /// The depth from which on the shortest option is chosen.
 const SHORT_FROM: usize = 5;
@@ -117,8 +117,7 @@ impl Sampler<'_> {
         Some(Value::Object(map))
     }
 
-    /// Returns a value for one of the alternatives, merged with the other keywords of the schema. In deep values, an alternative without a
-    /// reference is preferred.
+    /// Returns a value for one of the alternatives, merged with the other keywords of the schema.
     fn branch(&mut self, schema: &Map<String, Value>, branches: &[Value], depth: usize) -> Option<Value> {
         let mut base = schema.clone();
         if base.remove("anyOf").is_none() {
@@ -126,8 +125,8 @@ impl Sampler<'_> {
         }
         let first = if depth < SHORT_FROM { self.choices.pick(branches.len()) } else { 0 };
         let in_turn = branches.iter().cycle().skip(first).take(branches.len());
-        // Alternatives without references come first, so that recursion ends.
         let mut in_turn: Vec<&Value> = in_turn.collect();
+        // In deep values, alternatives without references come first, so that recursion ends.
         if depth >= SHORT_FROM {
             in_turn.sort_by_key(|branch| branch.to_string().contains("$ref"));
         }

@@ -60,8 +60,8 @@ impl Slip {
         }
     }
 
-    /// Returns calls with a repeated key if this is the mistake [`TWICE`], and none for any other mistake. These calls are made separately,
-    /// because most parsers accept a repeated key as JSON.
+    /// Returns calls with a repeated key if this is the mistake [`TWICE`], and none for any other mistake. The function `make` cannot make
+    /// these calls, because its texts that parse as JSON are not sent, and a text with a repeated key parses.
     fn twice(&self, arguments: &Value) -> Vec<SlippedCall> {
         let keys = arguments.as_object().into_iter().flat_map(Map::keys);
         let twice = |key: &String| {

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 /// A type whose values a model sends. Implemented by [`#[derive(ToolArgs)]`](macro@crate::ToolArgs).
 ///
-/// The trait is only a marker: parsing and schema are serde's `Deserialize` and schemars' `JsonSchema`, which the derive implements, too.
+/// The trait itself neither parses nor describes values. serde's `Deserialize` and schemars' `JsonSchema` do this, and the derive
+/// implements them, too.
 ///
 /// ```
 /// use agent::ToolArgs;

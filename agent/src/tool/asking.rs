@@ -163,8 +163,8 @@ impl BodyInProgress {
     }
 }
 
-/// A guard that counts one question as waiting in place, in its call and in all outer calls. The time limit of a call is paused while its
-/// `in_place` is above zero.
+/// A guard that exists while the answering function answers a question. The guard counts the question in `in_place` of its call and of all
+/// outer calls. The time limit of a call is paused while the `in_place` of the call is above zero.
 struct WaitsInPlace<'c>(&'c BodyInProgress);
 
 impl<'c> WaitsInPlace<'c> {

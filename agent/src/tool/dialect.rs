@@ -76,8 +76,8 @@ impl Registry {
     }
 }
 
-/// Returns the dialect of a tool in a request. A strict dialect is only for tools with the option `strict`, and if `is_asked` is set, for
-/// tools without the option. The other tools are plain.
+/// Returns the dialect of a tool in a request. If `dialect` is strict, the tool's option `strict` decides whether the tool has this
+/// dialect or is plain. `is_asked` decides for a tool without the option. A dialect that is not strict is returned unchanged.
 fn dialect_of(definition: &ToolDefinition, dialect: Dialect, is_asked: bool) -> Dialect {
     if !dialect.is_strict() || definition.strict().unwrap_or(is_asked) { dialect } else { Dialect::Plain }
 }

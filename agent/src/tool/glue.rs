@@ -342,7 +342,8 @@ pub fn show_default(schema: &mut Schema, value: Option<Value>) {
     }
 }
 
-/// Applies `#[arg(length(…))]`: adds the keywords for the length of the schema's `type`, or those of all types if the schema has no `type`.
+/// Applies `#[arg(length(…))]`. The schema's `type` decides which keywords limit the length, for example `maxItems` for an array. A schema
+/// without a `type` gets the keywords of strings, arrays and objects.
 pub fn limit_length(schema: &mut Schema, min: Option<u64>, max: Option<u64>) {
     let is = |kind: &str| match schema.get("type") {
         None => true,

@@ -19,7 +19,7 @@ pub(super) struct HiddenArgument {
 
 /// The arguments of a tool that the model neither sees nor sends.
 pub(super) struct HiddenArguments {
-    /// The definition with all arguments. The body gets its arguments by this definition.
+    /// The definition with all arguments. Before the body runs, its arguments are checked against this definition.
     pub(super) whole: ToolDefinition,
     pub(super) arguments: Vec<HiddenArgument>,
 }

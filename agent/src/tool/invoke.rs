@@ -48,8 +48,9 @@ pub(crate) enum InvokedArguments<'a> {
     Accepted(&'a AcceptedArguments),
 }
 
-/// Checks the arguments if they were not checked yet, and runs the body of `tool` once. `cx` is the context of this call, with a cancel
-/// token of its own. Returns the outcome and the coercions of the arguments.
+/// Runs one call of `tool`: checks the arguments, unless they were checked before, and runs the body once. The body does not run if the
+/// call is already cancelled, if state is missing, if the arguments are refused, or if no clock can measure the time limit. `cx` is the
+/// context of this call, with a cancel token of its own. Returns the outcome and the coercions of the arguments.
 pub(super) async fn invoke(
     tool: &Tool,
     arguments: InvokedArguments<'_>,
@@ -192,7 +193,8 @@ fn is_own_error(outcome: &ToolOutcome) -> bool {
     }
 }
 
-/// Neutralizes the result of a body, and puts it into an envelope, if the options of its tool say so.
+/// Changes the result of a body as the options of its tool say. `neutralizes` makes control characters and marks of chat templates
+/// harmless. `untrusted` puts the result between tags that mark it as data, not instructions.
 fn mark_untrusted(tool: &Tool, outcome: &mut ToolOutcome) {
     let options = tool.options();
     if options.neutralizes {

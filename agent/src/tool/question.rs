@@ -153,9 +153,9 @@ impl Question {
         properties.is_some_and(|properties| properties.len() == 1 && properties.contains_key(VALUE))
     }
 
-    /// Returns the two texts that are parsed for an input, in this order. If the schema has only the property `value`, the input is wrapped
-    /// in an object with this property. An input that already is such an object is first parsed unchanged. With any other schema, both
-    /// texts are the unchanged input.
+    /// Returns two texts for an input. The second is used only if the first is refused. If the schema has only the property `value`, both
+    /// texts are `{"value": INPUT}`. If the input already has this form, the first text is the unchanged input. With any other schema,
+    /// both texts are the unchanged input.
     pub(super) fn texts(&self, input: &Value) -> [String; 2] {
         let plain = input.to_string();
         if !self.is_wrapped() {

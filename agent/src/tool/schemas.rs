@@ -66,9 +66,9 @@ fn mark(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the names and aliases of the fields of a flattened type in the outer object, and whether serde takes these fields out of the
-/// object. serde takes out the fields of a struct, so that a later field cannot have the same names. serde does not take out the fields of
-/// an enum.
+/// Returns the keys that the fields of a flattened type have in the outer object, aliases included. Also returns whether serde removes all
+/// these keys from the object when it reads the type. serde removes the keys of a struct, so a flattened field that is read later does not
+/// find them. serde does not remove all keys of an enum.
 pub fn names_of<T: JsonSchema + ?Sized>() -> (Vec<String>, bool) {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = T::_schemars_private_non_optional_json_schema(&mut generator).to_value();
@@ -147,9 +147,9 @@ impl Transform for CompareNames {
     }
 }
 
-/// Converts the described members of a closed set to one `enum`. In any other form, schemars loses the members of a set that is the type of
-/// a map's keys. The descriptions stay in `x-variants`, from which the plan restores them. A schema with an alternative that is not a
-/// constant stays unchanged.
+/// Converts a closed set with descriptions, which schemars writes as a `oneOf`, to one `enum`. If the set is the type of a map's keys,
+/// schemars keeps its members only if they are an `enum`. The descriptions stay in `x-variants`, from which the plan restores them. If an
+/// alternative is neither a constant nor an `enum`, the schema stays unchanged.
 pub fn closed_set(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let word = |variant: &Value| match (variant.get("const"), variant.get("enum")) {

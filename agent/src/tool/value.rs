@@ -369,7 +369,7 @@ impl Tool {
         }
     }
 
-    /// Returns the tool with default options for checking arguments. Options of the tool take precedence.
+    /// Returns the tool with `defaults` for the argument-checking options that it does not set itself.
     pub(super) fn with_plan_defaults(self, defaults: PlanOptions) -> Result<Self, DefinitionError> {
         let definition = self.definition.clone().with_plan_defaults(defaults)?;
         Self { definition, ..self }.over_whole(|whole| whole.with_plan_defaults(defaults))
@@ -391,8 +391,8 @@ impl Tool {
     }
 
     /// Returns the tool with another schema for its arguments. The body of a `#[tool]` function still parses the arguments as its own
-    /// types, so arguments must fit these types as well as the schema. Arguments that were hidden or fixed before no longer are, so hide
-    /// and fix arguments after this call.
+    /// types, so arguments must fit these types as well as the schema. This call undoes earlier hiding and fixing of arguments, so hide
+    /// and fix arguments after it.
     ///
     /// # Errors
     /// Fails when the schema cannot be compiled, for example because it has a keyword that is not supported.

@@ -13,7 +13,7 @@ use crate::tool::secrets::SecretArguments;
 /// Maximum size of the arguments of an unknown tool that are sent to a front end, in bytes. Longer arguments are cut, because no plan
 /// checks them.
 pub(super) const MAX_UNKNOWN: usize = 4096;
-/// Maximum number of the sent issues of one call.
+/// Maximum number of issues of one call that are sent to a front end.
 const MAX_ISSUES: usize = 64;
 
 /// The end of a call, as it is sent to a front end.
@@ -184,8 +184,8 @@ pub(super) fn token_counts(usage: &Usage) -> Value {
         ("cachedInputTokens", usage.cache_read),
         ("cacheWriteInputTokens", usage.cache_write),
     ] {
-        // The first three counts are always sent. Another count of zero is left out, because it may mean that the provider does not
-        // report the count.
+        // The first three counts are always sent. Any other count is left out if it is zero, because zero may mean that the provider does
+        // not report it.
         if counts.len() < 3 || count > 0 {
             counts.insert(key.to_owned(), count.into());
         }

@@ -147,7 +147,7 @@ fn a_parameter_is_the_field_of_the_tool_in_every_form() {
     for policy in [CoercionPolicy::strict(), CoercionPolicy::exact(), CoercionPolicy::lenient()] {
         let plan = plan::<Everything>(policy);
         let mut read = 0;
-        // Takes every seventh combination. Each item of each list still occurs.
+        // Tests every seventh combination. Each item of each list in `spelled` still occurs.
         for choice in (0..5184).step_by(7) {
             let sent = spelled(choice);
             // Not every policy takes each of the forms.

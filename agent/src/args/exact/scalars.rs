@@ -8,8 +8,8 @@ use crate::args::rounding;
 use crate::args::scalar::{Int, Num, int_from_text};
 use std::borrow::Cow;
 
-/// Number of bytes of a string after which the scan ends undecided, except within alternatives and checks. The string is then read along
-/// the plan, by a slower reader. A complete scan would be a second pass over the string.
+/// Number of bytes of a string after which the scan ends undecided, except within alternatives and checks. The arguments are then read
+/// along the plan. This avoids going through a long string twice, first by the scan and then by the reader.
 const LONG_TEXT: usize = 512;
 
 impl<'s> Scan<'s> {
@@ -133,7 +133,7 @@ impl<'s> Scan<'s> {
             return Err(if self.checked > 0 { UNDECIDED } else { misfit(end) });
         }
         let token = self.slice(start, end)?;
-        // `-0` is a float to `serde_json`, so it does not fit.
+        // `-0` is a float to `serde_json`, so it does not fit. A check takes it as an integer, so within checks, the scan ends undecided.
         match int_from_text(token).int() {
             Some(_) if self.checked > 0 && token == "-0" => Err(UNDECIDED),
             Some(int @ (Int::Signed(_) | Int::Unsigned(_))) => fits(token != "-0" && spec.takes(int), end),

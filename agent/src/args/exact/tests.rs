@@ -191,7 +191,7 @@ fn nested_alternatives_do_not_multiply() {
     let nested =
         |depth: usize| format!(r#"{{"v":{}1{}}}"#, r#"{"of":"#.repeat(depth), r#","b":1}"#.repeat(depth));
     assert_eq!(fit(plan.graph(), &nested(3)), Fit::Exact);
-    // 2^100 ways without a limit.
+    // Without a limit, the scan would try 2^100 combinations of alternatives.
     assert_eq!(fit(plan.graph(), &nested(100)), Fit::Unknown);
 }
 

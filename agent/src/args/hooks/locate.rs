@@ -8,7 +8,7 @@ use crate::args::text::{push_index, push_segment, shown};
 use serde_json::Value;
 use std::{borrow::Cow, collections::HashMap};
 
-/// Number of consecutive characters of a secret by which a message counts as revealing the secret. If the secret is shorter, the message
+/// Number of consecutive characters of a secret that reveal the secret if a message contains them. If the secret is shorter, the message
 /// must contain all of it.
 const MAX_SHARED: usize = 3;
 /// The text that replaces the message of a check if the message might reveal a secret.

@@ -41,9 +41,8 @@ pub(crate) fn collect<R>(reading: impl FnOnce() -> R) -> R {
     reading()
 }
 
-/// Suspends [`collect`] until `resume` is called: findings become errors. Only the findings about values that the argument engine reads
-/// itself are still set aside. Returns `false` if `collect` was already suspended. If the code panics before `resume`, [`collect`]
-/// restores the state.
+/// Suspends [`collect`] until `resume` is called: findings become errors again. Only findings about values that the argument engine reads
+/// itself are still added to `ASIDE`. Returns `false` if `collect` was already suspended. After a panic, [`collect`] restores the state.
 pub(crate) fn suspend() -> bool {
     !SUSPENDED.replace(true)
 }
@@ -66,8 +65,9 @@ impl Drop for CollectScope {
     }
 }
 
-/// Sets the findings aside, or returns them as the error outside of [`collect`]. `certain` means that the argument engine itself reads the
-/// value, rather than serde from a buffer. While serde tries alternatives, only certain findings are set aside.
+/// Adds the findings to `ASIDE` within [`collect`], and returns them as the error elsewhere. While serde tries alternatives, findings that
+/// are not `certain` are also returned as the error. `certain` means that the argument engine itself reads the value, rather than serde
+/// from a buffer.
 fn put_aside(found: Vec<CheckFinding>, certain: bool) -> Result<(), Vec<CheckFinding>> {
     ASIDE.with_borrow_mut(|aside| match aside {
         Some(aside) if certain || !SUSPENDED.get() => {

@@ -56,11 +56,11 @@ pub(super) enum Choice {
         branch: NodeId,
         count: usize,
         root_type_mismatch: bool,
-        /// Whether a branch would fit if every integer could be represented.
+        /// Whether there is a branch whose only issues are integers that exceed 64 bits or may have been rounded.
         but_for_width: bool,
     },
-    /// Only one branch may fit, but more than one fits the sent value or the coerced one, or would fit if every integer could be
-    /// represented.
+    /// The union is exclusive (`oneOf`), but several branches fit the sent value or the coerced value. A branch counts, too, if its only
+    /// issues are integers that exceed 64 bits or may have been rounded.
     Ambiguous,
     /// Exactly one branch fits, as required, but the value has an object in which a key is given twice. A reader that keeps the other
     /// value of this key may find that another branch fits.
@@ -252,8 +252,8 @@ impl WalkState<'_> {
         value.ok().map(|value| value.to_string())
     }
 
-    /// Returns whether at most one branch fits the value that `branch` coerced. A branch that would have to coerce the value again does
-    /// not fit.
+    /// Coerces a value along `branch`, and returns whether at most one branch fits the result. A branch does not count if it must coerce
+    /// the result again, unless JSON Schema has the coercion (`1.0` to an integer).
     fn arrives_at_one(&self, branch: NodeId, branches: &[NodeId], doc: &Doc<'_>) -> bool {
         let Some(text) = self.arrived(branch, doc) else { return true };
         let Ok(document) = Document::parse(&text) else { return true };

@@ -1,6 +1,8 @@
-//! Reads objects in the spellings of other languages and of broken templates, so that the call can be offered as JSON.
+//! Reads objects that a model wrote in the syntax of another language or of a broken chat template. The report can then offer the model
+//! the same call as JSON.
 //!
-//! The result is never accepted, only offered. Text that is cut short, or in which the end of a string is uncertain, is not read.
+//! The result is only offered, and never used as the arguments. Text that is cut short, or in which the end of a string is uncertain, is
+//! not read.
 
 use crate::args::document::Document;
 use serde_json::{Map, Value};

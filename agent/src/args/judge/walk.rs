@@ -230,8 +230,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             && inspect(self.graph, id, inner, false).count == 0
     }
 
-    /// Returns the value inside an object with one entry, if that value would fit the node without the object around it. Returns
-    /// `None` at the root, and while issues are only counted.
+    /// Returns the value of an object's only entry, if the object is a needless wrapper: its key can be that of a wrapper (`takes_alone`),
+    /// and the value fits the node without the object. Returns `None` for null, at the root, and while issues are only counted.
     pub(super) fn stands_alone<'e>(
         &self,
         id: NodeId,
@@ -309,8 +309,8 @@ impl<'w, 'o> Walk<'w, 'o> {
         });
     }
 
-    /// Checks a value at a node. Refuses a value that nests too deeply together with the nodes, so that the recursion fits on the
-    /// stack of a thread.
+    /// Checks a value at a node. Refuses the value if the walk is already [`MAX_NESTED`] nodes deep, because a deeper recursion might
+    /// overflow the stack of the thread.
     pub(super) fn check(&mut self, id: NodeId, doc: &'w Doc<'_>) {
         let depth = self.shared.depth.get();
         if depth >= MAX_NESTED {
@@ -339,7 +339,7 @@ impl<'w, 'o> Walk<'w, 'o> {
             }
             (NodeKind::Int(spec), Shape::Number | Shape::Text(_)) => match self.integer(node, doc) {
                 Digits::NotInteger => {
-                    // The number is written as a float that may have been rounded. JSON Schema still considers it an integer.
+                    // A whole number such as `1e20` may have been rounded, so it is refused. To JSON Schema, it is an integer.
                     let is_number = matches!(doc.shape, Shape::Number);
                     self.found.unrepresentable += usize::from(is_number && rounding::is_whole(doc.raw));
                     self.wrong(id, doc);

@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 /// Maximum depth of nested combinations.
 const MAX_NESTING: usize = 32;
-/// Maximum number of alternatives that multiplying out may produce. A single group may have more, unless it is nested in an alternative and
-/// merged with other keywords.
+/// Maximum number of alternatives that result from combining groups of alternatives. Two groups of 10 would result in 100. A single group
+/// at the top level may have more.
 const MAX_PRODUCT: usize = 64;
 
 /// Keywords that are not copied into [`Parts::plain`]. The parts of `allOf` are merged into it afterwards, and then `unevaluatedProperties`
@@ -218,13 +218,13 @@ impl Compiler<'_> {
         Ok(product)
     }
 
-    /// Resolves an option, and prepares it for a merge with [`open`](Self::open). Returns `None` if no value can fit the option.
+    /// Resolves an option, and calls [`open`](Self::open) on the result. Returns `None` if no value can fit the option.
     fn opened(&self, option: &Value) -> CompileResult<Option<SchemaMap>> {
         Ok(self.resolved(option)?.map(|option| self.open(option)))
     }
 
-    /// Prepares a schema for a merge, after which `unevaluatedProperties` would apply to other properties. If a foreign schema has this
-    /// keyword, removes the keyword, and adds a copy of the original schema as a check.
+    /// Prepares a schema for a merge. In the merged schema, `unevaluatedProperties` would also take the properties of the other schema
+    /// into account. So if a foreign schema has this keyword, the keyword is removed, and a copy of the original schema becomes a check.
     pub(super) fn open(&self, mut option: SchemaMap) -> SchemaMap {
         if self.foreign && option.contains_key(CLOSING) {
             let whole = option.clone();

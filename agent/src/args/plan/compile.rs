@@ -174,7 +174,7 @@ pub(super) struct Compiler<'s> {
 /// A keyword that was left out of the plan.
 struct Dropped {
     keyword: &'static str,
-    /// Whether the keyword is inside a check. A check that accepts more may make the plan refuse more.
+    /// Whether the keyword is inside a check. Without the keyword, a check such as `not` may refuse more values.
     in_check: bool,
 }
 

@@ -101,7 +101,7 @@ struct Places {
     wanted: HashSet<&'static str>,
 }
 
-/// The content of a keyword's value: schemas, data, or unknown.
+/// The content of a keyword's value: one schema, a list of schemas, an object of schemas by name, data (as in `const`), or unknown.
 enum Holds {
     Schema,
     Schemas,

@@ -106,7 +106,7 @@ pub(super) enum MergeRule {
     Smaller,
     /// The entries of both lists, without repeats.
     Entries,
-    /// The same value whatever the two are.
+    /// Always this flag, whatever the two values are.
     Fixed(bool),
     /// In a foreign schema, the second value becomes a check; in the schema of a type, the two values are a conflict.
     Check,
@@ -239,7 +239,7 @@ impl ValueForm {
         }
     }
 
-    /// Returns the end of the sentence with which any other value is refused.
+    /// Returns the end of the error message for a value that does not have this form.
     fn words(self) -> &'static str {
         match self {
             ValueForm::Any => "may have any value",

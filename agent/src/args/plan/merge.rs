@@ -78,9 +78,9 @@ const SAME_PLACE: &str = "cannot be merged with another of the same place";
 
 /// The result of merging the values of one keyword.
 enum Merged {
-    /// The merged schema has the value for both.
+    /// The merged value has replaced the first value.
     Kept,
-    /// The second value must be a part of `allOf`.
+    /// The values cannot be merged into one, so the caller adds the second value as a part of `allOf`.
     Part,
     /// No value can fit both schemas.
     Nothing,

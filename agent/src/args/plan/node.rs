@@ -115,7 +115,7 @@ impl NodeCheck {
         }
     }
 
-    /// Returns whether a value may pass this check because a part of the value does not fit a node.
+    /// Returns whether the check may turn a mismatch into a success. For example, `not` passes if the value does not fit its node.
     pub(crate) fn may_turn(&self) -> bool {
         matches!(self, NodeCheck::Not { .. } | NodeCheck::If { .. } | NodeCheck::Contains { .. })
     }

@@ -46,9 +46,9 @@ impl Compiler<'_> {
         // A name that only a check mentions is a known key, so it becomes an optional property.
         let known = known(map).filter(|_| rest == AdditionalProperties::Unspecified).unwrap_or_default();
         let known = known.into_iter().filter(|name| !required.contains(name)).map(|name| (name, false));
-        // Adds a property for each required or known name that has none. A known name that matches a pattern needs none. The node is that
-        // of a matching pattern or of `additionalProperties`. Without these, the property accepts any value, or none if other keys are
-        // denied.
+        // Adds a property for each required name, and for each known name that matches no pattern, if the property does not exist yet. The
+        // new property has the node of a matching pattern, or else the node of `additionalProperties`. If there is neither node, the
+        // property accepts no value if other keys are denied, and otherwise any value.
         let required = required.iter().map(|name| (*name, true));
         for (name, required) in required.chain(known) {
             if !props.iter().any(|p| p.name == name)

@@ -37,13 +37,14 @@ pub(super) fn prepare(schema: &mut Value) {
     }
 }
 
-/// The keyword for the other names of a variant of a derived enum.
+/// The keyword that lists the other names of a variant.
 const WORD_ALIASES: &str = "\0aliases";
-/// The keyword that marks the variant of a derived enum for every word that is not the name of another variant.
+/// The keyword that marks the catch-all variant of an enum (serde's `other`).
 const OTHER_WORDS: &str = "\0other";
 
-/// Moves the settings `x-aliases` and `x-other` of a variant to the schema that belongs to the variant's name. This is the schema of the
-/// tag, the schema of the payload if the name is its key, or otherwise the schema of the variant itself.
+/// Moves the settings `x-aliases` and `x-other` of a variant to the schema that belongs to the variant's name. If the variant has a tag,
+/// this is the schema of the tag. If the name is the only key of an object, it is the schema of the value under this key. Otherwise, it is
+/// the schema of the variant itself.
 fn place_settings(variant: &mut Value) {
     let Some(variant) = variant.as_object_mut() else { return };
     let (aliases, other) = (variant.shift_remove("x-aliases"), variant.shift_remove("x-other"));

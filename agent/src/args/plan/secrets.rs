@@ -97,7 +97,7 @@ pub(crate) fn secret_texts(graph: &Graph, value: &Value) -> Vec<String> {
         }
     }
     let mut out = Vec::new();
-    // A scalar that was sent instead of the arguments may be a secret.
+    // A single scalar may be a secret, so it is collected (`Enter`). The scalars of a list are not collected (`Show`).
     let stance = if value.is_array() { Stance::Show } else { Stance::Enter };
     leaves(value, stance, &SecretNames::of(graph), &mut out);
     out
@@ -208,7 +208,7 @@ fn container(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array())
 }
 
-/// Maximum depth of a value. Deeper values are hidden as a whole; arguments that pass a check are not that deep.
+/// Maximum depth of a value. A deeper value is hidden as a whole.
 const MAX_DEPTH: usize = 128;
 
 fn walk(value: &mut Value, stance: Stance, names: &SecretNames<'_>, depth: usize) -> bool {

@@ -86,7 +86,8 @@ impl Graph {
         }
     }
 
-    /// Returns the key if it is a word or a unit variant of the node. Such a word is sent alone, and not as a key.
+    /// Returns the key if it is a word of the node's closed set, or one of its unit variants. A word is sent as a string, and not as the
+    /// key of an object.
     pub(crate) fn word<'k>(&self, id: NodeId, key: &'k str) -> Option<&'k str> {
         let is_word = match self.kind(self.unchecked(id)) {
             NodeKind::Enum(words) => words.names().any(|word| word == key),
@@ -96,7 +97,8 @@ impl Graph {
         is_word.then_some(key)
     }
 
-    /// Returns whether a key is the name of a word or a variant of the node, or of the items of its list, as in `{"Newest": {}}`.
+    /// Returns whether a key is a word that the node accepts: a member of a closed set, or the name of a variant, as in `{"Newest": {}}`.
+    /// If the node is a list, the words are those of its items.
     pub(crate) fn names_word(&self, id: NodeId, key: &str) -> bool {
         match self.kind(self.unchecked(id)) {
             NodeKind::Array(array) => array.items.is_some_and(|item| self.is_word(item, key)),

@@ -273,7 +273,7 @@ mod tests {
             assert_eq!(found.end_after_comma(text_after.as_bytes(), 0), Some(end), "{text_after}");
             assert_eq!(found.end_after_comma(text_after.as_bytes(), 1), None, "{text_after}");
             assert_eq!(found.end_after_comma(text.as_bytes(), 0), None, "{text}");
-            // Every other byte is another token.
+            // If any one byte of the token is changed, the token is not found.
             for at in 1..end {
                 let mut other = text.clone().into_bytes();
                 other[at] ^= 1;

@@ -26,7 +26,7 @@ impl Compiler<'_> {
     ) -> CompileResult<NodeId> {
         let (mut nulls, mut others): (Vec<Value>, Vec<Value>) = alternatives.into_iter().partition(is_null);
         if exclusive && !nulls.is_empty() && (nulls.len() > 1 || self.any_takes_null(&others)?) {
-            // Null may fit several alternatives although only one may fit, so null is not handled separately.
+            // Exactly one alternative must fit, but null could fit several, so null is not handled separately.
             others.append(&mut nulls);
         }
         let id = match others.len() {

@@ -240,7 +240,8 @@ mod full {
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(parts), _) => {
                     open.extend(parts.iter().map(|part| (part, value, depth)));
-                    // The validator applies the options once to find out whether one fits, and once more to report why none does.
+                    // The validator applies the alternatives of `anyOf` and `oneOf` twice: first to find out whether one fits, then to
+                    // report why none does.
                     if keyword != "allOf" {
                         open.extend(parts.iter().map(|part| (part, value, depth)));
                     }

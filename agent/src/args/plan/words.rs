@@ -48,7 +48,7 @@ pub(crate) struct Words {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedWord<'a> {
     pub(crate) word: &'a str,
-    /// Whether a rule was needed to recognize the word.
+    /// Whether the word was found only by a coercion, which ignores case and separators.
     pub(crate) is_coerced: bool,
 }
 

@@ -66,7 +66,7 @@ struct ValueAgain<'de, 'c> {
     /// The position of the value, with the node that look-ahead found.
     at: ValuePosition<'c>,
     text: &'de str,
-    /// The depth of re-reading before this value.
+    /// The number of nested re-readings before this value, which `end` restores.
     again: u32,
 }
 
@@ -78,8 +78,8 @@ impl ValueAgain<'_, '_> {
     }
 }
 
-/// Looks ahead into a value, from one node to the next, until `is_found` accepts the node. Each look-ahead increases the depth of
-/// re-reading, which `ValueAgain::end` restores.
+/// Reads the raw text of a value, and follows the plan from its node until `is_found` accepts a node: for example, from a union to the
+/// branch that fits the text. The caller reads the text again, and then calls `ValueAgain::end`.
 #[inline(never)]
 fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     PlanDe { de, at }: PlanDe<'c, D>,
@@ -108,7 +108,7 @@ fn ahead_to<'de, 'c, D: Deserializer<'de>>(
     Ok(ValueAgain { at: along, text: raw.get(), again })
 }
 
-/// Looks ahead into a value, from one node to the next, until a node accepts lists. Refuses a set with repeated items, unless the reading
+/// Reads the raw text of a value as [`ahead_to`] does, until a node accepts lists. Refuses a set with repeated items, unless the reading
 /// is silent.
 #[inline(never)]
 fn ahead_to_list<'de, 'c, D: Deserializer<'de>>(de: PlanDe<'c, D>) -> Result<ValueAgain<'de, 'c>, D::Error> {

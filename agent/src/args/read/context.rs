@@ -139,8 +139,8 @@ enum Purpose {
     Exact,
     /// Only coercing: nothing is recorded, no checks run, and sets may have repeated items.
     Silent,
-    /// Like `Silent`, for canonical arguments, in which integers beyond 64 bits are texts. A text is accepted for an integer under
-    /// every policy.
+    /// Like `Silent`, for canonical arguments, in which integers beyond 64 bits are strings. A string such as `"42"` is accepted as an
+    /// integer under every policy.
     Canonical,
     /// Only collecting the findings of checks on typed values, within `hooks::collect`.
     Checks,
@@ -172,11 +172,11 @@ struct RareState {
     placed: Vec<LocatedFinding>,
 }
 
-/// The flag for floats that can have lost digits only if the text contains a long number.
+/// The flag for an ordinary float. If the text contains no long number, the float has all its digits.
 const FLOATS: u8 = 1;
-/// The flag for floats that can have lost digits if the text contains an exponent, as in `1e-400`, which is read as 0.
+/// The flag for a float that may have lost digits if the text contains an exponent. For example, `1e-400` is read as 0.
 const EXPONENTS: u8 = 1 << 1;
-/// The flag for floats that can have lost digits even if the text contains neither a long number nor an exponent.
+/// The flag for a float that may have lost digits even if the text contains no long number and no exponent.
 const LOSSY: u8 = 1 << 2;
 
 impl<'c> Context<'c> {
@@ -207,7 +207,7 @@ impl<'c> Context<'c> {
         matches!(self.purpose, Purpose::Silent | Purpose::Canonical)
     }
 
-    /// Returns whether this reading accepts a text for an integer under every policy.
+    /// Returns whether this reading accepts the string `"42"` as the integer 42 under every policy.
     #[inline]
     pub(super) fn is_canonical(&self) -> bool {
         self.purpose == Purpose::Canonical
@@ -275,12 +275,12 @@ impl<'c> Context<'c> {
         Context { rare, purpose, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }
 
-    /// Creates a context that only coerces, without records and checks.
+    /// Creates a context in which values are coerced, but nothing is recorded, and no checks run.
     pub(crate) fn silent(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
         Context { purpose: Purpose::Silent, ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a context that only coerces canonical arguments, which were checked before.
+    /// Creates a silent context for canonical arguments, which were checked before.
     pub(crate) fn canonical(graph: &'c Graph, text: &'c str, judge: &'c dyn ValueJudge) -> Context<'c> {
         Context { purpose: Purpose::Canonical, ..Context::new(graph, text, judge) }
     }
@@ -324,7 +324,7 @@ impl<'c> Context<'c> {
         Context { rare: RefCell::new(Some(rare)), ..Context::new(graph, text, judge) }
     }
 
-    /// Creates a context that only coerces a part of the text.
+    /// Creates a context for reading a part of the text. Values are coerced, but nothing is recorded, and no checks run.
     pub(super) fn silent_part(&self) -> Context<'c> {
         Context { purpose: Purpose::Silent, judge: self.judge, ..Context::alone(self.graph, self.text) }
     }

@@ -136,8 +136,8 @@ struct KeyReader<'de, 'c> {
     rules: ObjectRules<'c>,
     /// The index of the property that is expected next.
     hint: usize,
-    /// Whether keys that were read to find the tag remain: those of `ahead`, or the key of `next` if `ahead` is
-    /// `None`.
+    /// Whether keys were read ahead to find the tag and are not passed to serde yet. They are in `ahead`. If `ahead` is `None`, there is
+    /// only one, in `next`.
     is_ahead: bool,
     ahead: Option<Box<EntriesAhead<'de>>>,
     next: Next<'de, 'c>,
@@ -279,7 +279,7 @@ impl<'de, 'c> KeyReader<'de, 'c> {
         }
     }
 
-    /// Returns the next of the keys that were read before serde asked for them, to find the tag. Returns `None` after the last of them.
+    /// Returns the next key that was read ahead to find the tag, or `None` if all of them were returned.
     fn key_ahead(&mut self) -> Option<Cow<'de, str>> {
         let Some(ahead) = &mut self.ahead else {
             self.is_ahead = false;

@@ -75,7 +75,7 @@ impl ScalarVisitor<'_> {
                 Err(_) => Scalar::Signed(v),
             },
             Int::Unsigned(v) => Scalar::Unsigned(v),
-            // Types that accept any value, such as `Value`, may not hold integers beyond 64 bits, so they get the digits as text.
+            // Types that accept any value, such as `Value`, often cannot hold integers beyond 64 bits. So they get the digits as text.
             wide if matches!(self.hint, Hint::Any | Hint::Ignored) => Scalar::Text(wide.to_string()),
             Int::Wide(v) => Scalar::Wide(v),
             Int::WideUnsigned(v) => Scalar::WideUnsigned(v),

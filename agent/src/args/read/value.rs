@@ -153,9 +153,9 @@ impl<'de, D: Deserializer<'de>> PlanDe<'_, D> {
     }
 }
 
-/// Defines the methods by which a type requests a scalar, such as `deserialize_u64`. If the arguments fit exactly, the methods pass the
-/// request to `serde_json`, because reading a requested type is faster. If the type then refuses the value, the arguments are read again
-/// with the plan. If the arguments do not fit exactly, the methods read the scalar as its node describes.
+/// Defines the methods by which a type requests a scalar, such as `deserialize_u64`. If the arguments fit exactly, each method calls the
+/// method of `serde_json` with the same name, which is faster. If the type then refuses the value, the arguments are read again with the
+/// plan. If the arguments do not fit exactly, the methods read the scalar as its node describes.
 macro_rules! requests {
     ($($method:ident)*) => {$(
         #[inline]
@@ -165,8 +165,8 @@ macro_rules! requests {
     )*};
 }
 
-/// Defines methods that read a scalar as its node describes. Even if the arguments fit exactly, the methods do not pass the request of the
-/// type to `serde_json`.
+/// Defines methods that read a scalar as its node describes, even if the arguments fit exactly. They never call the method of `serde_json`
+/// with the same name.
 macro_rules! scalars {
     ($($method:ident)*) => {$(
         #[inline]

@@ -33,7 +33,6 @@ pub(super) fn keys(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// Returns the value at a path.
 pub(super) fn value_at<'d, 't>(root: &'d Doc<'t>, pointer: &str) -> Option<&'d Doc<'t>> {
     keys(pointer).try_fold(root, |doc, key| below(doc, &key))
 }

@@ -43,12 +43,12 @@ const READS: usize = 40;
 const MORE_BYTES: usize = 200_000;
 /// Maximum number of values in a refused container that are tested one by one.
 const MAX_LEAVES: usize = 64;
-/// Maximum number of texts of the call that are tried in place of a refused value. The same limit applies to the earlier items of the list
-/// that contains the value.
+/// Maximum number of other texts of the call that are tried in place of a refused value. If the value is in a list, up to the same number
+/// of earlier items are tried, too.
 const MAX_NEAR: usize = 12;
 
-/// Adds the issues of types and checks to those of the walk, in the order of the plan. Returns the path after which values may be
-/// unchecked, which is empty if it is not known, or `None` if every value was checked.
+/// Adds the issues of types and checks to those of the walk, in the order of the plan. Returns `None` if every value was checked.
+/// Otherwise, returns the path after which values may be unchecked, or an empty path if this path is not known.
 #[cold]
 pub(super) fn add_refusals(
     graph: &Graph,
@@ -56,7 +56,7 @@ pub(super) fn add_refusals(
     again: Reread<'_>,
     issues: &mut Vec<Issue>,
 ) -> Option<String> {
-    // The walk has found the only issue of arguments that are not an object.
+    // If the arguments are not an object, the walk has already reported this as their only issue.
     if !matches!(sent.shape, Shape::Object(_)) {
         return None;
     }
@@ -85,7 +85,7 @@ pub(super) fn add_refusals(
     unchecked
 }
 
-/// Maximum number of values in a call whose formats are checked. In a larger call, none is checked.
+/// Maximum number of values in a call. If a call has more, `add_probable` checks no format.
 const MAX_FORMATS: usize = 1_000;
 
 /// Adds an issue for each text of a refused call that probably does not have the format that a foreign schema names. Skips

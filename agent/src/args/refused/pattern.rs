@@ -14,7 +14,7 @@ pub(super) fn matching(pattern: &Pattern, more: bool) -> Option<String> {
     let hir = regex_syntax::Parser::new().parse(pattern.translated()).ok()?;
     let mut out = String::new();
     push(&hir, more, &mut out, 0)?;
-    // Assertions were ignored, so the text may not match.
+    // Assertions such as `\b` were ignored, so it is not certain that the text matches.
     pattern.is_match(&out).then_some(out)
 }
 

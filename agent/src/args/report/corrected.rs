@@ -154,7 +154,7 @@ type SentEntry<'t> = (Cow<'t, str>, Doc<'t>);
 
 struct Correction<'g> {
     graph: &'g Graph,
-    /// The issues of the call. Their suggestions name the parameters for which unknown keys may stand.
+    /// The issues of the call. If a key is unknown, the suggestions of its issue name the parameters that the key probably means.
     issues: &'g [Issue],
 }
 
@@ -256,7 +256,8 @@ impl Correction<'_> {
         (is_taken && self.is_taken(id, inner, false)).then(|| canonical(inner).into_owned())
     }
 
-    /// Returns the word that was sent as the key of an object without content, such as `{"Newest": {}}`.
+    /// Returns the word that was sent as the only key of an object, with `{}`, null or true as the value. For example, returns
+    /// `"Newest"` for `{"Newest": {}}`.
     fn word_as_key(&self, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         let (key, inner) = only_entry(doc)?;
         let is_bare = match &inner.shape {
@@ -267,7 +268,7 @@ impl Correction<'_> {
         self.graph.word(id, key).filter(|_| is_bare).map(|word| Value::from(word).to_string())
     }
 
-    /// Puts a scalar into the only field of an object that accepts the scalar, if no other field is required.
+    /// Wraps a scalar in an object, if exactly one field of the object accepts the scalar and no other field is required.
     fn only_field(&self, object: &ObjectSpec, id: NodeId, doc: &Doc<'_>) -> Option<String> {
         if matches!(doc.shape, Shape::Object(_) | Shape::Array(_) | Shape::Null) {
             return None;
@@ -366,8 +367,8 @@ impl Correction<'_> {
         object_text(&new)
     }
 
-    /// Returns the parameters for which an unknown key may stand: the suggestions of the issue about this key, if exactly one
-    /// issue is about the key, or else parameters with a similar name.
+    /// Returns the parameters that an unknown key probably means. If exactly one issue is about the key, these are the suggestions
+    /// of this issue. Otherwise, these are the parameters with a similar name.
     fn near<'o>(&self, object: &'o ObjectSpec, key: &str, free: &'o [bool]) -> Vec<&'o str> {
         let is_own = |issue: &&Issue| {
             issue.code == IssueCode::Unknown
@@ -490,7 +491,7 @@ impl Correction<'_> {
         )
     }
 
-    /// Corrects an object that has its tag.
+    /// Corrects an object that contains its tag, which is the property with the name of a variant.
     fn variant(
         &self,
         tag: &str,

@@ -142,7 +142,7 @@ impl InvalidArguments {
         self
     }
 
-    /// Returns the report, worded for this action of the model.
+    /// Returns the report, worded for `subject`: a call or an answer.
     #[cfg(feature = "runtime")]
     pub(crate) fn about(mut self, subject: Subject) -> InvalidArguments {
         Arc::make_mut(&mut self.inner).subject = subject;

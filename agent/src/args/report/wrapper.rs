@@ -127,7 +127,8 @@ fn pairs(graph: &Graph, items: &[Value]) -> Option<Map<String, Value>> {
     (!call.is_empty()).then_some(call)
 }
 
-/// Returns whether a value next to the arguments may only describe the call: null, a text, or an empty list or object.
+/// Returns whether a value next to the arguments can be ignored, because it probably describes the call. These values are null, texts, and
+/// empty lists and objects.
 fn is_without_data(value: &Value) -> bool {
     match value {
         Value::Null | Value::String(_) => true,
@@ -170,9 +171,9 @@ fn free_names<'g>(graph: &'g Graph, entries: &Map<String, Value>) -> Vec<&'g str
     }
 }
 
-/// Returns the issues that replace those of the whole call, and their number, if the arguments are inside wrappers. They are the unknown
-/// keys of the whole call, one of them with the advice to leave out the wrappers, and the issues of the inner arguments. For a list of
-/// several calls, the advice is to send them separately.
+/// Returns new issues in place of `issues`, and their number, if the arguments are inside wrappers. One of the new issues advises to leave
+/// out the wrappers, or, for a list of several calls, to send the calls separately. The others are about the unknown keys next to the
+/// wrapper, and about the inner arguments.
 pub(crate) fn issues_inside(
     graph: &Graph,
     tool: &str,

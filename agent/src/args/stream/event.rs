@@ -156,9 +156,7 @@ pub(super) struct Frame {
 /// One segment of a path.
 #[derive(Clone, Copy)]
 enum ArgumentStep<'a> {
-    /// A key of an object.
     Key(&'a str),
-    /// An index of an array.
     Index(usize),
 }
 

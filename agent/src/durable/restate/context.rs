@@ -43,7 +43,7 @@ pub(super) struct RunInvocation<'c> {
     /// The receiver of notices, or `None` while a future uses it.
     receiver: Mutex<Option<NoticeReceiver<'c>>>,
     children: Mutex<ChildRuns<'c>>,
-    /// The name of the promise of the parent that this run resolves when the run waits for the first time.
+    /// The id of a promise of the parent. When this run waits for the first time, it resolves the promise.
     waits: Mutex<Option<String>>,
 }
 
@@ -81,15 +81,15 @@ struct NoticeReceiver<'c> {
     notice: EngineFuture<'c, Notice>,
     always_ready: EngineFuture<'c, ()>,
     received: ReceivedNotices,
-    /// Whether the run has taken a step. Before the first step, neither `notice` nor `always_ready` is ready, so a race between them would
-    /// wait.
+    /// Whether the run has taken a step. Before the first step, the engine has not completed any future, not even `always_ready`, so the
+    /// race would wait.
     has_stepped: bool,
     /// Whether the run has an inbox, which the run must clear at its end.
     has_inbox: bool,
 }
 
-/// A wrapper that lets `select!` wait for a future of the engine without taking its value. Once the future is ready, `select!` polls the
-/// wrapper, which completes and leaves the value in the future.
+/// A wrapper for a future of the engine in `select!`. The engine tells `select!` which future is ready. `select!` then awaits only the
+/// wrapper, so the value stays in the future and can be awaited later.
 struct UnmovedFuture<'f, F>(&'f mut F);
 
 impl<F> Deref for UnmovedFuture<'_, F> {
@@ -117,7 +117,7 @@ impl<'c> NoticeReceiver<'c> {
         })
     }
 
-    /// Receives the notices that are ready.
+    /// Receives the notices that are ready. Does nothing before the first step.
     async fn receive(&mut self, context: &'c WorkflowContext<'c>) -> Result<(), TerminalError> {
         if self.has_stepped {
             while self.is_filled().await? {
@@ -194,7 +194,7 @@ impl<'c> RunInvocation<'c> {
     }
 
     /// Adds to `waiting` the notice in the slot after `after`, or in the current slot if `after` is `None`. Returns the watched slot, or
-    /// `None` while another future uses the receiver. Watching does not take the notice from the receiver, which receives it later.
+    /// `None` while another future uses the receiver. The receiver still receives the watched notice later.
     fn watch_slot<T: 'c>(
         &self,
         after: Option<&'c NoticeSlot>,

@@ -30,7 +30,7 @@ pub(super) const LIMITS: ConnectionLimits =
 /// Time for active steps to end after the service was stopped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves connections until the token is cancelled, and then closes them after [`GRACE`].
+/// Serves connections until the token is cancelled. Then waits at most [`GRACE`] for the connections to end, and closes the others.
 pub(super) async fn run(
     endpoint: Endpoint,
     listener: TcpListener,
@@ -86,7 +86,8 @@ mod tests {
         let token = stop.clone();
         let serving =
             tokio::spawn(async move { run(Endpoint::builder().build(), listener, &token, limits).await });
-        // Silent from the start, within the preface, and after it: each on more connections than the limit allows.
+        // Each client sends nothing, a part of the preface, or all of it, and is then silent. In each case, more clients connect than the
+        // limit allows at once.
         for sent in [&b""[..], &PREFACE[..10], PREFACE] {
             for _ in 0..2 * limits.connections {
                 assert!(is_closed(address, sent).await, "after {} bytes", sent.len());

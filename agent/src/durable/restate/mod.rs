@@ -74,8 +74,8 @@ fn with_short_retention(options: ServiceOptions) -> ServiceOptions {
 }
 
 fn endpoint(served: &Arc<SharedService>, settings: &Settings) -> Endpoint {
-    // A step that takes longer than both timeouts together is discarded at its end and begins again. So each timeout is longer than the
-    // longest step.
+    // The engine discards a step that takes longer than the two timeouts together, and begins it again. To be safe, each timeout alone is
+    // longer than the longest step.
     let timeout = served.longest_step() + MARGIN;
     let common = || {
         ServiceOptions::new()

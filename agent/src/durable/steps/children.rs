@@ -56,7 +56,7 @@ impl<J: RunJournal> JournalSteps<'_, J> {
             }
         }
         if !requests.is_empty() {
-            // A run that was cancelled while the first messages of its children were made starts no children.
+            // If the run was cancelled while the first messages of its children were made, it starts no children.
             if let Some(reason) = &self.stop {
                 self.children.clear();
                 return Err(StepError::cancelled(&**reason));

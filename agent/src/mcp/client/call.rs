@@ -343,8 +343,8 @@ fn reports_unknown_tool(text: &str) -> bool {
     text.contains("unknown tool") || text.contains("tool") && text.contains("not found")
 }
 
-/// Lists the tools again, unless they were just listed for this reason, because the tool may no longer exist. Returns the outcome
-/// `tool_gone` if the list does not contain the tool. If the list contains the tool, returns a failure with the text of the server.
+/// Returns the outcome of a call for which the server reported an unknown tool. First [updates](Inner::refresh_for_unknown_tool) the list
+/// of tools. If the tool is not in the list, the outcome is `tool_gone`. Otherwise, the outcome is a failure with the text of the server.
 async fn unknown_or(inner: &Inner, tool: &str, text: String) -> ToolOutcome {
     inner.refresh_for_unknown_tool().await;
     if !inner.listing().tools.contains_key(tool) {

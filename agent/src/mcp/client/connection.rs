@@ -294,13 +294,13 @@ fn is_public(address: IpAddr) -> bool {
         IpAddr::V6(v6) => {
             let [first, second, third, ..] = v6.segments();
             match first {
-                // Protocol assignments such as Teredo and ORCHID, and documentation.
+                // 2001::/23 is reserved for protocols such as Teredo and ORCHID, and 2001:db8::/32 for examples in documentation.
                 0x2001 => second > 0x1ff && second != 0xdb8,
                 // 6to4, which leads to IPv4 addresses.
                 0x2002 => false,
                 // AS112, which answers for private addresses.
                 0x2620 => (second, third) != (0x4f, 0x8000),
-                // Documentation.
+                // 3fff::/20 is reserved for examples in documentation.
                 0x3fff => second > 0xfff,
                 // Only 2000::/3 is assigned to hosts. The other blocks contain loopback, private and local addresses, and addresses that
                 // are translated to IPv4.

@@ -305,8 +305,8 @@ mod tests {
         let yes = || json!({"result": {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}});
         let discovered = || json!({"result": {"supportedVersions": ["2026-07-28"], "capabilities": {}}});
         let no = |code: i64| json!({"error": {"code": code, "message": "no"}});
-        // Each row has the answer to the newer request, the answer to the older request, and two detected forms: the form before and the
-        // form after the wait for a missing answer times out.
+        // Each row: the answer to the newer request, the answer to the older request, the form that is detected while another answer may
+        // still arrive, and the form that is detected after the wait for another answer has timed out.
         for (newer, older, in_time, late) in [
             (None, None, None, None),
             (Some(discovered()), None, None, Some(ProtocolForm::Newer)),

@@ -22,7 +22,6 @@ const LONGEST_BODY: usize = 120;
 /// The start of the message of `rmcp` when a server refuses `server/discover` with an HTTP status.
 const DISCOVER_REFUSED: &str = "server/discover rejected with ";
 
-/// A failed connection: its kind, and the cause.
 pub(super) struct ConnectFailure {
     kind: Kind,
     message: String,
@@ -99,7 +98,8 @@ fn handshake(config: &ClientConfig, error: &ClientInitializeError) -> ConnectFai
     }
 }
 
-/// Describes a failed transport, without the names of transport types in the messages of `rmcp`.
+/// Describes the failure of a transport. `error` is the inner error, because the text of the outer error of `rmcp` contains the name of a
+/// Rust type.
 fn transport(config: &ClientConfig, error: &(dyn Error + 'static)) -> ConnectFailure {
     if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         return over_http(config, error);
@@ -223,7 +223,7 @@ fn path_hint(endpoint: &HttpEndpoint) -> String {
     }
 }
 
-/// Returns a description of a request that failed after the handshake, in the words that describe a failed attempt to connect.
+/// Describes a request that failed after the handshake, in the same words as a failed connection.
 pub(super) fn describe(config: &ClientConfig, error: &ServiceError) -> String {
     let text = match error {
         ServiceError::TransportSend(error) => transport(config, &*error.error).message,

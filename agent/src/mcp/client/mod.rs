@@ -324,7 +324,7 @@ impl Inner {
         }
     }
 
-    /// Lists the tools again because a tool may no longer exist, at most once in [`MIN_RELIST_INTERVAL`].
+    /// Lists the tools again after the server reported an unknown tool, at most once in each [`MIN_RELIST_INTERVAL`].
     async fn refresh_for_unknown_tool(&self) {
         {
             let mut at = self.listed_at.lock().unwrap_or_else(PoisonError::into_inner);

@@ -82,7 +82,7 @@ impl ToolBody for RemoteBody {
                 Ok(now) => now,
                 Err(outcome) => return *outcome,
             };
-            // After an accepted change, the arguments must fit the current definition.
+            // If the definition of the tool changed and the application accepts the change, the arguments are validated again.
             if now.fingerprint != self.known.fingerprint {
                 match now.definition.plan().parse::<Value>(arguments.text()) {
                     Ok(checked) => value = checked.value,

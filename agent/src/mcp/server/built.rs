@@ -43,12 +43,14 @@ pub(super) struct BuiltServer {
     pub(super) list_ttl_ms: u64,
     pub(super) catalogues: CatalogueCache,
     pub(super) calls: Arc<Quota>,
-    /// The quota of calls whose arguments are refused. It is used while no permit of `calls` is free.
+    /// The quota of calls with invalid arguments while `calls` has no free permit. A call with invalid arguments only reports its issues,
+    /// so it does not wait until a running call ends.
     pub(super) refusals: Arc<Quota>,
     pub(super) listeners: Arc<Quota>,
     pub(super) running: Arc<RunningCalls>,
     pub(super) handle: ServerHandle,
-    /// The codec that seals the state of a call that asks. The client keeps the state between two requests.
+    /// The codec that signs the state of a call while the call waits for answers. The client keeps the signed state until it repeats the
+    /// call.
     pub(super) state_codec: RequestStateCodec,
     /// The function that links a call with the trace of its client, if the application set one.
     pub(super) on_trace: Option<Arc<TraceObserver>>,

@@ -199,7 +199,7 @@ impl CatalogueCache {
         Self { options: Some(options), ..Self::default() }
     }
 
-    /// Returns the tools with the server's options and the state of `tools`, and their catalogue.
+    /// Returns `tools` with the server's options, and the catalogue of these tools. The state of `tools` is kept.
     pub(super) fn of(&self, tools: &Registry) -> Result<(Registry, Arc<ToolCatalogue>), InvalidTool> {
         let ServedTools { tools: served, catalogue } = self.served(tools)?;
         Ok((served.map_or_else(|| tools.clone(), |served| served.with_state_of(tools)), catalogue))

@@ -30,12 +30,11 @@ pub enum McpServerError {
         /// The reason.
         reason: String,
     },
-    /// The key of [`state_key`](super::McpServer::state_key) is too short, or the operating system returned no random
-    /// key.
+    /// The key of [`state_key`](super::McpServer::state_key) is too short, or the operating system returned no random bytes for a key.
     #[error("there is no key for the state of questions: {reason}")]
     #[non_exhaustive]
     StateKey {
-        /// Why there is no key: the given key is too short, or the operating system returned none.
+        /// The reason why there is no key.
         reason: String,
     },
     /// An allowed origin or host cannot be parsed.

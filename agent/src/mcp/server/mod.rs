@@ -562,7 +562,7 @@ impl McpServer {
     }
 }
 
-/// Creates the codec that seals the state of calls with questions. Without a key, the codec has a random key.
+/// Creates the codec that signs the state of a call while the call waits for answers. Without a key, the codec has a random key.
 fn state_codec(key: Option<Vec<u8>>) -> Result<RequestStateCodec, McpServerError> {
     let unusable = |reason: String| McpServerError::StateKey { reason };
     let mut random = vec![0; 32];

@@ -126,8 +126,8 @@ async fn send_all(queue: Arc<ProgressQueue>, target: ProgressTarget, token: Prog
             queue.changed.notified().await;
             continue;
         };
-        // After the end of the call, messages do not wait for the rate limit. If the limit is spent, `newest` has removed all older
-        // messages, so this is the last message.
+        // After the end of the call, messages do not wait for the rate limit. At most one message exceeds the limit: if the limit is
+        // spent, `newest` returns only the newest message and drops the others.
         if !is_over && let Some(until) = rate.wait() {
             tokio::select! {
                 () = sleep_until(until) => {}

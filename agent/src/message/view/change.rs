@@ -82,13 +82,12 @@ fn is_unused(usage: &Box<Usage>) -> bool {
 pub(super) enum ViewChangeKind {
     /// The content of each of these results is replaced by a line.
     Clear {
-        /// The results, each with its line.
+        /// The results. If one of them cannot be replaced, the whole change is refused.
         results: Vec<ClearedResult>,
     },
     /// The messages before `at` are replaced by a summary. Pinned messages stay and, if `at` is within a turn, so does the message of the
     /// user that the turn answers.
     Summary {
-        /// The summary.
         text: String,
         /// The usage of the request for the summary.
         #[serde(default, skip_serializing_if = "is_unused")]
@@ -146,8 +145,8 @@ impl ClearedResult {
 #[derive(Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewError {
-    /// A cut before this message would split a call from its result, or a reply from its continuation, or the message is neither of the
-    /// user nor a reply.
+    /// The view cannot be cut before this message. A cut is possible only before a message of the user or a reply. It must not separate a
+    /// call from its result, or a reply from its continuation.
     #[error(
         "the view cannot be cut before message {at}: cut before a message of the user or a reply, neither between a call and its result nor within a continued reply"
     )]

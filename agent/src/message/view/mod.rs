@@ -399,7 +399,7 @@ impl ConversationView {
 
     fn change(&mut self, at: usize, kind: ViewChangeKind) -> Result<ViewChange, ViewError> {
         self.check(at, &kind)?;
-        // A stored change may have any number.
+        // A stored change may already have the highest number, so the addition is checked.
         let generation = self.generation().checked_add(1);
         let change = ViewChange {
             generation: generation
@@ -470,7 +470,8 @@ impl ConversationView {
         }
     }
 
-    /// Returns a copy of the result at this index with other content, or `None` if the message is not a result.
+    /// Returns a copy of the result at this index that has only this content, and no structured data. Returns `None` if the message is not
+    /// a result.
     fn replacement(&self, index: usize, content: Part) -> Option<Arc<Message>> {
         let result = self.conversation.get(index)?.as_tool_result()?;
         // The copy is built field by field, so that the replaced content is not cloned.

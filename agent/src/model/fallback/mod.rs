@@ -247,7 +247,7 @@ impl Breakers {
         self.get(index).is_some_and(|breaker| breaker.is_admitting(now))
     }
 
-    /// Returns the index of the model whose breaker admits a probe first.
+    /// Returns the index of the model whose breaker would be the earliest to admit a probe.
     fn first_to_reopen(&self) -> Option<usize> {
         (0..self.0.len()).min_by_key(|index| self.get(*index).map(|breaker| breaker.reopens_at()))
     }

@@ -87,7 +87,8 @@ impl FallbackEvents {
         }
     }
 
-    /// Asks the next model whose breaker admits a request. If all breakers are open, asks the model whose breaker admits a probe first.
+    /// Asks the next model whose breaker admits a request. If all breakers are open, asks the model whose breaker would be the earliest to
+    /// admit a probe.
     ///
     /// # Errors
     /// Fails if no further model can be asked.
@@ -222,7 +223,7 @@ impl FallbackEvents {
         let _ = self.author.set(author);
     }
 
-    /// Returns the author of a failed reply: the identity of the fallback.
+    /// Returns an empty message with the provider, protocol and model of the fallback itself. It is the author if no model gives a reply.
     fn no_author(&self) -> AssistantMessage {
         let ModelInfo { provider, api, model, .. } = &self.fallback.info;
         let (provider, api, model) = (provider.clone(), api.clone(), model.clone());

@@ -35,8 +35,9 @@ const MAX_REPLY: u64 = 4_096;
 /// that the provider asks to wait. Limits apply to one process. A request counts once, also if a provider's client retries it.
 ///
 /// A provider may report how much of its own limits remains, in headers of a response such as `x-ratelimit-remaining-requests` or
-/// `anthropic-ratelimit-tokens-remaining`. If less remains than these limits admit, the provider's limit applies until it is full again. In
-/// a [`Fallback`](super::Fallback), limit each model separately: limits around the fallback are not the limits of one provider.
+/// `anthropic-ratelimit-tokens-remaining`. A reported limit applies in addition to these limits, until the provider has refilled it
+/// completely. In a [`Fallback`](super::Fallback), limit each model separately: limits around the fallback are not the limits of one
+/// provider.
 ///
 /// ```
 /// use agent::message::Message;

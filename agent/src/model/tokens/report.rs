@@ -107,7 +107,7 @@ pub enum ContextSource {
     Media,
     /// The summary of earlier messages.
     Summary,
-    /// Everything else: the form of messages, and text that the provider adds.
+    /// Everything else: the tokens around each message, each tool definition and the request, and text that the provider adds.
     Framing,
 }
 

@@ -171,8 +171,9 @@ impl Encoder<'_> {
         own.find_map(|data| data.data.get("container")?.get("id"))
     }
 
-    /// Writes the sampling settings, except where Anthropic rejects them with status 400: from version `2026-10-21` on, together with
-    /// thinking, and with models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so `top_p` is left out.
+    /// Writes the sampling settings that Anthropic accepts. In each of three cases, Anthropic rejects them with status 400: from version
+    /// `2026-10-21` on, if the model thinks, and for models from 4.7. Models 4.5 and 4.6 reject `top_p` together with `temperature`, so
+    /// `top_p` is left out.
     fn sampling(&self, settings: &ThinkingSettings, body: &mut BodyFields) {
         let thinks = settings.thinking.as_ref().is_some_and(|thinking| thinking["type"] != "disabled");
         let values = [("temperature", self.request.temperature), ("top_p", self.request.top_p)];
@@ -318,8 +319,8 @@ impl Encoder<'_> {
         Ok(list.finish())
     }
 
-    /// Writes the turns from [`WireList::start`] on, the position at which the kept text ends. Returns `false` if a turn before this
-    /// position has to be written again, too.
+    /// Writes the turns from [`WireList::start`] on. The text of the turns before this position is kept from the last request. Returns
+    /// `false` if a kept turn has to be written again, too.
     fn push_turns(&self, ids: &CallIds, list: &mut WireList<'_>) -> Result<bool, ModelError> {
         let messages = &self.request.messages;
         // Anthropic requires that a request begins with a message of the user, so one is put before a reply at the beginning. A request

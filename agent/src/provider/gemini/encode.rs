@@ -234,8 +234,9 @@ impl Encoder<'_> {
         };
         let mut config = JsonObject::new();
         config.extend(mode.map(|mode| ("functionCallingConfig".to_owned(), mode)));
-        // Functions beside tools that Gemini runs: the Gemini API demands that it may return the calls of the latter. Vertex AI does not have
-        // the field (https://ai.google.dev/gemini-api/docs/tool-combination).
+        // If a request has both functions and tools that Gemini runs, the Gemini API requires this field, which allows it to return the
+        // calls of its own tools. Vertex AI, for which the version is empty, does not have the field
+        // (https://ai.google.dev/gemini-api/docs/tool-combination).
         let mut managed = request.managed_tools.iter().map(ManagedTool::as_requested);
         if !self.protocol.version.is_empty() && managed.any(|tool| *tool != ManagedTool::ImageGeneration) {
             config.insert("includeServerSideToolInvocations".to_owned(), true.into());

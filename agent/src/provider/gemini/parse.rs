@@ -133,8 +133,9 @@ fn other_fields(content: &Value, role: &str) -> JsonObject {
     rest
 }
 
-/// Returns the provider data that records whether a message starts or continues a content. If it starts a content, `rest` contains the
-/// other fields of that content. If it continues a content, `rest` is `None`.
+/// Returns the provider data that records how a message belongs to Gemini's contents. `rest` is `None` if the message continues a content.
+/// Otherwise, the message starts a content, and `rest` has the other fields of that content. For a result that starts a content, `joined`
+/// is false, because the encoder may otherwise add the result to the content before it.
 fn position_data(rest: Option<JsonObject>, is_result: bool) -> JsonObject {
     let mut data = JsonObject::new();
     if rest.is_none() || is_result {

@@ -82,8 +82,8 @@ impl PartialArguments {
         }
     }
 
-    /// Returns whether a value can be set at its path, and counts the objects and lists that setting the value creates. If the value cannot
-    /// be set, the caller uses the whole path as a key, which no parameter has.
+    /// Returns whether a value can be set at its path, and counts the objects and lists that setting the value creates. If the value
+    /// cannot be set, the caller uses the whole path as a key. No parameter has such a name.
     fn can_place(&mut self, steps: &[PathStep]) -> bool {
         let Some(missing) = count_missing(&self.root, steps) else { return false };
         let created = self.created + missing.saturating_sub(1);

@@ -38,8 +38,8 @@ pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'st
     }
 }
 
-/// Puts `Error:` before the content of a failed result, because these APIs have no field for failures. `text_kind` is the type of a text in
-/// a list. The caller has checked that the result failed.
+/// Puts `Error:` before the content of a failed result, because these APIs have no field for failures. An empty text becomes
+/// [`NO_REASON`]. `text_kind` is the type of a text in a list. The caller has checked that the result failed.
 pub(super) fn mark_failed(content: &mut Value, text_kind: &str) {
     match content {
         Value::String(text) if text.is_empty() => text.push_str(NO_REASON),

@@ -323,8 +323,8 @@ impl SseParser {
         Ok(())
     }
 
-    /// Adds a line of JSON without `data:`. If the line completes the JSON, passes the JSON on as an event, after the current event, if
-    /// that has data. JSON that is malformed or longer than [`MAX_STRAY`] is ignored.
+    /// Adds a line of JSON without `data:`. If the line completes the JSON, ends the current event, and then passes the JSON on as an
+    /// event of its own. JSON that is malformed or longer than [`MAX_STRAY`] is ignored.
     fn keep_stray(&mut self, line: &[u8], fields: &mut ChunkFields<'_>, on: &mut impl FnMut(SseEvent<'_>)) {
         let Some(mut stray) = self.stray.take() else { return };
         stray.push(line);

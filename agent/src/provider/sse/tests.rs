@@ -67,7 +67,7 @@ fn line_ends_may_be_mixed_and_split() {
     for a in ends {
         for b in ends {
             for c in ends {
-                // A CR before an LF is one line end, so such pairs are skipped.
+                // A CR and the LF after it are one line end. `b` and `c` must be two line ends, so this pair is skipped.
                 let body = format!("data: 1{a}data: 2{b}{c}data: 3{a}{a}");
                 if format!("{b}{c}").contains("\r\n") && b != "\r\n" && c != "\r\n" {
                     continue;
@@ -116,7 +116,7 @@ fn retry_is_kept_when_it_is_a_number() {
     assert_eq!(parser.retry(), Some(10));
 }
 
-/// Parsing the text at each line that ends in a bracket would take minutes.
+/// Parsing the growing text again at each line would take quadratic time. The last text has two million lines.
 #[cfg(feature = "http")]
 #[test]
 fn json_outside_of_events_is_parsed_once_at_its_end() {

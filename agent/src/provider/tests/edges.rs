@@ -216,7 +216,7 @@ fn media_of_a_type_that_a_protocol_does_not_take_are_refused_by_name() {
                         "{}: {mime} is lost in {text}",
                         api.api()
                     );
-                    // The media type is sent under its own name, or text is sent as text.
+                    // The body names the media type or the audio format, or the file is sent as text.
                     let is_text = text.contains("text/plain") || text.contains("xyz");
                     let format =
                         mime.strip_prefix("audio/").map(|word| if word == "mpeg" { "mp3" } else { word });

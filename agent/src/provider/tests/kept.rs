@@ -284,7 +284,7 @@ fn lists_that_grow_apart_do_not_get_the_text_of_each_other() {
     let targets = targets();
     for round in 0..200 {
         let (protocol, info) = &targets[round % targets.len()];
-        // All lists share one slot. The first clones are of an empty list.
+        // All lists are clones of this list, so they share its slot.
         let mut lists = vec![MessageList::new().with_slot(KeptSlot::new())];
         for at in 0..30 {
             let list = random.below(lists.len());

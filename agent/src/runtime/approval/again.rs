@@ -82,8 +82,9 @@ impl CheckedAgain {
 }
 
 impl Performer {
-    /// Compares the result of the current rules with the earlier decision on a call. `call` is the call as it would run, and `asked` is the
-    /// call that was checked under the current rules. The last parameter is the result of this check, with the checked arguments.
+    /// Compares the earlier decision on a call with a new check under the current rules. `call` has the arguments with which the call
+    /// would run. `asked` has the arguments that were checked again: the ones that a decision set, or else the ones that the model sent.
+    /// The last parameter has the result of the new check and the checked arguments.
     pub(in crate::runtime) fn checked_again(
         &self,
         ready: &ReadyCall,

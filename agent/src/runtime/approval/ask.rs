@@ -326,10 +326,11 @@ impl EditedCall {
     }
 }
 
-/// Returns the changed arguments. Each marker that the person did not change is replaced by the secret that the model sent.
+/// Returns the arguments that a person edited, with their secrets. The person saw the marker `"[secret]"` in place of each secret. An
+/// unchanged marker is replaced by the secret that the model sent.
 ///
 /// # Errors
-/// Returns the path of the first marker whose secret is unknown.
+/// Returns the path of the first marker that cannot be replaced.
 fn with_sent_secrets(
     secrets: &SecretArguments,
     request: &ApprovalRequest,

@@ -61,9 +61,9 @@ pub enum Decision {
     /// The call runs with these arguments, which are validated and passed to the hooks
     /// ([`Hooks::before_tool_call`](super::Hooks::before_tool_call)). The result shows the model that the arguments were changed.
     ///
-    /// The request shows each secret as the marker `"[secret]"`. A marker that the new arguments keep is replaced by the secret that the
-    /// model sent. Within a list, only markers in unchanged items are replaced, and only if the number of items is the same. If any other
-    /// secret has the value `"[secret]"`, the call is refused, because the secret is unknown.
+    /// The request shows each secret as the marker `"[secret]"`. If the new arguments keep a marker, the marker is replaced by the secret
+    /// that the model sent. Within a list, only markers in unchanged items are replaced, and only if the number of items is the same. If a
+    /// marker cannot be replaced, the call is refused, because the secret is unknown.
     AllowWith(Value),
     /// The call does not run. The model receives the reason.
     Deny(String),
@@ -212,7 +212,7 @@ impl Decisions {
         self.decide(request, Decision::Deny(reason.into()))
     }
 
-    /// Adds a [`Decision`] that is given as a value. With [`Decision::Later`] the run keeps waiting.
+    /// Adds a [`Decision`] on a call. With [`Decision::Later`] the run keeps waiting.
     pub fn decide(mut self, request: &ApprovalRequest, decision: Decision) -> Self {
         self.made.push(MadeDecision { request: request.clone(), decision });
         self
@@ -244,7 +244,8 @@ impl Decisions {
         self.input(question, QuestionInput::Accept(input.into()))
     }
 
-    /// Adds a [`QuestionInput`] that is given as a value. With [`QuestionInput::Later`] the call keeps waiting.
+    /// Answers a question with a [`QuestionInput`], for example [`QuestionInput::Decline`]. With [`QuestionInput::Later`] the call keeps
+    /// waiting.
     ///
     /// ```
     /// use agent::tool::QuestionInput;

@@ -383,8 +383,8 @@ impl BoundBudgets {
         // store refuses this try, the refusal shows whether the budget is nearly spent, without a further query.
         let mut whole = self.announced.keys().clone();
         let mut plan = RequestPlan { id, model, input: estimate.upper_bound(), output, least };
-        // Other requests may reserve amounts between two tries. The loop ends nevertheless, because each try raises a limit from 80 % or
-        // shortens the reply.
+        // Other requests may reserve amounts between two tries. The loop ends nevertheless: after each refusal, either a budget gets its
+        // full limit in place of 80 %, or the reply becomes shorter.
         while plan.output >= plan.least {
             let holds = self.entries().map(|(budget, key)| {
                 let amount = self.budgets.needed(budget, &plan, plan.output);

@@ -1,4 +1,4 @@
-//! Options of a builder for runs: limits, the order of calls, queued messages.
+//! Builder options for the runs of an assistant: limits, the order of calls, queued messages.
 
 use std::sync::Arc;
 
@@ -167,9 +167,9 @@ impl AssistantBuilder {
     ///
     /// A text is continued by a short message that asks the model to continue at that point, and
     /// [`RunOutput::text`](crate::RunOutput::text) has the whole text. A call, structured output, and thinking without a text cannot be
-    /// continued. In these cases, if the request sets `max_tokens` and the model allows more, it is made once more with twice as many
-    /// tokens, up to the model's maximum. The first reply then stays in the conversation as a failed reply. A reply that ended because the
-    /// window was full is not continued; see [`manage_context`](Self::manage_context).
+    /// continued. In these cases, the request is made once more with twice its `max_tokens`, or with the model's maximum if that is less.
+    /// The first reply then stays in the conversation as a failed reply. A request without `max_tokens`, or with the model's maximum, is
+    /// not repeated. A reply that ended because the window was full is not continued; see [`manage_context`](Self::manage_context).
     ///
     /// ```
     /// use agent::message::StopReason;

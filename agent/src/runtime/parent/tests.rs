@@ -60,7 +60,7 @@ async fn a_root_at_the_limit_sees_no_sub_agent_whatever_its_prompt_adds() {
     assert_eq!(requests[..3], [["list"], ["list"], ["list"]]);
     assert_eq!((requests[3].len(), requests.len()), (2, 4), "{requests:?}");
     assert!(!requests[3].iter().any(|name| name == "ask" || name == "more"), "{requests:?}");
-    // The source's own parameters are shown.
+    // The second prompt has a source, so `list` has the parameter of this source.
     assert_eq!(model.requests()[1].tools[0].plan().parameter_names().count(), 1);
 }
 

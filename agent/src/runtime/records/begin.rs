@@ -329,7 +329,8 @@ impl RunRecords {
         }
     }
 
-    /// Ends the calls that a dropped run had begun. A separate task does so, because a drop cannot wait for the store.
+    /// Ends the calls that a dropped run had begun. A separate task ends them, because a drop cannot wait for the store. Without a tokio
+    /// runtime, no call is ended. After an error of the store, the remaining calls are not ended.
     pub(in crate::runtime) fn abandon(self: Arc<Self>, reason: &'static str) {
         let open = std::mem::take(&mut self.lock().open);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

@@ -58,8 +58,8 @@ impl RecordingSteps {
         Self { inner, records, seen, interrupted, error: None }
     }
 
-    /// Returns the inner performer, and the error of the store if there was one. After an error, the assistant keeps the unrecorded ends,
-    /// and its next run records them.
+    /// Returns the inner performer, and the error of the store if there was one. After an error, some calls may have no recorded end. The
+    /// assistant keeps their ends, and its next run records them.
     pub(in crate::runtime) fn into_inner(self) -> (Box<InProcessSteps>, Option<StoreError>) {
         if self.error.is_some() {
             let mut owed = self.records.take_owed();
@@ -384,8 +384,9 @@ impl RecordingSteps {
         notes
     }
 
-    /// Returns the id of the session, the number of its last entry, and the entries of the new messages and changes. Returns `None` without
-    /// a session.
+    /// Returns the id of the session, the number of its last entry, and the entries to append. The entries contain the new messages and
+    /// changes. Other entries record the begin and the end of the run, and the reset of a rewritten conversation. Returns `None` without a
+    /// session.
     fn entries(&self, new: &UnrecordedMessages) -> Option<(Arc<str>, u64, Vec<SessionEntry>)> {
         let state = self.inner.assistant.state();
         let session = state.session.as_ref()?;

@@ -94,7 +94,7 @@ async fn a_run_that_another_prompt_continued_is_not_begun_anew_under_its_id() {
     let error = second.await.unwrap_err();
     assert!(matches!(&error, RunError::Request { message } if message.contains("continue_run")), "{error}");
     assert!(ids.lock().unwrap().is_empty(), "nothing ran");
-    // A prompt that is made now is a run of its own.
+    // After the unfinished run has ended, a new call of `continue_run` begins a run of its own.
     let output = next.continue_run().with_message(Message::user("And?")).await.unwrap();
     assert_ne!(output.run_id, id);
     assert_eq!(output.text(), "Two.");

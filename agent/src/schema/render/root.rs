@@ -324,8 +324,8 @@ fn annotations_of<'g>(variant: &RootVariant<'g>, prop: &'g Prop) -> &'g Map<Stri
     external.map_or(&prop.notes, |external| &external.notes)
 }
 
-/// Returns the values of a tag in all variants. Returns `None` if the property is not a tag in each variant that has the property, or if
-/// the values of the tag are not a closed set.
+/// Returns all values of a property that is a tag in each of the given variants, or `None` for any other property. Each variant comes with
+/// its own form of the property. Also returns `None` if the values in one of the variants are not a set of strings.
 fn tags_of<'g>(graph: &'g Graph, given: &[(&RootVariant<'g>, &'g Prop)]) -> Option<Vec<&'g str>> {
     if !given.iter().all(|(variant, prop)| variant.tags.iter().any(|(tag, _)| *tag == prop.name)) {
         return None;

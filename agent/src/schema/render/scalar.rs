@@ -112,7 +112,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Writes a closed set with values other than strings.
+    /// Writes a closed set with at least one value that is not a string.
     pub(super) fn members(&mut self, members: &[Value]) -> SchemaDraft {
         let allowed = |member: &Value| match self.can.members {
             EnumMembers::All => true,

@@ -17,7 +17,7 @@ pub(super) fn encode(text: &str) -> String {
     out
 }
 
-/// Decodes the text of a column.
+/// Decodes a text that [`encode`] has encoded.
 pub(super) fn decode(column: String) -> String {
     if !column.contains(ESCAPE) {
         return column;
@@ -45,7 +45,7 @@ pub(super) fn encode_optional(text: Option<&str>) -> String {
     }
 }
 
-/// Decodes the optional text of a column.
+/// Decodes a text that [`encode_optional`] has encoded. An empty column is `None`.
 pub(super) fn decode_optional(column: String) -> Option<String> {
     (!column.is_empty()).then(|| decode(column))
 }

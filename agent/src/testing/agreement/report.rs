@@ -1,9 +1,9 @@
-//! The report of an agreement proof.
+//! The report of a check that a schema, its plan and serde agree.
 
 use super::super::law::LawViolation;
 use std::fmt;
 
-/// The result of a proof. `Display` writes its numbers and violations.
+/// The result of checking generated texts against the schema, the plan and serde. `Display` writes its numbers and violations.
 #[derive(Clone, Debug)]
 pub(super) struct AgreementReport {
     /// The name of the type or the tool.

@@ -50,8 +50,8 @@ impl SecretValues {
         self.add_texts(texts);
     }
 
-    /// Records the secrets of a reply, and returns the reply with substitutes for the secrets. If possible, a tool accepts the substitutes
-    /// exactly if it accepts the secrets.
+    /// Records the secrets of a reply, and returns the reply with substitutes for the secrets. If possible, a tool accepts or refuses the
+    /// substitutes just as it accepts or refuses the secrets.
     pub(super) fn add_reply(&mut self, reply: &AssistantMessage) -> AssistantMessage {
         let texts = self.arguments.texts([&Arc::new(Message::Assistant(reply.clone()))]);
         self.add_texts(texts);
@@ -80,8 +80,8 @@ impl SecretValues {
         reply
     }
 
-    /// Puts the substitutes for secret arguments back into the recorded reply where the scrubber replaced them, for example because of the
-    /// name of their parameter.
+    /// Puts the substitutes for secret arguments back into the recorded reply. The scrubber may have replaced a substitute, for example
+    /// because its parameter has a name like `password`.
     pub(super) fn restore(&self, exchange: &mut RecordedExchange, reply: &AssistantMessage) {
         for (at, call) in
             reply.content.iter().enumerate().filter_map(|(at, part)| Some((at, part.as_tool_call()?)))

@@ -105,7 +105,7 @@ impl ToolSet {
     }
 
     /// Changes each tool that has one of these names. `change` gets a set that contains only this tool, and the tools that it returns take
-    /// the position of the tool.
+    /// the position of the tool. A name that no tool has becomes an error of the registry that is built from the set.
     pub fn change<N: AsRef<str>>(
         self,
         names: impl IntoIterator<Item = N>,

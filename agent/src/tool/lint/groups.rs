@@ -75,7 +75,7 @@ fn report(
 ) {
     for group in groups {
         let Some((&last, others)) = group.split_last() else { continue };
-        // If one of the tools can be edited, the finding has the hint for its author.
+        // If a tool of the group is not foreign, its author can change it, so the finding has the hint for authors.
         let editable = group.iter().map(|&at| Hints::of(&definitions[at])).find(|hints| !hints.is_foreign);
         let hints = editable.unwrap_or_else(|| Hints::of(&definitions[last]));
         let names: Vec<String> = others.iter().map(|&at| format!("`{}`", definitions[at].name())).collect();

@@ -21,7 +21,8 @@ pub(super) struct Hints {
     pub(super) alike_described: &'static str,
     pub(super) refused_example: &'static str,
     pub(super) costly_tool: &'static str,
-    /// The hints for a name that no parameter has. They follow the message directly, so they begin with a separator, or are empty.
+    /// The hints for a description that names a parameter wrongly. The message ends without a separator, so these hints begin with one, or
+    /// are empty.
     pub(super) other_name_of_tool: &'static str,
     pub(super) other_name_of_parameter: &'static str,
 }

@@ -13,14 +13,13 @@ use crate::message::Part;
 use crate::tool::progress::Progress;
 use crate::tool::question::Question;
 
-/// The version of the protocol.
 pub(in crate::ui) const VERSION: &str = "1.0";
 
 pub(super) struct AgUiFormat {
     thread: String,
     run_id: String,
-    /// The run id that the client sent, or else the id of the run. A request that resumes a run has another id than the request that began
-    /// it.
+    /// The run id that the client sent, or else `run_id`. A client sends a new run id with each request, also when the request resumes a
+    /// run.
     run: String,
     parent_run: Option<String>,
     /// Whether the client declared version 1.0. Older clients fail at unknown fields and events.

@@ -27,7 +27,7 @@ pub(in crate::ui) fn is_shown_of_child(kind: &EventKind) -> bool {
     }
 }
 
-/// Returns the id, in chunks, of a call that a sub-agent made. It begins with the id of the sub-agent's run.
+/// Returns the id that a sub-agent's call has in this encoder: the id of the sub-agent's run, a slash, and `call_id`.
 pub(super) fn id_of_child_call(path: &RunPath, call_id: &str) -> String {
     path.calls().last().map_or_else(|| call_id.to_owned(), |call| format!("{}/{call_id}", call.run_id))
 }

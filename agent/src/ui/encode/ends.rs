@@ -48,7 +48,8 @@ impl UiEncoder {
         call.progress = CallProgress::Ended;
     }
 
-    /// Writes the held-back end of a call whose arguments a person changed.
+    /// Writes the end of a call that was held back. `edited` are the arguments as a person changed them. Without `edited`, the model's
+    /// arguments are shown.
     pub(super) fn release_end(
         &mut self,
         at: usize,

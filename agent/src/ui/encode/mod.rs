@@ -86,8 +86,9 @@ pub struct UiEncoder {
     error_code: Option<String>,
 }
 
-/// The number of the first chunk for events of sub-agents that follow an event of the run. The number is fixed, because an event can have
-/// more chunks in one response than in another: the first event of a response also has the chunks that open the response.
+/// The number from which the chunks of sub-agents' events are numbered. The numbering begins here again after each event of the run
+/// itself. The number is fixed, because an event can have more chunks in one response than in another: the first event of a response also
+/// has the chunks that open the response.
 const CHILD_CHUNKS: u32 = 1_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,8 +336,8 @@ impl UiEncoder {
         at
     }
 
-    /// Returns the position of a call that a sub-agent made within the call `outermost`. The sub-agent's run waits for this call. So the
-    /// call is written as a tool call of the protocol, unless it was already sent to the page as one.
+    /// Returns the position of a pending call that a sub-agent made within the call `outermost`. The page must be able to answer the call,
+    /// so it is written as a tool call of the protocol, unless it was already sent as one.
     fn child_call(
         &mut self,
         id: &str,

@@ -169,8 +169,9 @@ fn tool_result(message: &Value, field: &str) -> Result<UiAnswer, UiRequestError>
     Ok(UiAnswer::Output { call_id, output: output.into() })
 }
 
-/// Reads an answer to a suspended run. An id that begins with `waiting/` belongs to a call that waits for its result. With any other id,
-/// the answer is also recorded as a possible input, because only the run shows whether it asked a question.
+/// Reads an answer to a suspended run. An id that begins with `waiting/` belongs to a call that waits for its result. Any other id belongs
+/// to an approval request or to a question, and only the run can tell to which. So the answer is returned, and is also added to
+/// `request.inputs`.
 fn resume_entry(entry: &Value, field: &str, request: &mut UiRequest) -> Result<UiAnswer, UiRequestError> {
     let id = id(entry.get("interruptId"), &format!("{field}/interruptId"))?;
     let is_cancelled = match entry.get("status").and_then(Value::as_str) {

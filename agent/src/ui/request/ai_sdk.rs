@@ -38,7 +38,7 @@ pub(super) fn decode(mut body: Map<String, Value>) -> Result<UiRequest, UiReques
             return Err(UiRequestError::invalid(format!("{field}/role"), "a role of the protocol"));
         }
     }
-    // Tools are not part of the protocol. assistant-ui sends the declared tools as an object by name.
+    // Tools are not part of the protocol. assistant-ui sends the declared tools as an object whose keys are the names of the tools.
     if let Some(Value::Object(tools)) = body.shift_remove("tools") {
         let named: Vec<Value> = tools.keys().map(|name| Value::String(name.clone())).collect();
         let tools = tools.iter().zip(&named);

@@ -67,7 +67,7 @@ pub struct UiRequest {
     pub regenerates: bool,
     /// All other fields of the request, which only the application uses.
     pub extra: Map<String, Value>,
-    /// The run id of AG-UI. A request that resumes a run has another id than the request that began the run.
+    /// The run id that a client of AG-UI sent. The client sends a new run id with each request, also when the request resumes a run.
     pub(super) run: Option<String>,
     pub(super) parent_run: Option<String>,
     /// Whether the client of AG-UI declared version 1.0.
@@ -97,7 +97,6 @@ pub(super) enum UiAnswer {
         id: String,
         /// The id of the call, if the protocol sends it.
         call_id: Option<String>,
-        /// The arguments.
         args: Value,
     },
     /// The call may not run.
@@ -115,27 +114,23 @@ pub(super) enum UiAnswer {
         id: String,
         /// The id of the call, if the protocol sends it.
         call_id: Option<String>,
-        /// The input.
         input: Value,
     },
     /// The result of a tool that the front end ran.
     Output {
         /// The id of the call, in the form in which the front end received it.
         call_id: String,
-        /// The result.
         output: Value,
     },
     /// A tool failed in the front end.
     Failed {
         /// The id of the call, in the form in which the front end received it.
         call_id: String,
-        /// The error.
         message: String,
     },
     /// A message about a call that waits for a result of the application: the user gave up, or asks for the state of the
     /// call.
     Waiting {
-        /// The id of the call.
         call_id: String,
         /// Whether the user gave up.
         is_abandoned: bool,
@@ -243,7 +238,8 @@ fn id(value: Option<&Value>, field: &str) -> Result<String, UiRequestError> {
     }
 }
 
-/// Reads a field with `read`. Returns `None` if the field is missing or `null`.
+/// Reads a field with `read`. Returns `None` if the field is missing or `null`. If `read` returns `None`, fails with an error that names
+/// the `field`, and says what was `expected`.
 fn optional<'v, T>(
     value: Option<&'v Value>,
     field: &str,

@@ -79,7 +79,8 @@ pub struct UiServer {
     scope: Option<Arc<str>>,
 }
 
-/// Maximum wait for a continued run of an earlier process to ask its question again. After that, the answer to the question is rejected.
+/// Maximum time for which a request waits until a run of an earlier process asks its question again. After this time, the answer in the
+/// request is rejected.
 const CONTINUE_WAIT: Duration = Duration::from_secs(10);
 
 /// The prefix of named callers, so that an empty name differs from the single user of a server.
@@ -291,8 +292,8 @@ impl UiServer {
     /// thread has no run that is active, is suspended, or ended less than a minute ago. The status is also 204 if the thread has a run of
     /// an earlier process that needs tools of its page, because only a request that declares these tools continues the run.
     ///
-    /// `after` is the id of the last chunk that the client received. The client then receives only later chunks, without a start. If some
-    /// events after this chunk are no longer kept, the client receives the whole run, with a start.
+    /// `after` is the id of the last chunk that the client received. The client then receives only later chunks. If some events after this
+    /// chunk are no longer kept, the client receives the whole run from its beginning.
     pub async fn attach(&self, protocol: UiProtocol, thread: &str, after: Option<&str>) -> Response<UiBody> {
         self.try_attach(protocol, thread, after).await.unwrap_or_else(UiRequestError::into_response)
     }

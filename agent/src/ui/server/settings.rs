@@ -8,12 +8,11 @@ use crate::runtime::Assistant;
 use crate::tool::BoxFuture;
 use crate::ui::{UiOptions, UiRequestError};
 
-/// Limits of a server.
 #[derive(Clone, Copy)]
 pub(super) struct UiLimits {
     /// Maximum size of a request's body, in bytes.
     pub(super) body: usize,
-    /// Maximum number of active runs of one scope.
+    /// Maximum number of active runs of one caller.
     pub(super) runs: usize,
     /// Maximum number of readers of one run.
     pub(super) readers: usize,
@@ -141,7 +140,7 @@ impl UiServer {
         self.set(|shared| shared.limits.body = bytes)
     }
 
-    /// Sets the maximum number of active runs of one scope. Default: 4.
+    /// Sets the maximum number of active runs of one [caller](Self::scoped). Default: 4.
     pub fn max_runs(self, runs: usize) -> Self {
         self.set(|shared| shared.limits.runs = runs)
     }

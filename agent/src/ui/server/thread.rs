@@ -45,7 +45,7 @@ pub(super) struct ThreadState {
     /// The kind of the error that ended the run. The last event does not contain this kind.
     pub(super) error_code: Option<String>,
     readers: Vec<LiveReader>,
-    /// Readers whose responses were ended while their encoders were still reading the events so far.
+    /// Readers that were disconnected before their encoders had read all earlier events.
     ended: Vec<LiveReader>,
     /// The ids of all connected readers, including those that are not in `readers` because an event is being
     /// sent to them.
@@ -74,7 +74,7 @@ pub(super) struct MessageLabel {
 pub(super) struct LiveReader {
     pub(super) id: u64,
     pub(super) protocol: UiProtocol,
-    /// The encoder, or `None` while it encodes the events so far outside of the lock.
+    /// The encoder, or `None` while it encodes earlier events outside of the lock.
     encoder: Option<UiEncoder>,
     /// The events that arrived while `encoder` was `None`.
     backlog: Vec<Arc<Event>>,
@@ -224,8 +224,8 @@ impl UiThread {
         Ok(Reservation { thread: self.clone(), is_kept: false })
     }
 
-    /// Records an event, and sends it to all readers, unless no encoder reads the event. Returns whether the queue of any reader is more
-    /// than half full.
+    /// Records an event, and sends it to all readers. Does nothing for an event of a sub-agent that encoders ignore. Returns whether the
+    /// queue of any reader is more than half full.
     pub(super) fn publish(&self, event: &Arc<Event>) -> bool {
         if !event.is_own() && !is_shown_of_child(&event.kind) {
             return false;

@@ -41,7 +41,7 @@ impl<'w> Walk<'w, '_> {
                         rest.push((node, given));
                     }
                 }
-                // It is uncertain which of the two values was meant, even though both would be dropped.
+                // A dropped key that was sent twice is reported, because it is uncertain which of its values was meant.
                 (KeyRole::Dropped, KeyTurn::Second(before)) => self.twice(key, before.key),
                 (KeyRole::Dropped, _) => self.note_coercion(),
                 (KeyRole::Unknown, KeyTurn::First) => unknown.push(key),

@@ -70,12 +70,10 @@ impl fmt::Debug for ResponseBody {
 
 pub(super) type ServerResponse = Response<ResponseBody>;
 
-/// Returns a plain-text response.
 pub(super) fn plain(status: StatusCode, text: &'static str) -> ServerResponse {
     response(status, "text/plain; charset=utf-8", text)
 }
 
-/// Returns a response with a JSON document.
 pub(super) fn document(status: StatusCode, value: &impl serde::Serialize) -> ServerResponse {
     response(status, "application/json", serde_json::to_vec(value).unwrap_or_default())
 }

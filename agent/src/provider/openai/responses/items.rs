@@ -162,7 +162,7 @@ fn has_content(part: &Value) -> bool {
     !part.is_null() && !is_no_refusal
 }
 
-/// Returns the positions of an item's parts: the list that has the part, and the index in that list.
+/// Returns the positions of an item's parts: for each part, its list and its index in that list. Parts without content are left out.
 pub(super) fn part_positions(item: &Value) -> Vec<(PartList, u64)> {
     let is_reasoning = text(item, "type") == Some("reasoning");
     let of = |list: PartList, key: &str| -> Vec<(PartList, u64)> {

@@ -54,10 +54,10 @@ mod tests;
 pub struct OpenAiResponses {
     /// Whether the provider stores the reply.
     pub store: bool,
-    /// Whether encrypted reasoning is requested from models that reason, unless `store` is set. Without it, reasoning is sent back only if
-    /// the provider stores it or shows its text.
+    /// Whether encrypted reasoning is requested from models that reason, unless `store` is set. Reasoning that is not encrypted is sent
+    /// back only if the provider stores it or shows its text.
     pub encrypted_reasoning: bool,
-    /// The kind of reasoning summary that is requested, such as `auto`. OpenAI refuses requests for summaries from organisations that are
+    /// The kind of reasoning summary that is requested, such as `auto`. OpenAI refuses requests for summaries from organizations that are
     /// not verified, so the default is `None`.
     pub summary: Option<Cow<'static, str>>,
     /// Whether the server supports strict schemas.
