@@ -269,6 +269,8 @@ impl AgentLoop {
         let mut copy = self.clone();
         copy.is_driven = false;
         while matches!(copy.phase, Phase::Skip | Phase::Ending(_)) && copy.step() {}
+        // A run that continues counts for itself, and against the limits that it then has.
+        copy.budget = super::budget::SharedBudget::default();
         copy
     }
 

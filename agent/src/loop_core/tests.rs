@@ -92,6 +92,26 @@ fn the_limit_of_tokens_counts_no_requests() {
     assert_eq!(budget.limit_of_tokens(), None);
 }
 
+#[cfg(feature = "runtime")]
+#[test]
+fn a_snapshot_counts_against_the_limits_that_it_is_resumed_with() {
+    use super::{AgentLoop, LoopConfig, UsageLimits};
+    use crate::message::{Conversation, Message};
+
+    let limited = |tool_calls| {
+        let limits = UsageLimits { tool_calls: Some(tool_calls), ..UsageLimits::default() };
+        LoopConfig { limits, ..LoopConfig::default() }
+    };
+    let mut run = AgentLoop::new("r", limited(1), Conversation::new(), [Message::user("go")]);
+    let budget = run.tree_budget();
+    assert_eq!(budget.take_call(), Ok(()));
+    assert_eq!(run.tree_budget().take_call(), Err(1));
+    let mut resumed = run.snapshot();
+    resumed.set_config(&std::sync::Arc::new(limited(2)));
+    let budget = resumed.tree_budget();
+    assert_eq!((budget.take_call(), budget.take_call(), budget.take_call()), (Ok(()), Ok(()), Err(2)));
+}
+
 /// Runs whose tools refuse calls or ask for other calls, stored and restored at every step.
 mod tries {
     use std::sync::Arc;
