@@ -42,8 +42,8 @@ impl StepKey {
     }
 }
 
-/// Refuses the name of a run or a session if the name has the form of the id of a sub-agent's run. Such an id is the text of the key of the
-/// call that started the run. Returns the error message.
+/// Refuses a name of a run or a session that has the form `RUN/TURN/tool/POSITION`. The runs of sub-agents have ids of this form. Returns
+/// the error message.
 #[cfg(feature = "runtime")]
 pub(crate) fn refuse_reserved_name(name: &str) -> Result<(), String> {
     match name.parse::<StepKey>() {

@@ -336,7 +336,7 @@ impl FieldLowering<'_> {
         let mut deserializer = hidden("deserializer");
         deserializer.set_span(at);
         let stand_in = argument_or_stand_in(&quote!(#sent), private);
-        // This name has the span of the type, so that the compiler points to the type if the function takes another type.
+        // `given` has the span of the type `Sent`. If the user's function `read` takes another type, the compiler points to `Sent`.
         let mut given = hidden("sent");
         given.set_span(sent_at);
         let call = quote_spanned! {at=>

@@ -36,7 +36,7 @@ impl Serde {
         self.0.iter().any(|meta| meta.path().is_ident(key))
     }
 
-    /// Returns whether there is a `default` without a path.
+    /// Returns whether there is a bare `default`, without `= "…"`.
     pub(super) fn bare_default(&self) -> bool {
         self.0.iter().any(|meta| matches!(meta, Meta::Path(path) if path.is_ident("default")))
     }

@@ -1,9 +1,10 @@
 //! Decides whether arguments fit a plan without any change: each value has the form of the schema, each property occurs at most once and
 //! under its own name, and no key of a map repeats.
 //!
-//! Arguments that fit exactly are read without the plan. The scan is not a full JSON parser: `serde_json` reads the text afterwards, and
-//! refuses a text that is not JSON. Arguments that the scan refuses are walked at once, to find every issue. All others are read along the
-//! plan.
+//! The scan has three results. Arguments that fit exactly are read without the plan. Arguments that the plan certainly refuses are
+//! searched for all issues at once. All other arguments are read along the plan.
+//!
+//! The scan is not a full JSON parser: `serde_json` reads the text afterwards, and refuses a text that is not JSON.
 
 mod choices;
 mod key_hashes;

@@ -405,7 +405,6 @@ type TextReader<'t> = serde_json::Deserializer<serde_json::de::StrRead<'t>>;
 pub(crate) type BoxReader =
     fn(PlanDe<'_, &mut TextReader<'_>>) -> Result<Box<dyn Any + Send>, serde_json::Error>;
 
-/// Parsed arguments of any type.
 pub(crate) type BoxedArguments = Parsed<Box<dyn Any + Send>>;
 
 /// Reads arguments of type `T` into a box, as a [`BoxReader`].

@@ -79,8 +79,8 @@ pub(crate) fn may_round(text: &str, exponents: bool) -> bool {
     exponents && bytes.windows(4).any(is_exponent)
 }
 
-/// Returns whether a float is very small (below 1e-7) or very large (1e22 or more). Powers of ten of this size are not exact, so
-/// even a number with few digits may have lost some of them.
+/// Returns whether a float is very small (below 1e-7) or very large (1e22 or more). Such a float can differ from the sent number even if
+/// that number has few digits.
 #[inline]
 pub(crate) fn is_extreme(float: f64) -> bool {
     let size = float.abs();

@@ -51,7 +51,8 @@ struct PendingQuestion {
 /// Returns the name of the run whose approval request or question has this id, or `None` if the id is the handle of a tool.
 pub(super) fn run_of(id: &str) -> Option<Arc<str>> {
     let kind_of = |key: &StepKey| matches!(key.kind, StepKind::Approval | StepKind::Tool);
-    // The id of a question is the key of its call and `/ask/…`. The id of a second request for approval is the key of the first and `/2`.
+    // The id of a question is the key of its call, followed by `/ask/…`. The id of a call's first approval request is the key of the
+    // request. The id of the second one is this key, followed by `/2`.
     let call = id.rsplit_once("/ask/").map_or(id, |(call, _)| call);
     let first = call.rsplit_once('/').map_or(call, |(first, _)| first);
     [call, first].iter().find_map(|text| text.parse().ok().filter(kind_of)).map(|key| key.run)

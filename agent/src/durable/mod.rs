@@ -38,8 +38,8 @@
 //!   [key](crate::ToolContext::idempotency_key). Calls of tools with the effect `once` (the default without hints) are the exception: such
 //!   a call ends as interrupted, and the model reads that it is unknown whether the call took effect. The call ends as interrupted even if
 //!   the process died between the begin of the step and the first line of the body.
-//! * A single call of a reply is a step of the run. Several calls are separate invocations that run concurrently. Results are in call
-//!   order.
+//! * If a reply has one call, the call is a step of the run. If a reply has several calls, each call has its own invocation, and the
+//!   calls run concurrently. Results are in call order.
 //! * The engine makes the retries, and the client of the model makes none. A model that fails temporarily is asked at most
 //!   [`Service::model_attempts`] times for a reply. An error of a tool is the result of the call.
 //! * Every step has a time limit: the limit of its tool, the assistant's default, or [`Service::model_timeout`]. The service tells the
@@ -69,12 +69,12 @@
 //!
 //! A run has the features that it has in one process: hooks, approvals, [the tools of each turn](crate::AssistantBuilder::prepare_tools),
 //! steering policies, [a schema for answers](crate::model::ModelRequest::output) ([`Outcome::answer`]) and limits, including the time
-//! limit. A steering message, like a cancellation, stops running calls only in the process that receives the message. In a batch of calls
-//! that has begun, a steering message skips only calls of assistants whose runs have not begun. State of a prompt is in the request, as
-//! JSON under the name with which the assistant [registered](crate::AssistantBuilder::serialized_state) its type, and every process
-//! rebuilds the state. An assistant is refused if it uses features that no engine can provide. These are files of one machine
-//! ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, and a source
-//! or state that exists in one process only ([`source`](crate::AssistantBuilder::source), and
+//! limit. A steering message, like a cancellation, stops running calls only in the process that receives the message. After a batch of
+//! calls has begun, a steering message skips only calls of assistants as tools, and only if their runs have not begun. State of a prompt
+//! is in the request, as JSON under the name with which the assistant [registered](crate::AssistantBuilder::serialized_state) its type,
+//! and every process rebuilds the state. An assistant is refused if it uses features that no engine can provide. These are files of one
+//! machine ([`spill_results`](crate::AssistantBuilder::spill_results)), a session in a store in addition to the engine's conversation, and
+//! a source or state that exists in one process only ([`source`](crate::AssistantBuilder::source), and
 //! [`state_per_prompt`](crate::AssistantBuilder::state_per_prompt) of a type that is not registered).
 
 mod client;

@@ -186,8 +186,8 @@ impl AgentLoop {
         })
     }
 
-    /// Adds the waiting child of a call to this loop. The loop is a copy of the parent that was made while the call ran. Without a ready
-    /// call at this position, nothing changes.
+    /// Adds the waiting child of the call at position `ord`. `self` is a copy of the parent, made while the call ran. If the call at `ord`
+    /// is not ready, nothing changes.
     pub(crate) fn embed_child(&mut self, ord: u32, mut child: Box<AgentLoop>) {
         let slot = usize::try_from(ord).ok().and_then(|at| self.batch.slots.get_mut(at));
         let Some(slot) = slot.filter(|slot| slot.state == SlotState::Ready) else { return };

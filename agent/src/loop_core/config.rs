@@ -233,7 +233,7 @@ impl ToolEntry {
     }
 }
 
-/// Returns a fingerprint of the tool's name and parameters.
+/// Returns a hash of the tool's name and parameters. Stored runs contain the hash, so that a tool that has changed is detected.
 pub(crate) fn fingerprint(definition: &ToolDefinition) -> u64 {
     stored_hash(definition.name(), definition.parameters())
 }

@@ -176,8 +176,8 @@ pub(crate) fn outcome_of(result: &ToolResultMessage) -> ToolOutcome {
     }
 }
 
-/// Returns whether the arguments of the call were refused. The last refusal of a tool has the code `retries_exhausted`, so it is recognized
-/// by its text.
+/// Returns whether the arguments of the call were refused. If the refused call was the last try of its tool, the code is
+/// `retries_exhausted`. Other failures have this code, too, so the beginning of the text is also compared.
 fn is_refusal(outcome: &ToolOutcome) -> bool {
     match outcome {
         ToolOutcome::Failed { code, message, .. } => {

@@ -80,14 +80,13 @@ impl AgentLoop {
         self.batch.segment.clone().filter_map(one).collect()
     }
 
-    /// Returns the validated calls that may still run: calls that are ready, that wait for a decision, or that wait for inputs to
-    /// questions.
+    /// Returns the validated calls that are ready, that wait for a decision, or that wait for inputs to questions.
     #[cfg(feature = "runtime")]
     pub(crate) fn checked_calls(&self) -> impl Iterator<Item = SignedCall> {
         self.batch.slots.iter().enumerate().filter_map(|(at, slot)| {
             let asked = match &slot.state {
                 SlotState::Undecided(args) => Some(args.clone()),
-                // A call that waits for inputs may still run: it runs again when all its questions have inputs.
+                // A call that waits for inputs is included, because it runs again once all its questions have inputs.
                 SlotState::Ready | SlotState::Asked(_) => None,
                 _ => return None,
             };

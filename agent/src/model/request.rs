@@ -41,7 +41,7 @@ pub struct ModelRequest {
     pub examples_in_descriptions: bool,
     /// Whether the model may, must or must not call tools, or which tool it must call.
     pub tool_choice: ToolChoice,
-    /// Whether the model may call several tools at once.
+    /// Whether the model may call several tools at once. If `None`, the provider decides.
     pub parallel_tool_calls: Option<bool>,
     /// Maximum length of the reply, in tokens.
     pub max_tokens: Option<u64>,

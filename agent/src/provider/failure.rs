@@ -63,7 +63,7 @@ fn combine_kinds(status: u16, report: Option<ModelErrorKind>) -> ModelErrorKind 
     }
 }
 
-/// Creates the error of a response from its report, status and headers.
+/// Creates the error of a response from its report, status, headers and body.
 pub(super) fn from_response(response: &HttpResponse<'_>, report: ErrorReport) -> ModelError {
     let status = response.status;
     let kind = combine_kinds(status, report.kind);

@@ -207,13 +207,13 @@ impl CallKey {
     }
 }
 
-/// Returns a text that is equal only for equal arguments. If `sent` has a long number, the text ends with `sent`, because `args`
-/// may hold the number as a float that has lost digits.
+/// Returns a text that is equal only for equal arguments. `sent` is the text of the arguments. The returned text ends with `sent`
+/// if different arguments could have the same `args`.
 fn exact_text(args: &Value, sent: &str) -> String {
     /// Decimal numbers with up to this many digits are distinct floats.
     const DIGITS: usize = 15;
     let mut key = canonical(args);
-    // `args` does not tell all calls apart: it is null if only the tool itself can parse the arguments, and long numbers may lose digits.
+    // `args` is null if only the tool itself can parse the arguments. A long number in `args` may be a float that has lost digits.
     if args.is_null()
         || sent.split(|c: char| !c.is_ascii_digit() && c != '.').any(|number| number.len() > DIGITS)
     {

@@ -19,13 +19,14 @@ impl Assistant {
         Prompt::new(self.clone(), RunStart::Prompts(vec![Message::User(input.into())]))
     }
 
-    /// Continues the conversation without a new prompt. If the last message is the assistant's, the run begins with queued messages: of the
-    /// steering queue, or of the follow-up queue if the steering queue is empty.
+    /// Continues the conversation without a new message from the user. If the last message is a reply of the model, the run begins with
+    /// messages of the steering queue. If the steering queue is empty, the run begins with messages of the follow-up queue.
     ///
-    /// The prompt fails before any event with [`RunError::NothingToContinue`] if the conversation is empty, and with
-    /// [`RunError::LastMessageIsAssistant`] if the last message is the assistant's and both queues are empty. If a run of the assistant's
-    /// session was interrupted, that run is continued instead: see [the store](crate::store#after-a-crash). The prompt then fails with
-    /// [`RunError::Request`] if another prompt has continued or abandoned that run in the meantime.
+    /// If the conversation is empty, the returned [`Prompt`] fails before any event with [`RunError::NothingToContinue`]. If the last
+    /// message is a reply and both queues are empty, the prompt fails with [`RunError::LastMessageIsAssistant`].
+    ///
+    /// If the session has an interrupted run, that run is continued instead: see [the store](crate::store#after-a-crash). If another
+    /// prompt has continued or abandoned that run in the meantime, the returned prompt fails with [`RunError::Request`].
     pub fn continue_run(&self) -> Prompt {
         Prompt::new(self.clone(), RunStart::continuing(self))
     }

@@ -139,7 +139,7 @@ pub enum RunError {
         needed: u64,
         /// The maximum number of tokens of a request.
         usable: u64,
-        /// The number of changes of the view so far.
+        /// The number of changes of the view so far. The view holds the messages that are sent to the model.
         generation: u32,
         /// The reason why the last summary failed, if one failed.
         summary: Option<String>,

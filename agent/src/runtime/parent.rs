@@ -267,7 +267,7 @@ impl InProcessSteps {
 /// message, and once after the child, to make the outcome.
 #[cfg(feature = "durable-restate")]
 pub(super) enum EngineChild {
-    /// The child has not begun. The body stores the child's first message in this value.
+    /// The child has not begun. The method `outcome` stores the child's first message here.
     Begins(Mutex<Option<UserMessage>>),
     /// The child ended with this outcome.
     Ended(ToolOutcome),

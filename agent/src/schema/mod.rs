@@ -125,7 +125,7 @@ impl Rendered {
         self.dialect.is_strict()
     }
 
-    /// Returns whether the requested dialect can express a schema that accepts everything that the plan accepts.
+    /// Returns `false` if the requested dialect cannot express a part of the plan, such as a map in [`Dialect::OpenAiStrict`].
     pub fn is_expressible(&self) -> bool {
         self.not_expressible().next().is_none()
     }

@@ -148,8 +148,8 @@ pub struct InvocationRecord {
     /// The number of attempts at the call. A call that [continues](Self::continues) counts no further attempt.
     #[serde(default = "first")]
     pub attempt: u32,
-    /// The handle under which a result from outside will be delivered, or a handle of the library if the call [continues](Self::continues)
-    /// later.
+    /// The handle under which a result from outside will be delivered. If the call waits for a person or a sub-agent, the library itself
+    /// sets a handle that begins with `agent:` (see [`continues`](Self::continues)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// The end of the call, or `None` while it is pending.

@@ -72,7 +72,8 @@ fn paths_agree<T: DeserializeOwned>(
     match (typed, whole, &explained) {
         (Ok(_), _, Err(issues)) => fail(format!("read as the type: accepts\nexplained: {}", lines(issues))),
         (Err(refusal), Ok(whole), Ok(())) => {
-            // The plan accepts the arguments, so the type must have refused them, and serde alone must refuse them, too.
+            // The plan accepts the arguments, but parsing as the type refuses them. This is allowed only if all issues can come from the
+            // type, and if serde without the plan refuses the arguments, too.
             let own = refusal.issues().iter().all(|issue| is_own(issue.code));
             match serde_json::from_str::<T>(&whole.value.to_string()) {
                 Err(_) if own => Ok(()),

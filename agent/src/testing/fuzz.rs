@@ -161,7 +161,7 @@ impl FuzzReport {
     /// that each refusal names the path of the mistake in a bounded report, and that each corrected call in a report is accepted.
     ///
     /// # Panics
-    /// Panics with the table and the violations if the tool is not safe. Panics if no correct call could be generated from the schema.
+    /// Panics with the text of this report if the tool is not safe. Panics if no correct call could be generated from the schema.
     #[track_caller]
     pub fn assert_safe(&self) {
         assert!(self.samples > 0, "no right call of `{}` could be made from its schema", self.tool);

@@ -286,7 +286,8 @@ fn nested(v: &Value, depth: usize) -> Value {
     (0..depth).fold(v.clone(), |inner, _| json!([inner]))
 }
 
-/// Returns the text of an object, with the closing brace replaced by `end`.
+/// Returns the text of an object, with the closing brace replaced by `end`. If the object is empty, a comma at the start of `end` is left
+/// out.
 fn replaced_end(v: &Value, end: &str) -> String {
     let text = v.to_string();
     let open = text.strip_suffix('}').unwrap_or(&text);

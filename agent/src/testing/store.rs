@@ -16,8 +16,8 @@ use crate::{
 
 /// Checks a store against the contract of [`Store`](crate::store::Store).
 ///
-/// The store may have other contents. The keys of all entries that the check leaves begin with `name`, so each `name` can be used only
-/// once per store.
+/// The store may have other contents. The check adds entries that remain in the store. Their keys begin with `name`, so each `name` can be
+/// used only once per store.
 ///
 /// ```
 /// use agent::store::MemoryStore;

@@ -95,8 +95,8 @@ impl ToolContext {
             return inputs;
         }
         if may_suspend && self.ask_rules().is_some_and(|rules| rules.suspends) {
-            // The call runs again with the answers to all its questions together, so the questions that were already answered are asked
-            // again, too.
+            // When the call runs again, it gets the answers to all its questions together. The answers so far are not kept, so their
+            // questions are asked again.
             let call = self.running_call().outermost();
             for question in asked {
                 call.stop(AskStop::Suspended, Some(question));

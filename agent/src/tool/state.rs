@@ -75,11 +75,11 @@ impl Default for StateMap {
     }
 }
 
-/// A value of state: an `Arc<T>`.
+/// A value of state. `any` contains an `Arc<T>`, where `T` is the type of the value.
 #[derive(Clone)]
 pub(crate) struct StateValue {
     any: Arc<dyn Any + Send + Sync>,
-    /// The address of the `T`, by which values are compared.
+    /// The address to which the `Arc<T>` points. Values are compared by this address.
     #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "only an assistant compares values"))]
     pub(crate) address: usize,
 }

@@ -297,7 +297,6 @@ impl Tool {
         Ok((prepared != sent).then(|| changed_text(&prepared, &sent, text)))
     }
 
-    /// Starts the body with the accepted arguments.
     pub(super) fn start<'a>(
         &'a self,
         arguments: &'a AcceptedArguments,

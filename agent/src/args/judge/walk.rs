@@ -502,7 +502,8 @@ impl<'w, 'o> Walk<'w, 'o> {
             .then_some("send the name alone, without an object around it")
     }
 
-    /// Replaces the problem of the last issue by advice, which a corrected call can follow. Does nothing if `problem` is `None`.
+    /// Replaces the text of the last issue by `problem`, which says how to correct the value, and removes the suggestions of the issue.
+    /// Marks the issue as one that a corrected call can fix. Does nothing if `problem` is `None`.
     pub(super) fn advise(&mut self, problem: Option<&str>) {
         if let (Some(problem), Some(issue)) = (problem, self.out.as_mut().and_then(|out| out.last_mut())) {
             issue.problem = problem.to_owned();

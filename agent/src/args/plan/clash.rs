@@ -95,7 +95,7 @@ fn of_fields(root: &Value, map: &Map<String, Value>, pointer: &str) -> CompileRe
     Ok(())
 }
 
-/// Refuses two variants with the same name. schemars writes the variants of an enum as `oneOf`.
+/// Refuses two variants that share a name or an alias. schemars writes the variants of an enum as `oneOf`.
 fn of_variants(map: &Map<String, Value>, pointer: &str) -> CompileResult<()> {
     let variants = map.get("oneOf").and_then(Value::as_array).into_iter().flatten();
     let mut names = Vec::new();

@@ -35,7 +35,7 @@ const SETTINGS: [&str; 11] = [
     "x-word",
 ];
 
-/// Returns whether a keyword is only an annotation: one of JSON Schema, or an extension.
+/// Returns whether a keyword is only an annotation: one of JSON Schema, or an extension (`x-…`) that is not one of our settings.
 pub(super) fn is_note(keyword: &str) -> bool {
     NOTES.contains(&keyword) || (keyword.starts_with("x-") && !SETTINGS.contains(&keyword))
 }

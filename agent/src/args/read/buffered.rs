@@ -71,7 +71,7 @@ impl<'de, 'c, D: Deserializer<'de>> PlanDe<'c, D> {
 }
 
 impl<'c> Context<'c> {
-    /// Returns the node that describes a value after look-ahead, or an error if the plan refuses the value.
+    /// Looks ahead at the text of a value. Returns the node along which the value is then read, or an error if the plan refuses the value.
     pub(in crate::args) fn look_ahead(
         &self,
         at: &ValuePosition<'c>,

@@ -55,7 +55,8 @@ fn takes_object(at: &ValuePosition<'_>) -> bool {
     matches!(at.node.kind, NodeKind::Any) || ObjectNode::of(at).is_some()
 }
 
-/// Returns whether a value is read as a list without look-ahead. The items of a set are compared first, unless the reading is silent.
+/// Returns whether a value is read as a list without look-ahead. A set needs look-ahead, because it is searched for repeated items before
+/// it is read. A silent reading, which only coerces, allows repeated items.
 #[inline]
 fn takes_list(at: &ValuePosition<'_>) -> bool {
     list(at).is_some_and(|array| !array.unique || at.cx.is_silent())

@@ -121,7 +121,7 @@ impl<'c> ValuePosition<'c> {
 /// Decides about values that must be seen as a whole before they are read. Each value must be a slice of the text that is read.
 pub(crate) trait ValueJudge {
     /// Returns the branch of a union that describes the value, or `None` if the union refuses the value. `is_root` says whether the value
-    /// is the arguments as a whole. `is_silent` lets sets have repeated items.
+    /// is the arguments as a whole. If `is_silent` is true, the repeated items of an array with `uniqueItems` are not an error.
     fn branch(&self, union: &PlanNode, value: &str, is_root: bool, is_silent: bool) -> Option<NodeId>;
 
     /// Returns whether the value fits a node with checks and passes these checks.
@@ -296,7 +296,7 @@ impl<'c> Context<'c> {
         (rare.placed, rare.failed_at.unwrap_or_default())
     }
 
-    /// Takes all findings that are set aside, and assigns them to the value at this position.
+    /// Takes the findings that checks have collected without a position, and assigns them to the value at this position.
     fn place(&self, at: &ValuePosition<'_>) {
         let mut rare = self.rare.borrow_mut();
         let placed = &mut rare.get_or_insert_default().placed;

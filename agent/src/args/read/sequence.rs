@@ -47,7 +47,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, '_, A> {
         } else {
             match position(self.at, *self.count) {
                 Some(position) => along = position,
-                // The tuple has no further items; `serde_json` reports the surplus ones.
+                // The tuple type has no further items. If the text has more items, `serde_json` reports them.
                 None => return Ok(None),
             }
             &along

@@ -1,4 +1,4 @@
-//! The messages of refusals by types.
+//! The messages for values that a Rust type refuses during deserialization.
 
 use crate::args::document::{Doc, Shape};
 use crate::args::plan::{Graph, NodeId, NodeKind};

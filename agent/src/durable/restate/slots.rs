@@ -35,8 +35,8 @@ pub(super) fn slot_name(number: u32) -> String {
     format!("news-{number}")
 }
 
-/// A slot of a run, and the slots after it. Slots are created when the run reaches them, and live as long as the run, because the engine's
-/// futures borrow their names.
+/// A place for one notice to the run, in a linked list with the later slots. Slots are created when the run reaches them, and live as long
+/// as the run, because the engine's futures borrow their names.
 #[derive(Debug)]
 pub(super) struct NoticeSlot {
     number: u32,

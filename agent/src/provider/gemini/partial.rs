@@ -105,7 +105,8 @@ impl PartialArguments {
         }
     }
 
-    /// Returns the text of incomplete arguments without its closing brackets, so that it is not mistaken for complete arguments.
+    /// Returns incomplete arguments as text that is not valid JSON, so that the text is not mistaken for complete arguments. The closing
+    /// brackets at the end are left out, and the closing quote of an incomplete last string, too.
     pub(super) fn into_cut_text(self) -> String {
         let whole = if self.root.is_object() { self.root.to_string() } else { "{}".to_owned() };
         let text = whole.trim_end_matches(['}', ']']);

@@ -191,7 +191,7 @@ fn key_of(call: &ToolCall, cx: &ToolContext) -> StepKey {
     let text = match (cx.call_id().is_empty(), given.is_empty()) {
         (true, true) => new_id("invoke"),
         (true, false) => given.to_owned(),
-        // The context belongs to a running call, and the record of that call already has the key of the context.
+        // The context belongs to a running call. The record of that call already uses the context's key, so the new call needs another.
         (false, _) => format!("{given}/{}", call.id),
     };
     text.parse().unwrap_or_else(|_| StepKey::new(text, 1, StepKind::Tool, 0))

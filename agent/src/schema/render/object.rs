@@ -31,7 +31,7 @@ pub(super) struct OtherKeys<'g> {
     /// The key patterns, each with its nodes. The value of a matching key must fit at least one of these nodes.
     pub(super) patterns: Vec<(&'g str, Vec<NodeId>)>,
     pub(super) rest: Vec<NodeId>,
-    /// Whether unknown keys stay in the arguments: the schema says nothing about them, and the options of the plan keep them.
+    /// Whether unknown keys stay in the arguments. They stay if the schema of the plan says nothing about them, and the options keep them.
     pub(super) kept: bool,
     pub(super) min: u64,
     pub(super) max: u64,

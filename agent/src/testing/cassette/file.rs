@@ -192,7 +192,7 @@ fn fingerprint(value: &Value) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Returns the settings and messages of a request that may influence the reply.
+/// Returns the messages, tools and settings of a request as JSON, without the secrets in the messages.
 pub(super) fn request_json(request: &ModelRequest, secrets: &SecretValues) -> Value {
     let mut out = Map::new();
     let mut put = |key: &str, value: Option<Value>| {

@@ -20,8 +20,10 @@ use std::sync::Arc;
 
 /// # Derived sets
 ///
-/// Each of these methods returns a new set. All except [`subset`](Self::subset) keep the order of the tools. Arguments are checked by the
-/// schema that a model sees. A mistake, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the
+/// Each of these methods returns a new set. All except [`subset`](Self::subset) keep the order of the tools. The arguments of a call are
+/// checked by the schema of the new set, which is the schema that a model sees.
+///
+/// A mistake in the use of these methods, such as a name that no tool has or an argument that cannot be hidden, becomes an error of the
 /// [`Registry`] that is built from the set. The registry reports all mistakes together.
 ///
 /// ```

@@ -99,7 +99,7 @@ pub(super) enum UiAnswer {
         call_id: Option<String>,
         args: Value,
     },
-    /// The call may not run.
+    /// The call must not run.
     Deny {
         /// The id of the approval request.
         id: String,

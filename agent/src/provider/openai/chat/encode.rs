@@ -470,7 +470,8 @@ impl Encoder<'_> {
     }
 }
 
-/// Returns whether the server accepts the id of a call, so that [`call_id`] returns it unchanged.
+/// Returns whether the server accepts the id of a call unchanged. `is_own` means that this provider created the id. The limit
+/// `max_call_id` does not apply to an id that the provider created.
 fn has_fine_id(compat: &Compat, id: &str, is_own: bool) -> bool {
     match compat.call_id_length {
         Some(length) => id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),

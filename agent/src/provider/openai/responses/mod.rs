@@ -80,7 +80,8 @@ impl OpenAiResponses {
         self
     }
 
-    /// Requests summaries of the model's reasoning, if the request sets a level of thinking other than `none`.
+    /// Requests summaries of the model's reasoning. `summary` is the kind of summary, such as `auto`. Summaries are requested only if the
+    /// request sets a level of thinking other than `none`.
     pub fn with_summary(mut self, summary: impl Into<Cow<'static, str>>) -> Self {
         self.summary = Some(summary.into());
         self
