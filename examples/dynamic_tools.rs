@@ -13,7 +13,7 @@ use agent::{
 };
 use std::error::Error;
 
-/// What somebody wrote down: names, descriptions, schemas, and a template for the answer.
+/// The configuration of two tools: name, description, schema, and a template for the result in `answer`.
 const CONFIGURATION: &str = r#"[
     {"name": "greet", "description": "Greets somebody.", "answer": "Good morning, {name}!",
      "parameters": {"type": "object", "required": ["name"], "additionalProperties": false,
@@ -24,7 +24,7 @@ const CONFIGURATION: &str = r#"[
                                    "percent": {"type": "integer", "minimum": 0, "maximum": 100}}}}
 ]"#;
 
-/// One entry as a tool. A schema that cannot be honoured is an error here, with the keyword and its place.
+/// Builds a tool from one entry. If the schema cannot be honored, the error names the keyword and its location.
 fn configured(entry: &Value) -> Result<Tool, Box<dyn Error>> {
     let text =
         |key: &str| entry[key].as_str().map(str::to_owned).ok_or_else(|| format!("no `{key}` in {entry}"));
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         set.add(configured(&entry)?);
     }
 
-    // Parameters one by one, where there is no schema to begin with.
+    // Without a schema, a tool is built from single parameters.
     let remind = ToolBuilder::new("remind")
         .description("Reminds of something.")
         .required_string("what", "In a few words.")
@@ -67,7 +67,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             )))
         })?;
 
-    // They stand beside others, and are a set like others.
+    // Tools of all kinds can be in one registry. The names of the configured tools get a prefix.
     let registry = Registry::new(tools![time, { remind }, set.prefix("home_")])?;
     assert_eq!(registry.fetch("remind")?.policy().effect, Effect::Once);
     for (name, arguments) in [

@@ -10,7 +10,7 @@ use agent::model::{Capabilities, ModelInfo, reply};
 use agent::{Assistant, ScriptedModel, ToolOutput, tool, tools};
 use std::error::Error;
 
-/// One red pixel, as a camera of this size would give it.
+/// A PNG of one red pixel, in place of a camera's picture.
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\
     \0\0\0\x0cIDATx\x9cc\xf8\xcf\xc0\0\0\x03\x01\x01\0\xc9\xfe\x92\xef\0\0\0\0IEND\xaeB`\x82";
 
@@ -25,11 +25,11 @@ fn take_picture(
         Part::text(format!("Camera {camera}, just now:")),
         Part::image(PICTURE, "image/png"),
     ])
-    // For the application: no model ever sees it.
+    // Metadata is for the application. It is never sent to a model.
     .with_metadata("bytes", PICTURE.len())
 }
 
-/// Asks a model for a picture, and shows what it was sent of it.
+/// Asks a model for a picture, and prints the tool result that the model receives.
 async fn look(model: ScriptedModel) -> Result<(), Box<dyn Error>> {
     let assistant = Assistant::builder(model.clone()).tools(tools![take_picture]).build()?;
     assistant.prompt("What does camera 2 see?").await?;
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("A model that sees is sent:");
     look(ScriptedModel::new(script())).await?;
 
-    // Models of providers know this of themselves.
+    // A scripted model is assumed to see images, so its capabilities are changed here.
     let mut text_only = Capabilities::default();
     text_only.images = false;
     let info = ModelInfo::new("local", "local", "tiny").with_capabilities(text_only);

@@ -4,14 +4,14 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-/// Listens on a free port until it has given all its answers.
+/// A server on a free port that stops after its last response.
 #[derive(Debug)]
 pub struct Loopback {
     url: String,
 }
 
 impl Loopback {
-    /// Answers the first request with the first body, and so on; each is of this MIME type.
+    /// Starts a server that sends one body per request, in order. All bodies have this MIME type.
     ///
     /// # Errors
     /// There is no free port.
@@ -24,14 +24,14 @@ impl Loopback {
         let url = format!("http://{}", listener.local_addr()?);
         thread::spawn(move || {
             for (body, stream) in bodies.iter().zip(listener.incoming()) {
-                // Who asked is told by its client when this fails.
+                // An error is ignored here, because the client that made the request reports it.
                 let _ = stream.and_then(|stream| answer(&stream, mime_type, body));
             }
         });
         Ok(Self { url })
     }
 
-    /// Where it listens.
+    /// Returns the base URL of the server.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -17,7 +17,7 @@ use agent::{Assistant, EventKind, Registry, ScriptedModel, ToolContext};
 use std::error::Error;
 use std::io::{self, Write as _};
 
-/// What is to be connected to: a URL, a command, or the example beside this one.
+/// Reads what to connect to: a URL or a command. Without arguments, the example `mcp_server` is started.
 fn config(mut args: impl Iterator<Item = String>) -> Result<ClientConfig, Box<dyn Error>> {
     match args.next() {
         Some(url) if url.starts_with("http") => Ok(ClientConfig::http(url)),
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     client.close().await;
     match done {
-        // Whoever reads has read enough: `| head`.
+        // The reader has closed the pipe, as `head` does. This is not an error.
         Err(error)
             if error.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe) =>
         {
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Says what the tools are, and what they take.
+/// Prints the name, the summary and the parameters of each tool.
 fn list(client: &McpClient) -> Result<(), Box<dyn Error>> {
     for tool in Registry::new(client)?.definitions().iter() {
         let summary = tool.description().lines().next().unwrap_or_default();
@@ -63,7 +63,7 @@ fn list(client: &McpClient) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Calls one tool, by its name with or without that of the server. The arguments are checked here, before anything is sent.
+/// Calls one tool, by its name with or without the name of the server. The arguments are checked here, before anything is sent.
 async fn call_once(client: &McpClient, tool: &str, arguments: &str) -> Result<(), Box<dyn Error>> {
     let shown = client.report().await.tools.into_iter().find(|(own, _)| own == tool);
     let call = ToolCall::new("call_1", shown.map_or(tool.to_owned(), |(_, shown)| shown), arguments);
@@ -74,7 +74,8 @@ async fn call_once(client: &McpClient, tool: &str, arguments: &str) -> Result<()
     Ok(writeln!(io::stdout(), "{}", outcome.text())?)
 }
 
-/// The model errs as models do: text for a number is coerced, a guest too few is told.
+/// Books a hotel. The scripted model makes two mistakes: it sends a number as text, which is coerced, and an empty guest list, which is
+/// reported to the model.
 async fn book(client: &McpClient) -> Result<(), Box<dyn Error>> {
     writeln!(io::stdout(), "{}\n", client.report().await)?;
     let model = ScriptedModel::new([

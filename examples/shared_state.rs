@@ -13,13 +13,13 @@ use agent::{Assistant, ScriptedModel, tool, tools};
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
-/// Of the application, for all users.
+/// State of the application: one value for all users.
 struct Orders(Mutex<Vec<(&'static str, String)>>);
 
-/// Of one prompt: whoever is logged in.
+/// State of one prompt: the user who is logged in.
 struct User(&'static str);
 
-/// A trait is as good as a type.
+/// A trait whose object is shared state: tools take `&dyn Clock`.
 trait Clock: Send + Sync {
     fn today(&self) -> String;
 }
@@ -55,7 +55,7 @@ fn my_orders(user: &User, orders: &Orders) -> Result<Vec<String>, String> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // The model's part: a call, then what the tool said.
+    // The scripted model makes a call, then repeats the result as its answer.
     let said =
         || reply_with(|request| reply().text(request.messages.last().map_or_else(String::new, |m| m.text())));
     let model = ScriptedModel::new([

@@ -21,14 +21,14 @@ fn height(mountain: String) -> Result<u32, String> {
     }
 }
 
-/// How things look: nothing where it is no terminal.
+/// Escape sequences for colors. They are empty if the output is not a terminal.
 struct Style {
     dim: &'static str,
     red: &'static str,
     off: &'static str,
 }
 
-/// Writes one event. What is not shown has no arm: there may be new events some day.
+/// Writes one event. The `_` arms skip all other events. They are needed, because later versions may add events.
 fn show(out: &mut impl Write, event: &Event, style: &Style) -> io::Result<()> {
     let Style { dim, red, off } = style;
     match &event.kind {
@@ -50,7 +50,7 @@ fn show(out: &mut impl Write, event: &Event, style: &Style) -> io::Result<()> {
         }
         _ => {}
     }
-    // Deltas are parts of lines.
+    // A delta is only a part of a line. Without a flush it would wait for the end of the line.
     out.flush()
 }
 

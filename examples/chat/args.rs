@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const HELP: &str = "\
 A chat with tools.
 
@@ -35,7 +35,7 @@ Sessions and history are in AGENT_CHAT_HOME, else in the usual folder for data.
 It ends with 0; in a pipe with 1 when there is no answer; with 2 when it is called wrongly.
 ";
 
-/// What the command line says.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Args {
     pub(crate) model: Option<String>,
@@ -67,7 +67,7 @@ const FLAGS: [&str; 11] = [
 ];
 
 impl Args {
-    /// Reads what stands behind the program's name.
+    /// Parses the arguments, without the program's name.
     pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, Box<dyn Error>> {
         let (mut args, mut question) = (Self::default(), Vec::new());
         let mut parser = lexopt::Parser::from_args(words);
@@ -111,7 +111,7 @@ fn unknown(flag: &str) -> String {
     format!("there is no --{flag}; {meant}known are {}", known.join(", "))
 }
 
-/// The word that was probably meant: what it begins, or one that two slips away make of it.
+/// Returns the known word that was probably meant: one that begins with the typed word, or differs from it in at most two letters.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: String = word.chars().take(40).collect();
     let distances = known.into_iter().map(|one| {
@@ -121,7 +121,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     distances.min_by_key(|(slips, _)| *slips).filter(|(slips, _)| *slips <= 2).map(|(_, one)| one)
 }
 
-/// How many letters have to be added, dropped or changed to come from one word to the other.
+/// Counts the letters to add, drop or change to turn one word into the other: the Levenshtein distance.
 fn slips(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -27,14 +27,14 @@ const COMMANDS: [(&str, &str, &str); 11] = [
     ("/quit", "", "leave; so do `exit`, `quit`, Ctrl-D, and Ctrl-C twice"),
 ];
 
-/// The names alone.
+/// The names of [`COMMANDS`].
 pub(crate) const NAMES: [&str; 11] = [
     "/help", "/model", "/tools", "/show", "/usage", "/context", "/compact", "/save", "/load", "/new", "/quit",
 ];
 
-/// How many lines tell how a conversation that is kept ends.
+/// The most lines of old messages that are shown when a conversation continues.
 const TAIL: usize = 8;
-/// Characters of such a line.
+/// The most columns of a message in one of these lines.
 const WIDTH: usize = 200;
 
 const KEYS: &str = "\
@@ -44,7 +44,7 @@ While an answer is on its way, what you type is heard between two turns of the
 model, and the chat says when. Ctrl-C stops the answer, twice ends the chat.
 Secret arguments are hidden here and in the log; the file of a session has them.";
 
-/// Whether a line is a word that ends the chat: people who come from a shell write it without a slash.
+/// Whether a line ends the chat although it has no slash. `exit` and `quit` are habits from the shell.
 pub(crate) fn is_farewell(line: &str) -> bool {
     ["exit", "quit"].contains(&line.trim())
 }
@@ -56,7 +56,7 @@ pub(crate) enum Next {
     Quit,
 }
 
-/// Does what a command says. What goes wrong is told and is no reason to end.
+/// Runs a command. If the command fails, its error is printed and the chat continues.
 pub(crate) async fn run(chat: &mut Chat, line: &str) -> std::io::Result<Next> {
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
@@ -93,7 +93,7 @@ pub(crate) async fn run(chat: &mut Chat, line: &str) -> std::io::Result<Next> {
     Ok(Next::Go)
 }
 
-/// What may follow a command, for completion.
+/// The words that may follow each command, for completion.
 pub(crate) fn words(chat: &Chat) -> Vec<(String, Vec<String>)> {
     let models = models::providers().into_iter();
     let models = models.map(|name| if name == crate::demo::model::NAME { name } else { format!("{name}/") });
@@ -207,10 +207,10 @@ fn usage(chat: &Chat) -> Vec<String> {
     lines
 }
 
-/// Cells of the longest bar.
+/// The width of the longest bar, in columns.
 const BAR: u64 = 24;
 
-/// What fills the window, with bars; the largest part has the longest.
+/// Lists the parts of the context window, each with a bar. The largest part has the longest bar.
 fn context(chat: &Chat) -> Vec<String> {
     let report = chat.assistant.context();
     let table = report.to_string();
@@ -225,7 +225,7 @@ fn context(chat: &Chat) -> Vec<String> {
     std::iter::once(head).chain(rows).collect()
 }
 
-/// Has old messages summarized. What was said stays, and can be loaded and shown.
+/// Replaces old messages by a summary, for the model only. The messages themselves stay in the conversation.
 async fn compact(chat: &mut Chat, focus: Option<&str>) -> Result<Vec<String>, Box<dyn Error>> {
     let Some(done) = chat.assistant.compact(focus).await? else {
         return Ok(vec!["there is nothing to summarize yet".to_owned()]);
@@ -264,7 +264,7 @@ fn sessions(chat: &Chat) -> Vec<String> {
     known.into_iter().map(|name| format!("  {name}")).collect()
 }
 
-/// How a conversation ends, for somebody who comes back: the last messages, a line each, and how many there are before.
+/// Shows the end of a conversation that is continued: the last messages, and the number of messages before them.
 pub(crate) fn last(chat: &Chat) -> Vec<String> {
     let messages = chat.assistant.messages();
     let (mut lines, mut before) = (Vec::new(), messages.len());
@@ -283,10 +283,10 @@ pub(crate) fn last(chat: &Chat) -> Vec<String> {
     lines.iter().map(|line| chat.look.paint(Kind::Dim, line)).collect()
 }
 
-/// A message in a line, with a line for each of its calls. Results are with `/show`, when they are of this chat.
+/// A line for the text of a message, and one for each of its calls. Results of tools are left out.
 fn told(chat: &Chat, message: &Message) -> Vec<String> {
     let line = |sign: &str, text: &str| {
-        // Enough of it: texts may be long.
+        // `fit` needs no more than this, and texts may be long.
         let begin: String = text.chars().take(WIDTH + 1).collect();
         (!begin.trim().is_empty()).then(|| format!("{sign}{}", fit(&one_line(&begin), WIDTH)))
     };

@@ -1,4 +1,4 @@
-//! Calls that need approval, and the desk where everything is put that a person is asked.
+//! Approval of calls, and the desk: the queue of questions to the person at the terminal.
 
 use crate::look::{Kind, Look, harmless};
 use crate::pager;
@@ -13,19 +13,19 @@ use rustyline::error::ReadlineError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
-/// How many mistakes of edited arguments are told at once.
+/// The most issues of edited arguments that are shown at once.
 const ISSUES: usize = 10;
 
-/// Something that waits for a word.
+/// A question to the person at the terminal.
 pub(crate) enum Question {
-    /// A call.
+    /// A call that needs approval.
     Call { request: Box<ApprovalRequest>, answer: oneshot::Sender<Decision> },
-    /// A tool in the middle of its work.
+    /// A question that a running tool asks.
     Tool { question: Box<agent::tool::Question>, answer: oneshot::Sender<QuestionInput> },
 }
 
 impl Question {
-    /// Whether nobody waits for the answer any more.
+    /// Whether the asker no longer waits for the answer.
     pub(crate) fn is_closed(&self) -> bool {
         match self {
             Self::Call { answer, .. } => answer.is_closed(),
@@ -34,16 +34,17 @@ impl Question {
     }
 }
 
-/// Where questions are put. Clones are one desk.
+/// The queue of questions. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Desk {
     always: Arc<Mutex<Vec<String>>>,
-    /// None where nobody sits at it.
+    /// None if no person can answer, as in a pipe.
     questions: Option<mpsc::Sender<Question>>,
 }
 
 impl Desk {
-    /// A desk, and where its questions come out. `always` names the tools that are never asked about.
+    /// Returns a desk and the receiver of its questions. Tools named in `always` run without a question. `docs__*` names every tool whose
+    /// name begins with `docs__`.
     pub(crate) fn new(always: Vec<String>, is_attended: bool) -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(64);
         let questions = is_attended.then_some(questions);
@@ -66,7 +67,7 @@ impl Desk {
         decided.await.unwrap_or_else(|_| nobody())
     }
 
-    /// Waits for what the person says to a question of a tool.
+    /// Puts the question of a tool to the person, and waits for the answer.
     pub(crate) async fn input(self, question: agent::tool::Question) -> QuestionInput {
         let Some(questions) = &self.questions else { return QuestionInput::Cancel };
         let (answer, given) = oneshot::channel();
@@ -77,7 +78,7 @@ impl Desk {
         given.await.unwrap_or(QuestionInput::Cancel)
     }
 
-    /// Whether this tool is never asked about.
+    /// Whether this tool runs without a question.
     pub(crate) fn always_allows(&self, tool: &str) -> bool {
         self.always().iter().any(|one| match one.strip_suffix('*') {
             Some(begin) => tool.starts_with(begin),
@@ -100,11 +101,11 @@ impl Desk {
     ) -> Result<Option<Decision>, ReadlineError> {
         let mut call = request.call.clone();
         if let Some(args) = request.args_with_secrets() {
-            // Only to check what the person writes: what is shown has no secrets.
+            // The secrets are needed to validate edited arguments. They are never shown.
             call.args.clone_from(args);
         }
         let call = &call;
-        // What was allowed while this one waited counts for it too.
+        // The person may have answered `always` for this tool while this call waited.
         if self.always_allows(&call.name) {
             return Ok(Some(Decision::Allow));
         }
@@ -115,7 +116,7 @@ impl Desk {
         let plan = registry.get(&call.name).map(|tool| tool.definition().plan());
         let args = plan.and_then(|plan| plan.without_secrets(&args)).unwrap_or(args);
         lines.extend(readable(&args).lines().map(|line| format!("  {line}")));
-        // The same as it is told once the call has run; whoever decides wants to know before.
+        // Coercions are shown again after the call, but the person needs them for the decision.
         if let Some(checked) = sent.and_then(|sent| registry.validate(sent).ok()) {
             lines.extend(coerced(look, checked.coercions()));
         }
@@ -159,7 +160,7 @@ enum Answer {
     Always,
 }
 
-/// What a line says. A word that is not one of these allows nothing.
+/// Parses an answer. Other words than these return None, so that unclear words allow nothing.
 fn answer(line: &str) -> Option<Answer> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -174,8 +175,8 @@ fn answer(line: &str) -> Option<Answer> {
     })
 }
 
-/// Lets the arguments be changed until they fit. Secrets stay hidden, and as they are, unless something else is written in
-/// their place. None: the person left everything as it was.
+/// Lets the person edit the arguments until they are valid. A secret is shown as a placeholder, and keeps its value while the placeholder
+/// stays. None: the person changed nothing, or stopped.
 async fn edit(
     look: Look,
     prompt: &mut Prompt,
@@ -186,7 +187,7 @@ async fn edit(
     let plan = registry.get(&call.name).map(|tool| tool.definition().plan());
     let masked = plan.and_then(|plan| plan.without_secrets(&real));
     let hides = masked.as_ref().is_some_and(|masked| *masked != real);
-    // As the model wrote them, where nothing is hidden.
+    // Without secrets, the text is exactly as the model wrote it.
     let sent = if hides {
         masked.as_ref().map(Value::to_string).unwrap_or_default()
     } else {
@@ -219,7 +220,7 @@ async fn edit(
     }
 }
 
-/// The arguments that somebody wrote, or what is wrong with them, for that person.
+/// Checks edited arguments, and returns them with their secrets. The error is the list of problems, worded for the person.
 fn changed(
     registry: &Registry,
     call: &ToolCall,
@@ -234,7 +235,7 @@ fn changed(
     let call = ToolCall::new(call.id.clone(), call.name.clone(), arguments.to_string());
     match registry.validate(&call) {
         Ok(_) => Ok(arguments),
-        // The report itself speaks to a model.
+        // The text of the report is written for a model, so only its issues are shown.
         Err(CallError::InvalidArguments(refused)) => {
             let head =
                 format!("{} does not take these; change them once more, or leave them empty", call.name);
@@ -247,7 +248,7 @@ fn changed(
     }
 }
 
-/// JSON that shows everything: characters that are not seen, or turn text around, are written out.
+/// JSON in which characters that are invisible or change the direction of text are escaped: nothing can hide from the person.
 fn readable(value: &Value) -> String {
     let is_plain = |c: &char| *c == '\n' || harmless(c.encode_utf8(&mut [0; 4])).chars().eq([*c]);
     let text = format!("{value:#}");

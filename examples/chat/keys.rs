@@ -1,9 +1,9 @@
 //! Input during a run: turns the bytes of a terminal into keys, and keys into a line.
 
-/// What is typed while a run goes on is at most so long, in bytes; so is a paste.
+/// The most bytes of a line that is typed during a run, and of a paste.
 pub(crate) const MOST: usize = 1 << 20;
 
-/// One thing that somebody does at the terminal.
+/// A key, a piece of text, or an event of the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Text(String),
@@ -18,11 +18,12 @@ pub(crate) enum Key {
     Gone,
 }
 
-/// Reads keys from bytes, wherever these are cut. Ctrl-C is one everywhere, so that nothing that was cut off can swallow it.
+/// Reads keys from bytes, which may be split at any place. Ctrl-C counts in every state, so that an incomplete escape sequence cannot
+/// swallow it.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     state: State,
-    /// Text that was not told yet.
+    /// Text that is not yet in `keys`.
     text: Vec<u8>,
     keys: Vec<Key>,
 }
@@ -31,13 +32,13 @@ pub(crate) struct Reader {
 enum State {
     #[default]
     Plain,
-    /// After an escape.
+    /// After an escape byte.
     Escape,
-    /// In an escape sequence, with its parameters as far as they matter.
+    /// In a long escape sequence (`ESC [ … x`), with the first bytes of its parameters.
     Sequence(Vec<u8>),
-    /// Before the last byte of a short one.
+    /// In a short escape sequence (`ESC O x`), before its last byte.
     Last,
-    /// In a paste; so many bytes of its end have come.
+    /// In a paste. The number counts the bytes of [`PASTE_END`] that arrived.
     Paste(usize),
 }
 
@@ -45,7 +46,7 @@ const PASTE: &[u8] = b"200";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
 impl Reader {
-    /// Reads on, and gives the keys that are whole.
+    /// Reads more bytes, and returns the keys that are complete.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Vec<Key> {
         for byte in bytes {
             self.state = self.step(*byte);
@@ -61,7 +62,7 @@ impl Reader {
         matches!(self.state, State::Paste(_))
     }
 
-    /// What there is of a text that does not go on.
+    /// Returns the text that is left when the input ends.
     pub(crate) fn rest(mut self) -> Option<Key> {
         self.tell_text(true);
         self.keys.pop()
@@ -94,7 +95,7 @@ impl Reader {
                     State::Paste(0)
                 }
                 0x40..=0x7e => State::Plain,
-                // It broke off.
+                // The sequence is incomplete: this byte does not belong to it.
                 other => self.plain(other),
             },
             State::Last if byte >= b' ' => State::Plain,
@@ -105,7 +106,7 @@ impl Reader {
     fn plain(&mut self, byte: u8) -> State {
         match byte {
             0x03 => self.key(Key::Interrupt),
-            // A line feed ends lines that programs send.
+            // Programs end lines with a line feed, a keyboard with a carriage return.
             b'\r' | b'\n' => self.key(Key::Enter),
             0x7f | 0x08 => self.key(Key::Erase),
             0x15 => self.key(Key::EraseLine),
@@ -131,7 +132,7 @@ impl Reader {
             self.keys.push(Key::Interrupt);
             return State::Paste(0);
         }
-        // What looked like the end was text.
+        // The bytes that looked like the end of the paste are text.
         self.text.extend(&PASTE_END[..matched]);
         if byte == PASTE_END[0] {
             return State::Paste(1);
@@ -148,7 +149,8 @@ impl Reader {
         State::Plain
     }
 
-    /// Tells the text that came; where it goes on, a character that is not whole waits. Bytes that are no text are left out.
+    /// Moves the text into `keys`, without bytes that are not UTF-8. Unless `is_whole`, an incomplete character at the end stays for the
+    /// next bytes.
     fn tell_text(&mut self, is_whole: bool) {
         let (mut text, mut waits) = (String::new(), Vec::new());
         for chunk in self.text.utf8_chunks() {
@@ -170,7 +172,7 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    /// Changes the line; gives it when it is entered, unless it is empty.
+    /// Applies a key to the line. Returns the line on Enter, unless it is blank.
     pub(crate) fn change(&mut self, key: &Key) -> Option<String> {
         match key {
             Key::Text(text) => {
@@ -194,23 +196,23 @@ impl Typed {
     }
 }
 
-/// What the person at the terminal did in a run.
+/// The input of the person at the terminal during a run.
 #[derive(Debug, Default)]
 pub(crate) struct Person {
     pub(crate) typed: Typed,
-    /// How often they pressed Ctrl-C.
+    /// The number of Ctrl-C.
     pub(crate) interrupts: u32,
     pub(crate) is_gone: bool,
 }
 
 impl Person {
-    /// Whether they want to leave.
+    /// Whether the chat ends: the terminal is gone, or Ctrl-C was pressed twice.
     pub(crate) fn quits(&self) -> bool {
         self.is_gone || self.interrupts > 1
     }
 
-    /// Takes in what was done while the terminal changed hands; gives the lines that were entered. Its size is asked for anew
-    /// by whoever has it next.
+    /// Applies the keys that are left when the run releases the terminal, and returns the entered lines. A `Resize` has no effect: the
+    /// next reader of the terminal asks for its size.
     pub(crate) fn absorb(&mut self, keys: &[Key]) -> Vec<String> {
         let mut lines = Vec::new();
         for key in keys {
@@ -248,7 +250,7 @@ mod tests {
         assert_eq!(typed.text, "");
     }
 
-    /// The keys of these bytes in pieces of this size, texts that follow each other as one.
+    /// Reads the bytes in pieces of this size, and joins adjacent texts.
     fn keys(bytes: &[u8], size: usize) -> Vec<Key> {
         let mut reader = Reader::default();
         let mut keys: Vec<Key> = bytes.chunks(size).flat_map(|piece| reader.read(piece)).collect();
@@ -275,9 +277,9 @@ mod tests {
             (b"a\x1b\rb\x1bc\x1b\x7f", vec![text("a\nbc"), EraseWord]),
             // A paste is one text, whatever is in it.
             (b"\x1b[200~a\rb\x1b[31m\x1b\x1b[201~\r", vec![text("a\rb\x1b[31m\x1b"), Enter]),
-            // Bytes that are no text.
+            // Bytes that are not UTF-8.
             (b"\xff\xfe\xc3(\x15ok", vec![text("("), EraseLine, text("ok")]),
-            // Whatever broke off, Ctrl-C comes through.
+            // Ctrl-C is read after every incomplete sequence.
             (b"\x1b\x03", vec![Interrupt]),
             (b"\x1b[2\x03", vec![Interrupt]),
             (b"\x1bO\x03\xe2\x82\x03", vec![Interrupt, Interrupt]),

@@ -4,31 +4,31 @@ use anstyle::{AnsiColor, Style};
 use std::io::{self, IsTerminal as _};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Paints, or does not.
+/// Paints text, if the output has colors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     pub(crate) has_colours: bool,
 }
 
-/// What a piece of text is.
+/// The kind of a piece of text, which selects its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// What the model says.
+    /// Text of the model.
     Said,
-    /// What it thinks, and whatever is beside the point.
+    /// Thinking, and side notes.
     Dim,
-    /// What the user says.
+    /// Input of the user.
     User,
-    /// A heading, a name.
+    /// A heading or a name.
     Bold,
     Good,
     Bad,
-    /// Something was changed, or somebody is asked.
+    /// A change, or a question to the user.
     Notice,
 }
 
 impl Look {
-    /// For standard output, or standard error: colours only where somebody sees them and did not ask for none.
+    /// The look of standard output or standard error: colors only on a terminal that can show them, and only if `NO_COLOR` is not set.
     pub(crate) fn of(stream: &impl io::IsTerminal) -> Self {
         let is_set = |name| std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty());
         Self { has_colours: stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb() }
@@ -51,33 +51,33 @@ impl Look {
     }
 }
 
-/// Terminals that can do nothing but print; the line editor reads whole lines from them.
+/// Values of `TERM` for terminals that can only print. On these, the line editor reads whole lines.
 const DUMB: [&str; 3] = ["dumb", "cons25", "emacs"];
 
-/// Whether the terminal can do nothing but print, or nothing is known of terminals on this system.
+/// Whether the terminal can only print. Off Unix, every terminal counts as one that can only print.
 pub(crate) fn is_dumb() -> bool {
     let is_named = |term: String| DUMB.iter().any(|dumb| dumb.eq_ignore_ascii_case(&term));
     !cfg!(unix) || std::env::var("TERM").is_ok_and(is_named)
 }
 
-/// Whether somebody sits at both ends.
+/// Whether standard input and standard output are both terminals.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Text of models and tools as a terminal may have it: what moves the cursor, changes colours or the direction of writing
-/// is left out.
+/// Makes text of models and tools safe for a terminal: removes control characters, which move the cursor or change colors, and characters
+/// that change the direction of text.
 pub(crate) fn harmless(text: &str) -> String {
     let is_fine = |c: &char| *c == '\n' || !(c.is_control() || is_direction(*c));
     text.chars().map(|c| if c == '\t' { ' ' } else { c }).filter(is_fine).collect()
 }
 
-/// The same on one line.
+/// Makes text safe like [`harmless`], and puts it on one line.
 pub(crate) fn one_line(text: &str) -> String {
     harmless(&text.replace(['\n', '\r'], " "))
 }
 
-/// Characters that make text read otherwise than it is.
+/// Whether a character changes the direction of text, so that the text looks different from what it is.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}')
 }
@@ -90,7 +90,7 @@ pub(crate) fn width_of(c: char) -> usize {
     c.width().unwrap_or(0)
 }
 
-/// As much of a text as fits, with a sign where something is missing.
+/// The beginning of a text, as much as fits, with `…` if the rest is cut off.
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -109,7 +109,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
-/// The end of a text, as much as fits.
+/// The end of a text, as much as fits, with `…` if the beginning is cut off.
 pub(crate) fn fit_end(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();

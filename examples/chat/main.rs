@@ -8,14 +8,16 @@
 //! ```
 //!
 //! Answers stream, and thinking is dimmed. Tool calls are shown with their arguments, their coercions, and the report if they were
-//! rejected. Calls that need approval ask: yes, no, edit, always. A tool that asks you something shows the fields, and takes JSON or a line for each. The tools of MCP servers ask until you answer `always`. Input during an answer
-//! steers it. Ctrl-C stops the answer; a second Ctrl-C ends the chat. `/help` lists the commands, `--help` the options. In a pipe only the answer
-//! goes to standard output and everything else to standard error, and the exit code is 1 if there is no answer. Terminals that can only
-//! print, and systems other than Unix, work line by line.
+//! rejected. Calls that need approval ask: yes, no, edit, always. A tool that asks you something shows the fields, and takes JSON or a
+//! line for each. The tools of MCP servers ask until you answer `always`. Input during an answer steers it. Ctrl-C stops the answer; a
+//! second Ctrl-C ends the chat. `/help` lists the commands, `--help` the options. In a pipe only the answer goes to standard output and
+//! everything else to standard error, and the exit code is 1 if there is no answer. Terminals that can only print, and systems other than
+//! Unix, work line by line.
 //!
 //! A session is a file with one message per line, and a line for the model that it is continued with. `--log` writes requests and
-//! responses as they go over the wire, and the messages of MCP servers, without keys and tokens. Arguments that a tool marks as secret are hidden on the screen and in the log, but not in a session,
-//! because the model needs its own calls to continue. Only their owner can read the files of sessions, log and history (mode 0600 on Unix).
+//! responses as they go over the wire, and the messages of MCP servers, without keys and tokens. Arguments that a tool marks as secret are
+//! hidden on the screen and in the log, but not in a session, because the model needs its own calls to continue. Only their owner can read
+//! the files of sessions, log and history (mode 0600 on Unix).
 //!
 //! | file | contents |
 //! | --- | --- |
@@ -65,10 +67,10 @@ use std::process::ExitCode;
 use terminal::Held;
 use turn::{After, Unanswered};
 
-/// A question from a pipe is at most so long, in bytes.
+/// The most bytes of a question from a pipe.
 const MOST: u64 = 16 << 20;
 
-/// Called wrongly.
+/// The exit code for a wrong command line.
 const USAGE: u8 = 2;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -77,12 +79,12 @@ async fn main() -> ExitCode {
         note(&format!("chat: {}", harmless(&error.to_string())));
         ExitCode::FAILURE
     });
-    // A thread that still reads from a pipe must not keep the program.
+    // Prints what is still buffered. An error here, such as a closed pipe, does not change the exit code.
     let _ = io::stdout().flush();
     code
 }
 
-/// To standard error, if anybody reads it.
+/// Prints to standard error, and ignores errors.
 fn note(text: &str) {
     let lines = [text.to_owned()];
     let lines = if io::stderr().is_terminal() { pager::fitted(&lines) } else { lines.to_vec() };
@@ -135,7 +137,7 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
     code
 }
 
-/// How it ends when the last thing was to write something: nobody who reads is no failure.
+/// The exit code after a last write. A closed pipe is not a failure: the reader wanted no more.
 fn written(written: io::Result<()>) -> ExitCode {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
@@ -143,7 +145,7 @@ fn written(written: io::Result<()>) -> ExitCode {
     }
 }
 
-/// The question: of the command line, of standard input, or of both.
+/// The question, from the command line, from standard input, or from both.
 fn asked(question: Option<&str>) -> Result<String, Box<dyn Error>> {
     let stdin = io::stdin();
     let mut piped = Vec::new();
@@ -160,7 +162,7 @@ fn asked(question: Option<&str>) -> Result<String, Box<dyn Error>> {
     Ok(parts.into_iter().filter(|part| !part.trim().is_empty()).collect::<Vec<_>>().join("\n\n"))
 }
 
-/// One answer, without a terminal.
+/// Answers one question, without a terminal.
 async fn answer(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box<dyn Error>> {
     let question = question.unwrap_or_default();
     if question.starts_with('/') && question.lines().count() == 1 {
@@ -185,7 +187,7 @@ async fn answer(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, B
     })
 }
 
-/// The chat in a terminal.
+/// Runs the chat in a terminal until it ends.
 async fn talk(chat: &mut Chat, question: Option<String>) -> Result<ExitCode, Box<dyn Error>> {
     signals::listen();
     let _held = if look::is_dumb() { None } else { Some(Held::hold()?) };
@@ -232,7 +234,7 @@ async fn ask(chat: &mut Chat, prompt: &mut Prompt, said: String) -> Result<After
     if !look::is_dumb() {
         return turn::live(chat, prompt, said).await;
     }
-    // A terminal that can do nothing but print: no spinners, and nothing is typed meanwhile.
+    // The terminal can only print: no spinners, and no input during the run.
     let mut show = Plain::new(io::stdout(), io::stdout(), true);
     match turn::plain(chat, Some(prompt), said, &mut show).await {
         Ok(after) => Ok(after),
@@ -245,7 +247,7 @@ async fn ask(chat: &mut Chat, prompt: &mut Prompt, said: String) -> Result<After
     }
 }
 
-/// Who is there, with what.
+/// Prints the greeting: the model, a summary of the chat, a hint on the keys, and the last messages.
 fn greet(chat: &Chat) -> io::Result<()> {
     let look = chat.look;
     let because = chat.chosen.because.iter().map(|because| look.paint(Kind::Dim, &format!("({because})")));

@@ -8,15 +8,15 @@ use agent::provider::{BuildModelError, http::HttpOptions};
 use std::error::Error;
 use std::sync::Arc;
 
-/// A model, and how it came to be this one.
+/// A model, and the reason why it was chosen.
 #[derive(Clone)]
 pub(crate) struct Chosen {
     pub(crate) model: Arc<dyn Model>,
-    /// As it is asked for: `provider/model`.
+    /// The full name: `provider/model`, or `demo`.
     pub(crate) name: String,
-    /// Who said so, where nobody here did.
+    /// The reason for this model. None if the user named it.
     pub(crate) because: Option<String>,
-    /// How many tokens a conversation may have.
+    /// The model's context window in tokens, if it is known.
     pub(crate) window: Option<u64>,
 }
 
@@ -26,11 +26,11 @@ impl Chosen {
     }
 }
 
-/// The model of this name; without one, the first that a variable of the environment names; else the demo model.
+/// Returns the model with this name. Without a name, returns the first model that an environment variable such as `OPENAI_DEFAULT_MODEL`
+/// names. Without such a variable, returns the demo model.
 ///
 /// # Errors
-/// Nobody knows the name, or a key is missing: also where a variable names the model, so that nobody talks to the demo
-/// model by accident.
+/// The name is unknown, or a key is missing. This holds for a model from a variable too: the demo model does not take its place.
 pub(crate) fn choose(name: Option<&str>, log: Option<&Log>) -> Result<Chosen, Box<dyn Error>> {
     let catalogue = catalogue(log);
     match name {
@@ -39,7 +39,7 @@ pub(crate) fn choose(name: Option<&str>, log: Option<&Log>) -> Result<Chosen, Bo
         None => {}
     }
     let mut providers = catalogue.providers().map(agent::provider::ProviderEntry::name);
-    // A provider's name alone stands for the model that its variable names; without one, nobody knows it.
+    // A bare provider name means the model that the provider's variable names. If the variable is not set, the name is `Unknown`.
     let named = providers.find(|name| !matches!(catalogue.model(name), Err(BuildModelError::Unknown { .. })));
     match named {
         Some(name) => {
@@ -74,7 +74,7 @@ fn demo(log: Option<&Log>, because: Option<String>) -> Chosen {
     Chosen { model, name: DEMO.to_owned(), because, window: None }
 }
 
-/// The providers that can be asked, for completion and for `/model`.
+/// The names of all providers, for completion and for `/model`.
 pub(crate) fn providers() -> Vec<String> {
     let catalogue = Catalogue::default();
     let names = catalogue.providers().map(|provider| provider.name().to_owned());

@@ -8,18 +8,18 @@ use crate::terminal::{self, Keys};
 use crate::wrap::{unpainted, wrapped};
 use std::io::{self, Write as _};
 
-/// Lines as rows that fit the terminal: broken between words, with the last column free. A terminal that can only print breaks them as
-/// it does.
+/// Breaks lines between words into rows that fit the terminal, with the last column free. For a terminal that can only print, the lines
+/// stay as they are.
 pub(crate) fn fitted(lines: &[String]) -> Vec<String> {
     if is_dumb() {
         return lines.to_vec();
     }
-    // A terminal that says nothing is taken for a usual one.
+    // A terminal that reports no width counts as 80 columns wide.
     let columns = Some(usize::from(terminal::size().0)).filter(|columns| *columns > 0).unwrap_or(80);
     wrapped(lines, columns.saturating_sub(1).max(1))
 }
 
-/// Prints lines; where they are more than fit, a page at a time.
+/// Prints lines. If they do not fit the terminal, prints a page at a time.
 pub(crate) async fn page(look: Look, lines: &[String]) -> io::Result<()> {
     let fitted = if is_interactive() { fitted(lines) } else { lines.to_vec() };
     let lines = &*fitted;
@@ -40,7 +40,7 @@ pub(crate) async fn page(look: Look, lines: &[String]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let first = at;
         while let (Some(line), Some(needed)) = (lines.get(at), heights.get(at)) {
-            // A line that is longer than what is left is shown all the same where it is the first.
+            // The first line is shown even if it needs more rows than are left.
             if *needed > room && at > first {
                 break;
             }

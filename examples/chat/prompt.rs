@@ -24,33 +24,33 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-/// Before what the user says.
+/// The prompt sign, before the user's input.
 pub(crate) const SIGN: &str = "› ";
 
-/// The thread that edits lines: its panics are the editor's, and told in words.
+/// The name of the thread that edits lines. The panic hook prints nothing for this thread: [`edit`] prints a message instead.
 const EDITOR: &str = "line editor";
 
-/// How long it may take to begin a line.
+/// The longest wait until the editor has drawn its prompt.
 const BEGIN: Duration = Duration::from_secs(1);
 
-/// What somebody answered.
+/// The outcome of reading a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Text(String),
     /// Ctrl-C.
     Interrupt,
-    /// Ctrl-D, the terminal is gone, or the program is told to end.
+    /// Ctrl-D, a closed terminal, or a signal to end.
     End,
 }
 
 type Lines = Box<Editor<Help, FileHistory>>;
 
-/// The line editor. A line is edited by a thread of its own, so that signals are heard meanwhile.
+/// The line editor. It runs in its own thread, so that signals are handled while a line is edited.
 pub(crate) struct Prompt {
     editor: Option<Lines>,
-    /// Where it comes back from, while it edits a line.
+    /// Receives the editor and the line from the editor's thread. None while no line is edited.
     away: Option<oneshot::Receiver<(Lines, Result<Line, ReadlineError>)>>,
-    /// It has the terminal: the sign stands there.
+    /// Notified when the editor has set up the terminal and draws its prompt.
     shown: Arc<Notify>,
     history: Option<PathBuf>,
     look: Look,
@@ -75,7 +75,7 @@ impl Prompt {
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Help { look, words: Vec::new(), completes: true, shown: Arc::default() }));
         editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), EventHandler::Simple(Cmd::Newline));
-        // Without a folder there is a history of this chat alone.
+        // Without a folder, the history lasts for this chat only.
         let history = home.history().ok();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
@@ -83,7 +83,7 @@ impl Prompt {
         Ok(Self { editor: Some(Box::new(editor)), away: None, shown: Arc::default(), history, look })
     }
 
-    /// What the user says next. `begun` stands there already; `words` complete what follows a command.
+    /// Reads the next line of the user. `begun` is its initial text. `words` are the completions after each command.
     pub(crate) async fn line(
         &mut self,
         begun: &str,
@@ -96,7 +96,7 @@ impl Prompt {
         if let (Line::Text(text), Some(editor)) = (&line, &mut self.editor)
             && !text.trim().is_empty()
         {
-            // A history that cannot be written is no reason to stop.
+            // The chat continues if the history cannot be written.
             let _ = editor.add_history_entry(text.as_str());
             if let Some(path) = &self.history {
                 let _ = editor.append_history(path);
@@ -105,7 +105,7 @@ impl Prompt {
         Ok(line)
     }
 
-    /// The answer to a question, which nobody remembers.
+    /// Asks a question. The answer does not go into the history.
     pub(crate) async fn ask(&mut self, question: &str, begun: &str) -> Result<Line, ReadlineError> {
         self.read(question, begun, false).await
     }
@@ -127,12 +127,12 @@ impl Prompt {
             let (look, sign, begun) = (self.look, sign.to_owned(), begun.to_owned());
             thread::Builder::new().name(EDITOR.to_owned()).spawn(move || {
                 let line = edit(&mut editor, look, &sign, &begun);
-                // Nobody waits for it where the chat ends.
+                // The receiver is gone if the chat ends meanwhile.
                 let _ = done.send((editor, line));
             })?;
             self.away = Some(away);
         } else {
-            // It reads on, in the line that was interrupted.
+            // After an interrupt, the editor still reads its line. Only the sign is missing.
             write!(io::stdout(), "{sign}")?;
             io::stdout().flush()?;
         }
@@ -151,7 +151,7 @@ impl Prompt {
                     Ok(Line::Interrupt)
                 }
                 Signal::End => {
-                    // Only then is the terminal given back, and stays so.
+                    // The chat restores the terminal at its end. An editor that sets up the terminal later would undo that.
                     let _ = timeout(BEGIN, self.shown.notified()).await;
                     Ok(Line::End)
                 }
@@ -165,7 +165,7 @@ fn edit(editor: &mut Lines, look: Look, sign: &str, begun: &str) -> Result<Line,
     loop {
         let read = catch_unwind(AssertUnwindSafe(|| editor.readline_with_initial(sign, (begun, ""))));
         let Ok(read) = read else {
-            // It counts rows in 16 bits; the terminal is as it was.
+            // The editor panicked: it counts rows in 16 bits. The terminal is already restored.
             let note = "✗ that was too long to edit; pipe it: chat < FILE";
             writeln!(io::stdout(), "{}", look.paint(Kind::Bad, note))?;
             begun = "";
@@ -175,7 +175,7 @@ fn edit(editor: &mut Lines, look: Look, sign: &str, begun: &str) -> Result<Line,
             Ok(text) => Ok(Line::Text(text)),
             Err(ReadlineError::Interrupted) => Ok(Line::Interrupt),
             Err(ReadlineError::Eof) => Ok(Line::End),
-            // Bytes that are no UTF-8 cost what was typed, not the chat.
+            // Bytes that are not UTF-8 discard the line, but do not end the chat.
             Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
                 writeln!(io::stdout(), "{}", look.paint(Kind::Bad, "✗ what was typed is no UTF-8"))?;
                 continue;
@@ -185,10 +185,10 @@ fn edit(editor: &mut Lines, look: Look, sign: &str, begun: &str) -> Result<Line,
     }
 }
 
-/// What helps while a line is typed.
+/// The helper of the line editor: completion, colors, continuation lines.
 struct Help {
     look: Look,
-    /// By command, what may follow it.
+    /// The words that may follow each command.
     words: Vec<(String, Vec<String>)>,
     completes: bool,
     shown: Arc<Notify>,
@@ -203,7 +203,7 @@ impl Completer for Help {
     }
 }
 
-/// Where the word begins that is being typed, and what it may become.
+/// Returns the start of the word that is being typed, and its completions.
 fn completions(typed: &str, words: &[(String, Vec<String>)]) -> (usize, Vec<Pair>) {
     let pair =
         |word: &str, after: &str| Pair { display: word.to_owned(), replacement: format!("{word}{after}") };
@@ -231,7 +231,7 @@ impl Highlighter for Help {
 }
 
 impl Validator for Help {
-    /// A line that ends in a backslash goes on.
+    /// A line that ends with a backslash continues on the next line.
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let goes_on = self.completes && context.input().ends_with('\\');
         Ok(if goes_on { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })

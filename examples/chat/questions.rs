@@ -8,12 +8,12 @@ use agent::{Value, json};
 use rustyline::error::ReadlineError;
 use serde_json::Map;
 
-/// How many of a field's words are shown.
+/// How many values of an enum are listed.
 const WORDS: usize = 12;
 
 const DECLINE: &str = "/decline";
 
-/// Asks the person, until the input fits. None: they pressed Ctrl-C.
+/// Asks the person until the input is valid. Returns None if they press Ctrl-C.
 pub(crate) async fn ask(
     look: Look,
     prompt: &mut Prompt,
@@ -106,20 +106,21 @@ impl Field {
         if description.is_empty() { line } else { format!("{line} — {description}") }
     }
 
-    /// What is meant by a text that was typed: itself where the field is a text, else JSON if it is any.
+    /// Returns the value of the typed text. Text that is valid JSON is parsed; in a string field only if it begins with a quote.
+    /// All other text is taken as it is.
     fn value(&self, text: &str) -> Value {
         let json = (!self.is_text || text.starts_with('"')).then(|| serde_json::from_str(text).ok());
         json.flatten().unwrap_or_else(|| text.into())
     }
 }
 
-/// A schema, or the one it stands for.
+/// Follows the `$ref` of a schema; a schema without one is returned unchanged.
 fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     let path = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
     path.and_then(|path| root.pointer(path)).unwrap_or(schema)
 }
 
-/// In a few words: what a field takes.
+/// Describes in a few words which values a field takes.
 fn kind(schema: &Value) -> String {
     if let Some(words) = schema["enum"].as_array() {
         let shown: Vec<String> = words.iter().take(WORDS).map(plain).collect();
@@ -144,16 +145,16 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What was answered so far, line by line.
+/// The fields that are answered so far.
 #[derive(Default)]
 struct Draft(Map<String, Value>);
 
-/// What follows from a line.
+/// The effect of a typed line.
 #[derive(Debug, PartialEq)]
 enum Step {
     More,
     Say(QuestionInput),
-    /// It is complete.
+    /// The input is complete.
     Check(Value),
     Wrong(String),
 }
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(draft.add(&fields, "side:aisle"), Step::More);
         assert_eq!(draft.add(&fields, ""), Step::Check(json!({"coach": 7, "side": "aisle"})));
         assert_eq!(draft.add(&fields, "note: 5"), Step::More);
-        // JSON is all of it.
+        // A JSON object is the whole input. It replaces the note of the line before.
         assert_eq!(draft.add(&fields, r#"{"coach": 7}"#), Step::Check(json!({"coach": 7})));
         assert!(matches!(draft.add(&fields, "{"), Step::Wrong(text) if text.contains("no JSON")));
 

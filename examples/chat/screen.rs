@@ -1,35 +1,35 @@
 //! The output of a run: text that grows row by row, complete lines, and temporary rows below them.
 //!
-//! Finished output is printed once and scrolls away like any other. The rows below (the growing row, a spinner for each call, the input line)
-//! are redrawn each time, each truncated to the width so that their number is known.
+//! Finished output is printed once and scrolls away. The rows below it (the growing row, a spinner for each call, the input line) are
+//! redrawn each time. Each is truncated to the width, so that their number is known.
 
 use crate::look::{Kind, Look, fit, fit_end, harmless, width, width_of};
 use crate::wrap::{self, Fences, first_row, wrapped};
 use std::io::{self, Write};
 
-/// Where a run is shown.
+/// The place where a run is shown.
 pub(crate) trait Show {
-    /// More text of this kind; it goes on where the last piece ended.
+    /// Appends text of this kind directly after the last piece.
     fn text(&mut self, kind: Kind, text: &str);
-    /// The text is over.
+    /// Ends the text.
     fn end_text(&mut self);
-    /// A line of its own, painted already.
+    /// Shows a separate line, which is painted already.
     fn line(&mut self, line: &str);
 }
 
-/// A line of code is kept whole up to this number of characters, so that the terminal alone breaks it, and it can be copied.
+/// A line of code is printed as one line up to this number of columns. The terminal wraps it, so it can be copied as one line.
 const CODE: usize = 4096;
 
-/// Stands before each row of what a model thinks, so that it is told apart without colours too.
+/// Precedes each row of a model's thinking, which is then recognizable without colors too.
 const MARGIN: &str = "┆ ";
 
-/// The terminal, while a run goes on.
+/// The terminal during a run.
 pub(crate) struct Screen<W> {
     out: W,
     pub(crate) look: Look,
     columns: usize,
     rows: usize,
-    /// Finished, and not printed yet.
+    /// Finished rows that are not printed yet.
     finished: String,
     /// The row that grows.
     row: String,
@@ -40,9 +40,9 @@ pub(crate) struct Screen<W> {
     kind: Kind,
     /// Whether a text has begun.
     is_open: bool,
-    /// Rows below it.
+    /// The rows below the growing row.
     below: Vec<String>,
-    /// How many rows were drawn that are to be drawn anew.
+    /// How many drawn rows the next drawing replaces.
     drawn: usize,
     is_stale: bool,
 }
@@ -69,19 +69,19 @@ impl<W: Write> Screen<W> {
         screen
     }
 
-    /// The terminal has this size now. One that says nothing (0) is taken for a usual one.
+    /// Sets the size of the terminal. A size of 0 is unknown: 80 columns or 24 rows are assumed.
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         self.columns = if columns == 0 { 80 } else { columns.into() };
         self.rows = if rows == 0 { 24 } else { rows.into() };
         self.is_stale = true;
     }
 
-    /// Columns that a row may fill: the last one stays free, where terminals differ about what comes next.
+    /// How many columns a row may fill. The last column stays free: terminals differ in where the cursor is after it.
     pub(crate) fn columns(&self) -> usize {
         self.columns.saturating_sub(1).max(1)
     }
 
-    /// Sets the rows below, painted already and not longer than [`columns`](Self::columns).
+    /// Sets the rows below the growing row. They are painted already and at most [`columns`](Self::columns) wide.
     pub(crate) fn below(&mut self, rows: Vec<String>) {
         if self.below != rows {
             self.below = rows;
@@ -89,7 +89,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// Draws what is new. Nothing is written where nothing is.
+    /// Draws the changes. Writes nothing if nothing changed.
     pub(crate) fn draw(&mut self) -> io::Result<()> {
         if !std::mem::take(&mut self.is_stale) {
             return Ok(());
@@ -107,15 +107,15 @@ impl<W: Write> Screen<W> {
         let growing = if self.row.is_empty() {
             Vec::new()
         } else if self.fences.is_open() {
-            // Of a line of code that is longer than a row, its end is seen while it grows.
+            // While a line of code grows, only its end is shown if the line is longer than a row.
             vec![fit_end(&self.row, self.room())]
         } else {
-            // A word that does not fit any more stands in a row of its own until it is known how long it is.
+            // While the last word grows and no longer fits, it is drawn in the next row.
             wrap::rows(&self.row, self.room())
         };
         let growing = growing.iter().map(|row| self.painted(row));
         let rows: Vec<String> = growing.chain(self.below.iter().cloned()).collect();
-        // The end is what matters: what is typed stands there.
+        // If not all rows fit, the last ones are shown: the input line is there.
         let shown = &rows[rows.len().saturating_sub(most)..];
         frame.push_str(&shown.join("\r\n"));
         self.drawn = shown.len();
@@ -123,7 +123,7 @@ impl<W: Write> Screen<W> {
         self.out.flush()
     }
 
-    /// Prints everything and takes away the rows below: the cursor stands at the beginning of a row.
+    /// Prints everything and removes the rows below. The cursor is then at the beginning of an empty row.
     pub(crate) fn close(&mut self) -> io::Result<()> {
         self.end_text();
         self.below.clear();
@@ -151,10 +151,10 @@ impl<W: Write> Screen<W> {
         self.row_width = 0;
     }
 
-    /// The line of the row is whole.
+    /// Ends the current line: breaks it into rows and finishes the last one.
     fn finish_line(&mut self) {
         let is_code = self.fences.is_open();
-        // A fence is shorter than a row.
+        // A fence usually fits into one row, so a line of several rows is not checked.
         if !std::mem::take(&mut self.is_continued) {
             self.fences.is_code(&self.row);
         }
@@ -164,7 +164,8 @@ impl<W: Write> Screen<W> {
         self.finish_row();
     }
 
-    /// Finishes the rows that are full. A word that does not fit goes to the next one.
+    /// Finishes the rows that are full. A word that does not fit moves to the next row.
+    /// `is_whole`: the last word does not grow any more.
     fn break_rows(&mut self, is_whole: bool) {
         while let Some(end) = first_row(&self.row, self.room(), is_whole) {
             let rest = self.row.split_off(end).trim_start_matches(' ').to_owned();
@@ -180,7 +181,7 @@ impl<W: Write> Screen<W> {
         if c == '\n' {
             return self.finish_line();
         }
-        // A space at the begin of a further row is the one between two words.
+        // The line was broken between two words, so the space between them is left out.
         if c == ' ' && self.row.is_empty() && self.is_continued {
             return;
         }
@@ -204,7 +205,7 @@ impl<W: Write> Show for Screen<W> {
             self.kind = kind;
         }
         let text = harmless(text);
-        // A reply often begins with empty lines; nobody misses them.
+        // A reply often begins with empty lines, which are left out.
         let text = if self.is_open { &*text } else { text.trim_start() };
         if text.is_empty() {
             return;
@@ -220,7 +221,7 @@ impl<W: Write> Show for Screen<W> {
             self.is_stale = true;
         }
         self.is_open = false;
-        // What comes next is another text, whose code has fences of its own.
+        // A fence that this text leaves open does not make the next text code.
         (self.is_continued, self.fences) = (false, Fences::default());
     }
 
@@ -234,16 +235,16 @@ impl<W: Write> Show for Screen<W> {
     }
 }
 
-/// No terminal: the answer goes to standard output as it comes, everything else to standard error.
+/// Output without redrawing: the answer is written to `answer` as it arrives, everything else to `notes`.
 pub(crate) struct Plain<A, N> {
     answer: A,
     notes: N,
-    /// The answer goes to a terminal.
+    /// Whether the answer is written to a terminal, so that control characters are removed from it.
     is_seen: bool,
-    /// Whether the last thing written was the beginning of a line.
+    /// Whether a text has begun that has not ended yet.
     is_open: bool,
     thinks: bool,
-    /// What went wrong while writing: nobody reads any more.
+    /// The first error while writing text, such as a closed pipe.
     pub(crate) failed: Option<io::Error>,
 }
 
@@ -295,17 +296,17 @@ impl<A: Write, N: Write> Show for Plain<A, N> {
 
     fn line(&mut self, line: &str) {
         self.end_text();
-        // Notes that nobody reads are no reason to stop.
+        // A failure to write a note does not end the run.
         let _ = writeln!(self.notes, "{line}");
     }
 }
 
-/// Lines as they come out on a terminal of this width: how many rows.
+/// Returns how many rows this text takes on a terminal that is `columns` wide.
 pub(crate) fn rows_of(line: &str, columns: usize) -> usize {
     line.lines().map(|line| width(line).div_ceil(columns.max(1)).max(1)).sum::<usize>().max(1)
 }
 
-/// A row below: its text, cut so that it fits.
+/// A row for [`Screen::below`]: the text, cut to fit.
 pub(crate) fn below(look: Look, kind: Kind, text: &str, columns: usize) -> String {
     look.paint(kind, &fit(text, columns))
 }
@@ -343,13 +344,13 @@ mod tests {
         let mut out = Vec::new();
         let mut screen = Screen::new(&mut out, Look { has_colours: false }, (11, 5));
         screen.line("✗ an error of words\nof two lines");
-        // Piece by piece, as it streams.
+        // A stream arrives in pieces.
         for c in "```\nlet sum = one + two;\n```\nthat was the code".chars() {
             screen.text(Kind::Said, c.encode_utf8(&mut [0; 4]));
         }
         screen.text(Kind::Said, "\n```\nopen and too long");
         screen.draw().unwrap();
-        // Another text begins outside of the code.
+        // The open fence does not make the next text code.
         screen.end_text();
         screen.text(Kind::Said, "another text");
         screen.close().unwrap();
@@ -391,7 +392,7 @@ mod tests {
         screen.line("a line");
         screen.close().unwrap();
         let text = String::from_utf8(out).unwrap();
-        // Of three rows two fit, so that the cursor never leaves the screen.
+        // The terminal has three rows. Two of them are used, so that the cursor never leaves the screen.
         assert_eq!(text, "one\r\ntwo\r\x1b[1A\x1b[Jgrowing\r\na line\r\n");
     }
 

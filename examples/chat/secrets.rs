@@ -4,16 +4,17 @@ use agent::{Registry, ToolDefinition, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What stands in the place of a secret.
+/// The placeholder for a secret.
 pub(crate) const SECRET: &str = "[secret]";
 
-/// Where a call keeps its arguments, in the bodies of providers and of MCP; and a result those that somebody gave its call.
+/// The keys of arguments. The first three are of calls, in the bodies of providers and of MCP. `edited_args` is of results: the arguments
+/// that a person gave the call instead.
 const ARGUMENTS: [&str; 4] = ["arguments", "input", "args", "edited_args"];
 
-/// What stands in a reply that calls a tool, in the protocols of providers and in the events of models.
+/// A reply that calls a tool contains one of these texts. They are from the protocols of providers and the events of models.
 const CALLS: [&str; 5] = ["tool_use", "tool_call", "function_call", "functionCall", "\"function\""];
 
-/// The values of all keys `name` in a text that has JSON in it.
+/// The values of all `"name"` keys in a text that contains JSON.
 fn names(text: &str) -> Vec<&str> {
     let after = text.split("\"name\"").skip(1);
     after
@@ -23,14 +24,14 @@ fn names(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The tools, by name; of one that has no secrets, that alone. Clones are one.
+/// The known tools by name. The definition is None for a tool without secret arguments. Clones share the tools.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Secrets {
     tools: Arc<RwLock<BTreeMap<String, Option<ToolDefinition>>>>,
 }
 
 impl Secrets {
-    /// These are the tools from now on; those that were there before stay known.
+    /// Adds the tools of this registry. The tools of earlier registries stay known.
     pub(crate) fn learn(&self, registry: &Registry) {
         let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
         for tool in registry.definitions().iter() {
@@ -39,12 +40,12 @@ impl Secrets {
         }
     }
 
-    /// Whether there is anything to hide.
+    /// Whether no known tool has secret arguments.
     pub(crate) fn is_empty(&self) -> bool {
         self.read(|tools| tools.values().all(Option::is_none))
     }
 
-    /// Whether a reply may call a tool that has secrets: one of those, or one that is not known, because its name may be misspelled.
+    /// Whether the reply possibly calls a tool with secrets. An unknown name counts too: it may be a misspelled one.
     pub(crate) fn are_called_in(&self, reply: &str) -> bool {
         if self.is_empty() {
             return false;
@@ -59,8 +60,8 @@ impl Secrets {
                 && (called.is_empty() || !called.iter().all(is_harmless))
     }
 
-    /// Hides the secret arguments of the calls in a body, wherever they stand; `server` is whose tools they are, if not
-    /// the model's.
+    /// Hides the secret arguments of all calls in a body, at any depth. `server` is the MCP server whose traffic this is. None: the names
+    /// in the body are the ones that the model uses.
     pub(crate) fn hide(&self, body: &mut Value, server: Option<&str>) {
         match body {
             Value::Array(values) => values.iter_mut().for_each(|value| self.hide(value, server)),
@@ -84,12 +85,12 @@ impl Secrets {
         let hidden = self.read(|tools| match server {
             None => match tools.get(name) {
                 Some(tool) => tool.as_ref().map(|tool| hidden(tool, arguments)),
-                // A misspelled name may be that of any.
+                // An unknown name may be a misspelled one, of a tool with secrets.
                 None => tools.values().any(Option::is_some).then(|| SECRET.into()),
             },
             Some(server) => match tools.get(&format!("{server}__{name}")) {
                 Some(tool) => tool.as_ref().map(|tool| hidden(tool, arguments)),
-                // It is called otherwise here: it may be any of those that have secrets.
+                // The tool may be registered under another name, so it may be one with secrets.
                 None => tools.values().any(Option::is_some).then(|| SECRET.into()),
             },
         });
@@ -103,7 +104,7 @@ impl Secrets {
     }
 }
 
-/// Arguments without their secrets, in the form that they have: JSON, or its text.
+/// The arguments without their secrets. JSON stays JSON, and a text of JSON stays a text.
 fn hidden(tool: &ToolDefinition, arguments: &Value) -> Value {
     let without = |arguments: &Value| tool.plan().without_secrets(arguments);
     match arguments {
@@ -115,7 +116,8 @@ fn hidden(tool: &ToolDefinition, arguments: &Value) -> Value {
     }
 }
 
-/// The edited arguments with the secrets that were left as they are shown. None: a secret is asked for where there was none.
+/// The edited arguments with the real secrets in place of the unchanged placeholders. None: a placeholder is in a place where no secret
+/// was.
 pub(crate) fn restored(edited: &Value, shown: &Value, real: &Value) -> Option<Value> {
     if edited == shown {
         return Some(real.clone());

@@ -5,7 +5,7 @@ use agent::mcp::McpClient;
 use agent::mcp::{ClientConfig, McpClientError};
 use std::time::Duration;
 
-/// What `--mcp` says: a name, if one is given, and how the server is reached; and how long it may take to connect.
+/// Parses the value of `--mcp`: `NAME=`, which may be missing, then a URL or a command. `timeout` limits how long connecting may take.
 pub(crate) fn config(given: &str, timeout: Option<Duration>) -> Result<ClientConfig, String> {
     let (name, place) = match given.split_once('=') {
         Some((name, place)) if is_name(name) => (Some(name), place.trim()),
@@ -38,14 +38,14 @@ pub(crate) fn config(given: &str, timeout: Option<Duration>) -> Result<ClientCon
     })
 }
 
-/// So that `A=b program` and URLs with `=` are what they look like: a name is short and has no signs.
+/// Whether the text before the first `=` is a name: short, and only of letters, digits, `-` and `_`. The beginning of a URL is not.
 fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 24
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Connects to all of them, at the same time. Returns those that are there, and a line about each that is not.
+/// Connects to all servers at the same time. Returns the connected ones, and a line about each that failed.
 pub(crate) async fn connect(configs: Vec<ClientConfig>, log: Option<&Log>) -> (Vec<McpClient>, Vec<String>) {
     let mut connecting = tokio::task::JoinSet::new();
     for (at, config) in configs.into_iter().enumerate() {
@@ -71,7 +71,7 @@ pub(crate) async fn connect(configs: Vec<ClientConfig>, log: Option<&Log>) -> (V
     (clients, missing)
 }
 
-/// Servers that call themselves the same are numbered, so that their tools have different names.
+/// Connects again under a numbered name if another server has the same name, so that their tools have different names.
 async fn distinct(
     client: McpClient,
     others: &[McpClient],

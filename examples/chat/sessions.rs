@@ -1,5 +1,5 @@
-//! Saved conversations: one file each, one message per line, written as messages become final. A line with a model's name says with
-//! which model the conversation goes on; the last one counts. A line with a view says what the model is sent of the messages before it.
+//! Saved conversations: one file each, one message per line, written as messages become final. A line with a model names the model that
+//! continues the conversation; the last such line counts. A line with a view changes what the model is sent of the messages before it.
 //!
 //! This uses files instead of the library's `SqlStore`, which compiles a database and is meant for runs that must survive a crash in the
 //! middle of a call. Here a person is watching.
@@ -18,7 +18,7 @@ use std::time::SystemTime;
 const MODEL: &str = "model";
 /// The beginning of a line with a change of what the model is sent.
 const VIEW: &[u8] = br#"{"view":"#;
-/// A line longer than this is no message.
+/// A line of more bytes than this is not read as one message.
 const LONGEST: u64 = 256 << 20;
 
 /// The folder of this program's files.
@@ -26,7 +26,8 @@ const LONGEST: u64 = 256 << 20;
 pub(crate) struct Home(PathBuf);
 
 impl Home {
-    /// Where the environment says. It is made when something is kept.
+    /// Returns the folder in `AGENT_CHAT_HOME`, else `agent-chat` in the user's data folder, else `.agent-chat` in the current folder.
+    /// The first write creates it.
     pub(crate) fn find() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let usual = || {
@@ -42,7 +43,7 @@ impl Home {
         Self(path)
     }
 
-    /// Where the lines that were typed are kept.
+    /// Returns the path of the input history. Creates its folder.
     pub(crate) fn history(&self) -> io::Result<PathBuf> {
         make_private(&self.0)?;
         Ok(self.0.join("history"))
@@ -56,7 +57,7 @@ impl Home {
         Ok(self.0.join("sessions").join(format!("{name}.jsonl")))
     }
 
-    /// The sessions that are kept, newest first.
+    /// The names of the saved sessions, last written first.
     pub(crate) fn sessions(&self) -> Vec<String> {
         let files = fs::read_dir(self.0.join("sessions")).into_iter().flatten().flatten();
         let mut found: Vec<_> = files
@@ -70,7 +71,7 @@ impl Home {
     }
 }
 
-/// By what a file is known again: its length, and when it was written.
+/// The length of a file and the time of its last write. They differ if another program wrote to the file.
 type Stamp = (u64, Option<SystemTime>);
 
 fn stamp(path: &Path) -> io::Result<Stamp> {
@@ -84,18 +85,18 @@ pub(crate) struct Session {
     pub(crate) name: String,
     path: PathBuf,
     file: File,
-    /// The model that the conversation goes on with, as the file says.
+    /// The model that the file names last.
     pub(crate) model: Option<String>,
     /// The messages that are in the file.
     written: Vec<Arc<Message>>,
-    /// How many changes of their view are.
+    /// How many changes of the view are in the file.
     changes: usize,
-    /// How the file was left, unless somebody else writes to it.
+    /// The stamp after the last read or write. If the file has another one, another program wrote to it.
     left: Stamp,
 }
 
 impl Session {
-    /// The session of this name, with what was said, and a note on what could not be read.
+    /// Opens or creates the session of this name. Returns its conversation too, and a note if lines could not be read.
     pub(crate) fn open(
         home: &Home,
         name: &str,
@@ -116,19 +117,18 @@ impl Session {
         let mut session =
             Self { name: name_kept, path, file, model, written: messages, changes: written, left };
         let note = (unreadable > 0).then(|| {
-            // The lines stay in the file: whoever wrote them may be able to read them.
+            // The lines stay in the file: another version of this program may be able to read them.
             let lines = crate::look::count(unreadable, "line");
             format!("{lines} of session {name} cannot be read and are left out")
         });
         if session.ends_in_a_line()? {
             return Ok((session, conversation, note));
         }
-        // A process died while it wrote: what follows begins on a line of its own.
+        // A process died while it wrote a line. The next line must not continue that one.
         session.append("\n")?;
         Ok((session, conversation, note))
     }
 
-    /// Whether there is a session of this name.
     pub(crate) fn exists(home: &Home, name: &str) -> Result<bool, String> {
         Ok(home.file(name)?.exists())
     }
@@ -149,10 +149,11 @@ impl Session {
         Ok(())
     }
 
-    /// Writes what is new in the conversation, and the model that it goes on with; all of it where it is another one than the file has.
+    /// Appends the new messages, the new changes of the view, and the model if it changed. If the conversation does not continue the one
+    /// in the file, the file is written anew.
     ///
     /// # Errors
-    /// The file cannot be written, or somebody else went on with it.
+    /// The file cannot be written, or another program wrote to it.
     pub(crate) fn keep(&mut self, conversation: &Conversation, model: &str) -> io::Result<()> {
         let messages = conversation.shared();
         let same =
@@ -185,7 +186,7 @@ impl Session {
         if is_longer {
             self.append(&lines)?;
         } else {
-            // Beside it first, so that there is a whole file at any time.
+            // The new file replaces the old one once it is complete, so the file is whole at any time.
             let beside = self.path.with_extension("new");
             private().write(true).create(true).truncate(true).open(&beside)?.write_all(lines.as_bytes())?;
             fs::rename(&beside, &self.path)?;
@@ -198,13 +199,13 @@ impl Session {
     }
 }
 
-/// What a file has.
+/// The contents of a file.
 #[derive(Default)]
 struct Found {
     messages: Vec<Arc<Message>>,
     changes: Vec<ViewChange>,
     model: Option<String>,
-    /// How many lines are neither a message nor a model.
+    /// How many lines are neither a message nor a change of the view nor a model.
     unreadable: u64,
 }
 
@@ -217,7 +218,7 @@ fn read(file: &mut File) -> io::Result<Found> {
         if read == 0 {
             return Ok(found);
         }
-        // First: an object of no known kind is a message too, of a later version.
+        // Messages are tried last: any object without a known role is read as a message of a later version.
         if let Some(model) = model_of(&line) {
             found.model = Some(model);
             continue;
@@ -237,9 +238,9 @@ fn read(file: &mut File) -> io::Result<Found> {
     }
 }
 
-/// The model that a line names, if it is such a line.
+/// The model that this line names. None for any other line.
 fn model_of(line: &[u8]) -> Option<String> {
-    // Messages may be long: most are not parsed twice.
+    // A line with a model is short. Long messages need not be parsed twice.
     let line: Value = (line.len() < 1_000).then(|| serde_json::from_slice(line).ok())??;
     Some(line.as_object().filter(|line| line.len() == 1)?.get(MODEL)?.as_str()?.to_owned())
 }
@@ -279,11 +280,11 @@ mod tests {
         }
         let (mut again, read, note) = Session::open(&home, "ann").unwrap();
         assert_eq!((read == conversation, note), (true, None));
-        // Another conversation takes its place.
+        // Another conversation replaces the one in the file.
         let other = Conversation::from_iter([Message::user("else")]);
         again.keep(&other, "demo").unwrap();
         assert_eq!(Session::open(&home, "ann").unwrap().1, other);
-        // Who had it open notices.
+        // A session that was open before notices the change.
         conversation.push(Message::user("three"));
         assert!(session.keep(&conversation, "demo").unwrap_err().to_string().contains("somebody else"));
         assert_eq!(home.sessions(), ["ann"]);
@@ -316,13 +317,13 @@ mod tests {
             conversation.push(Message::user(text));
             session.keep(&conversation, model).unwrap();
         }
-        // It may change while nothing is said.
+        // The model may change without a new message.
         session.keep(&conversation, "acme/small").unwrap();
         session.keep(&conversation, "acme/small").unwrap();
         let (mut again, read, note) = Session::open(&home, "a").unwrap();
         assert_eq!((read, note, again.model.as_deref()), (conversation, None, Some("acme/small")));
         assert_eq!(fs::read_to_string(&again.path).unwrap().lines().count(), 6);
-        // A file that is written anew has it as well.
+        // A file that is written anew names the model too.
         again.keep(&Conversation::from_iter([Message::user("else")]), "acme/small").unwrap();
         let (again, read, _) = Session::open(&home, "a").unwrap();
         assert_eq!((read.len(), again.model.as_deref()), (1, Some("acme/small")));

@@ -4,16 +4,15 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
 
-/// Something that the system says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// Ctrl-C, where the terminal makes a signal of it, or somebody else sent it.
+    /// SIGINT: Ctrl-C in a terminal that turns the key into a signal, or a signal of another process.
     Interrupt,
-    /// The program is to end.
+    /// SIGTERM or SIGHUP: the program has to end.
     End,
 }
 
-/// Everything that was said.
+/// The signals that arrived since the start.
 #[derive(Debug, Default)]
 struct Told {
     interrupts: u64,
@@ -22,11 +21,10 @@ struct Told {
 
 static TOLD: LazyLock<watch::Sender<Told>> = LazyLock::new(watch::Sender::default);
 
-/// How many interrupts were heard.
+/// The number of interrupts that [`next`] has returned.
 static HEARD: AtomicU64 = AtomicU64::new(0);
 
-/// Hears signals from now on, instead of dying of them. Where they cannot be heard, the system's own way of ending goes on
-/// working.
+/// Handles signals from now on. A signal that cannot be handled keeps its default action, which ends the process.
 #[cfg(unix)]
 pub(crate) fn listen() {
     use tokio::signal::unix::{SignalKind, signal};
@@ -52,7 +50,7 @@ pub(crate) fn listen() {
     });
 }
 
-/// The next one that nobody heard. An end is said to everybody who asks. It may be dropped while it waits.
+/// Waits for the next signal, and returns each interrupt once. After an end signal, every call returns [`Signal::End`]. Cancel-safe.
 pub(crate) async fn next() -> Signal {
     unheard(TOLD.subscribe(), &HEARD).await
 }
@@ -86,12 +84,12 @@ mod tests {
         let heard = AtomicU64::new(0);
         let next = || timeout(Duration::from_secs(1), unheard(told.clone(), &heard));
         assert!(next().await.is_err());
-        // Said while nobody listens, twice.
+        // Two interrupts arrive while no call waits.
         said.send_modify(|told| told.interrupts += 2);
         assert_eq!(next().await, Ok(Signal::Interrupt));
         assert_eq!(next().await, Ok(Signal::Interrupt));
         assert!(next().await.is_err());
-        // And while somebody does.
+        // One interrupt arrives while a call waits.
         let (signal, ()) = tokio::join!(next(), async { said.send_modify(|told| told.interrupts += 1) });
         assert_eq!(signal, Ok(Signal::Interrupt));
         said.send_modify(|told| told.ends = true);

@@ -9,14 +9,14 @@ use agent::{Decision, Event, EventKind, Progress, Registry, ToolOutcome, ToolRes
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Lines of a result that are shown at once.
+/// The most lines shown of a result. `/show` has the rest.
 const LINES: usize = 6;
-/// Lines of a report on bad arguments, which is what the model sees.
+/// The most lines shown of a report on invalid arguments.
 const REPORT: usize = 16;
-/// Characters of a line of them.
+/// The length to which a line is cut.
 const LINE: usize = 240;
 
-/// A call, for `/show`.
+/// A finished call, as `/show` prints it.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     pub(crate) tool: String,
@@ -24,45 +24,44 @@ pub(crate) struct Shown {
     pub(crate) result: String,
 }
 
-/// A call that runs.
 struct Running {
     id: String,
     tool: String,
     args: String,
-    /// Whether somebody gave it other arguments than the model.
+    /// Whether the person changed the arguments.
     is_edited: bool,
     began: Instant,
     progress: Option<Progress>,
 }
 
-/// What the model does.
+/// The state of the model.
 enum Doing {
-    /// Nothing is known of its reply.
+    /// No part of the reply has arrived.
     Waiting,
     Replying,
-    /// It summarizes what was said before.
+    /// The model summarizes old messages.
     Summarizing,
-    /// It writes the arguments of a call.
+    /// The model writes the arguments of a call to this tool.
     Calling(String),
-    /// It is the tools' turn, or somebody's.
+    /// The reply is complete: tools run, or a person is asked.
     Nothing,
 }
 
-/// Tells of one run.
+/// Shows the events of one run.
 pub(crate) struct Teller {
     look: Look,
     model: String,
     began: Instant,
     doing: Doing,
     running: Vec<Running>,
-    /// What was typed meanwhile and is not heard yet: id and text.
+    /// The messages that were typed during the run and that the model has not received yet: ID and text.
     pub(crate) waiting: Vec<(String, String)>,
     pub(crate) shown: Vec<Shown>,
-    /// The parts of the reply that came as a whole.
+    /// The indexes of the parts that arrived in one piece.
     told: BTreeSet<usize>,
-    /// The arguments of the calls that sub-agents make now, by run and call.
+    /// The arguments of the running calls of sub-agents. The keys have the form `run/call`.
     within: BTreeMap<String, String>,
-    /// Of the first of `shown`, its number for `/show`.
+    /// The number that `/show` has for the first entry of `shown`.
     first: usize,
     pub(crate) usage: Usage,
     pub(crate) turns: u64,
@@ -88,7 +87,7 @@ impl Teller {
         }
     }
 
-    /// Shows what an event says.
+    /// Shows one event.
     pub(crate) fn tell(&mut self, event: &Event, registry: &Registry, show: &mut impl Show) {
         if !event.is_own() {
             return self.tell_of_sub_agent(event, show);
@@ -126,7 +125,7 @@ impl Teller {
                 }
             }
             EventKind::ApprovalResolved { call_id, allowed: true, .. } => {
-                // Waiting for somebody is not the call's time.
+                // The wait for the approval does not count as running time.
                 if let Some(call) = self.running.iter_mut().find(|call| call.id == *call_id) {
                     call.began = Instant::now();
                 }
@@ -145,12 +144,12 @@ impl Teller {
         }
     }
 
-    /// Shows the calls of a sub-agent, one line each, deeper ones further in.
+    /// Shows each call of a sub-agent in one line, indented by depth.
     fn tell_of_sub_agent(&mut self, event: &Event, show: &mut impl Show) {
         let key = |call_id: &str| format!("{}/{call_id}", event.run_id);
         match &event.kind {
             EventKind::ToolExecutionStart { call, .. } => {
-                // As JSON, without the secrets of tools that are not the assistant's.
+                // The JSON of an event hides secret arguments. The assistant's registry may not have the sub-agent's tools.
                 let shown =
                     serde_json::to_value(event).map(|event| event["args"].to_string()).unwrap_or_default();
                 self.within.insert(key(&call.id), shown);
@@ -168,7 +167,7 @@ impl Teller {
         }
     }
 
-    /// Somebody decided on a call: it runs with the arguments that they gave it.
+    /// Stores the arguments of a call that the person edited before allowing it.
     pub(crate) fn decided(&mut self, call: &ToolCall, decision: &Decision, registry: &Registry) {
         let Decision::AllowWith(arguments) = decision else { return };
         let running = self.running.iter_mut().find(|running| running.id == call.id);
@@ -196,7 +195,7 @@ impl Teller {
         }
     }
 
-    /// A part that does not come piece by piece. Another word on the same one is no news.
+    /// Shows a part that arrives in one piece. Later events for the same part are ignored.
     fn part(&mut self, index: usize, part: &Part, show: &mut impl Show) {
         if !self.told.insert(index) {
             return;
@@ -214,7 +213,7 @@ impl Teller {
         show.line(&self.look.paint(Kind::Dim, &told));
     }
 
-    /// A reply is whole.
+    /// Shows why a complete reply was cut short, if it was.
     fn replied(&mut self, reply: &AssistantMessage, show: &mut impl Show) {
         self.told.clear();
         if let Some(cut) = cut(reply) {
@@ -272,7 +271,7 @@ impl Teller {
         };
         let text = harmless(&text);
         let mut lines = text.lines();
-        // Short results stand beside their sign.
+        // A result of one line is shown in the row of its sign.
         if text.lines().count() <= 1 {
             let line = lines.next().unwrap_or_default();
             show.line(&format!("  {} {}", look.paint(kind, &head), look.paint(Kind::Dim, &fit(line, LINE))));
@@ -290,7 +289,7 @@ impl Teller {
         self.shown.push(Shown { tool: one_line(&result.tool), args: harmless(&args), result: text });
     }
 
-    /// What it took, in a line.
+    /// Returns time, turns, calls, tokens and cost in one line.
     pub(crate) fn summary(&self) -> String {
         let mut parts = vec![seconds(self.began.elapsed()), count(self.turns, "turn")];
         if self.calls > 0 {
@@ -303,7 +302,7 @@ impl Teller {
         parts.join(" · ")
     }
 
-    /// The rows below: what goes on, what waits, what is typed.
+    /// Returns the rows below the output: running calls, the state, waiting messages, and the typed text.
     pub(crate) fn rows(&self, typed: &str, is_cancelled: bool, columns: usize) -> Vec<String> {
         let look = self.look;
         let spin = spinner(self.began.elapsed());
@@ -324,7 +323,7 @@ impl Teller {
             let text = format!("» waits for the next turn: {}", one_line(&begin));
             rows.push(below(look, Kind::User, &text, columns));
         }
-        // Of a long text, what may be seen: it is looked at in every frame.
+        // Only the end of a long text fits. The rest is skipped early, because this runs for every frame.
         let end = typed.char_indices().rev().nth(columns + 1).map_or(0, |(at, _)| at);
         let typed = one_line(&typed[end..]);
         rows.push(look.paint(Kind::User, &fit_end(&format!("› {typed}"), columns)));
@@ -352,7 +351,7 @@ impl Teller {
     }
 }
 
-/// What is left out of what the model is sent, in words.
+/// Describes events about the context, limits, budgets and model switches.
 fn about_context(kind: &EventKind) -> Option<(Kind, String)> {
     Some(match kind {
         EventKind::ContextCleared { results, tokens_before, tokens_after, .. } => {
@@ -385,13 +384,13 @@ fn about_context(kind: &EventKind) -> Option<(Kind, String)> {
     })
 }
 
-/// The arguments of a call without its secrets; none where there are no secrets.
+/// Returns the arguments of a call with secrets hidden. Returns `None` if the tool is unknown or has no secrets.
 pub(crate) fn shown(registry: &Registry, call: &ToolCall) -> Option<String> {
     let sent = call.args.value().unwrap_or_else(|| Value::from(call.args.text()));
     Some(registry.get(&call.name)?.definition().plan().without_secrets(&sent)?.to_string())
 }
 
-/// What was changed in arguments so that they fit, a line each.
+/// Describes each coercion in one line.
 pub(crate) fn coerced(look: Look, coercions: &[Coercion]) -> Vec<String> {
     let line = |one: &Coercion| {
         let path = if one.path.is_empty() { "the arguments" } else { &one.path };
@@ -401,7 +400,7 @@ pub(crate) fn coerced(look: Look, coercions: &[Coercion]) -> Vec<String> {
     coercions.iter().map(line).collect()
 }
 
-/// What there is to read of a part of a result.
+/// Returns the text of a part, or a placeholder.
 fn readable(part: &Part) -> String {
     let media = |what: &str, media: &Media| {
         let kind = media.mime_type.as_deref().unwrap_or("of no known kind");
@@ -419,7 +418,7 @@ fn readable(part: &Part) -> String {
     }
 }
 
-/// Why a reply is not whole, if it is not.
+/// Explains why a reply was cut short. Returns `None` if it was not.
 fn cut(reply: &AssistantMessage) -> Option<String> {
     match reply.stop_reason {
         StopReason::MaxTokens => Some("✂ the reply reached its limit of tokens".to_owned()),

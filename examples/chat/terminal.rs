@@ -1,7 +1,7 @@
-//! The state of the terminal from the first line of the chat to its last.
+//! The input mode of the terminal from the first line of the chat to its last.
 //!
-//! The system echoes, edits and interrupts nothing in that time, not even between the line editor and the keys of a run: input waits in the
-//! terminal until it is read, and is read once.
+//! In this mode the system does not echo or edit input, and Ctrl-C is a key, not a signal. The mode also stays between the line editor and
+//! the keys of a run: input waits in the terminal until it is read, and is read once.
 
 #[cfg(unix)]
 pub(crate) use unix::{Held, Keys, size};
@@ -29,16 +29,17 @@ mod unix {
     const PASTES_ON: &str = "\x1b[?2004h";
     const PASTES_OFF: &str = "\x1b[?2004l";
 
-    /// A paste that goes on when the terminal changes hands is waited for: so long for its next piece, and for all of it.
+    /// If the terminal passes to the line editor in the middle of a paste, [`Keys::finish`] waits at most this long for the next piece.
     const PIECE: Duration = Duration::from_secs(1);
+    /// The longest time that [`Keys::finish`] waits for the rest of a paste in all.
     const PASTE: Duration = Duration::from_secs(30);
 
-    /// The terminal's size in columns and rows; of one that does not say, a usual one.
+    /// Returns the terminal's size in columns and rows, or 80 × 24 if the terminal does not report it.
     pub(crate) fn size() -> (u16, u16) {
         tcgetwinsize(io::stdout()).map_or((80, 24), |size| (size.ws_col, size.ws_row))
     }
 
-    /// While it is there, the terminal is the chat's. Then it is as it was before.
+    /// Holds the terminal in the chat's input mode. Dropping it restores the earlier mode.
     #[derive(Debug)]
     pub(crate) struct Held {
         before: Termios,
@@ -68,13 +69,13 @@ mod unix {
         }
     }
 
-    /// Keys, one by one, from a terminal that is [`Held`].
+    /// Reads keys from a terminal that is [`Held`].
     pub(crate) struct Keys {
         input: AsyncFd<Stdin>,
         resized: Signal,
         reader: Reader,
         read: VecDeque<Key>,
-        /// How many bytes are read at once.
+        /// The most bytes per read.
         piece: usize,
     }
 
@@ -83,7 +84,7 @@ mod unix {
             Self::in_pieces(4096)
         }
 
-        /// Reads no byte before it is asked for: whoever comes next gets the rest.
+        /// Reads one byte at a time, so that unread input stays in the terminal for the next reader.
         pub(crate) fn one_by_one() -> io::Result<Self> {
             Self::in_pieces(1)
         }
@@ -92,13 +93,13 @@ mod unix {
             let resized = signal(SignalKind::window_change())?;
             #[expect(deprecated, reason = "because others can close what it waits for; nobody closes this")]
             let input = AsyncFd::with_interest(io::stdin(), Interest::READABLE)?;
-            // Terminals that do not know it ignore it.
+            // Terminals that do not support bracketed paste ignore this.
             write!(io::stdout(), "{PASTES_ON}")?;
             io::stdout().flush()?;
             Ok(Self { input, resized, reader: Reader::default(), read: VecDeque::new(), piece })
         }
 
-        /// The next one. It may be dropped while it waits.
+        /// Waits for the next key. Cancel-safe.
         pub(crate) async fn next(&mut self) -> Key {
             loop {
                 if let Some(key) = self.read.pop_front() {
@@ -121,7 +122,7 @@ mod unix {
             }
         }
 
-        /// Gives the terminal on, and what was typed until then and nobody took.
+        /// Reads the input that has arrived, and returns all keys that `next` has not returned. Waits only for the rest of a paste.
         pub(crate) async fn finish(mut self) -> Vec<Key> {
             let (mut taken, end) = (0, Instant::now() + PASTE);
             while taken < MOST || self.reader.is_pasting() {
@@ -133,7 +134,7 @@ mod unix {
                     Ok(None) if self.reader.is_pasting() => {
                         let ready = timeout_at(end, timeout(PIECE, self.input.readable())).await;
                         let Ok(Ok(Ok(mut ready))) = ready else { break };
-                        // Whatever has come is there by now; where nothing is, more is waited for.
+                        // The loop reads everything that has arrived. After that, `readable` waits for new input.
                         ready.clear_ready();
                     }
                     Ok(None) => break,
@@ -158,7 +159,7 @@ mod unix {
         }
     }
 
-    /// What is there to read, without waiting; an error where the terminal is gone.
+    /// Reads available input without waiting. Returns `None` if there is none, and an error if the terminal is gone.
     fn piece(most: usize) -> io::Result<Option<Vec<u8>>> {
         let stdin = io::stdin();
         let mut wanted = [PollFd::new(&stdin, PollFlags::IN)];
@@ -176,7 +177,7 @@ mod unix {
     }
 }
 
-/// Where nothing is known of terminals: they are [dumb](crate::look::is_dumb), and nobody asks for this.
+/// Placeholders for systems other than Unix. All terminals there count as [dumb](crate::look::is_dumb), so the chat never holds one.
 #[cfg(not(unix))]
 mod elsewhere {
     use crate::keys::Key;

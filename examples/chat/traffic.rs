@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A file that lines are added to. Clones write to the same one.
+/// A file to which lines are appended. Clones write to the same file.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     inner: Arc<Mutex<Inner>>,
@@ -27,20 +27,21 @@ pub(crate) struct Log {
 #[derive(Debug)]
 struct Inner {
     file: File,
-    /// Where tools have secret arguments: the replies that are on their way. Their pieces cannot be looked through one by one.
+    /// The unfinished replies, by exchange, if any tool has secret arguments. A secret may be cut between two pieces of a reply, so the
+    /// pieces are checked together at its end.
     held: BTreeMap<u64, Held>,
 }
 
-/// A reply, as far as it came.
+/// The pieces of a reply that have arrived.
 #[derive(Debug, Default)]
 struct Held {
     lines: Vec<Value>,
-    /// What the pieces say, joined.
+    /// The text of all pieces.
     text: String,
 }
 
 impl Log {
-    /// Adds to this file; a new one can be read by its owner alone.
+    /// Opens the file to append to it. A new file can be read only by its owner.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = crate::sessions::private().append(true).create(true).open(path)?;
         let inner = Arc::new(Mutex::new(Inner { file, held: BTreeMap::new() }));
@@ -52,7 +53,7 @@ impl Log {
         self.secrets.learn(registry);
     }
 
-    /// What a provider's transport tells.
+    /// Logs what the transport of a provider reports.
     pub(crate) fn traffic(&self, traffic: &Traffic<'_>) {
         let exchange = traffic.exchange;
         match &traffic.kind {
@@ -77,7 +78,7 @@ impl Log {
         }
     }
 
-    /// What an MCP server is told, and says.
+    /// Logs the traffic with an MCP server.
     pub(crate) fn mcp(&self, traffic: &Traffic<'_>) {
         let server = Some(traffic.server);
         let mut line = match traffic.kind {
@@ -96,7 +97,7 @@ impl Log {
         self.write(&stamped(line));
     }
 
-    /// A body without the secret arguments of the calls in it.
+    /// Returns a body without the secret arguments of its calls. `server` is the MCP server, or `None` for the model's provider.
     fn shown(&self, body: &str, server: Option<&str>) -> Value {
         let mut body = body_of(body);
         if !self.secrets.is_empty() {
@@ -110,7 +111,7 @@ impl Log {
         self.write(&stamped(line));
     }
 
-    /// A piece of a reply, and what it says. It waits for the end where it may be a piece of a secret.
+    /// Logs a piece of a reply. If any tool has secret arguments, the piece is held back until the reply ends.
     fn of_reply(&self, exchange: u64, text: &str, mut line: Value) {
         line["exchange"] = json!(exchange);
         let line = stamped(line);
@@ -123,7 +124,7 @@ impl Log {
         held.lines.push(line);
     }
 
-    /// A reply is over.
+    /// Logs the end of a reply, preceded by the pieces that were held back, or by a note if they may contain secrets.
     fn end(&self, exchange: u64, line: Value) {
         let held = self.lock().held.remove(&exchange).unwrap_or_default();
         if self.secrets.are_called_in(&held.text) {
@@ -144,19 +145,19 @@ impl Log {
     }
 
     fn write(&self, line: &Value) {
-        // One write, so that lines stay whole. A full disk is no reason to end the chat.
+        // One write per line, so that lines stay whole. Errors are ignored: a full disk does not end the chat.
         let _ = self.lock().file.write_all(format!("{line}\n").as_bytes());
     }
 }
 
-/// With the time.
+/// Adds the current time to a line.
 fn stamped(mut line: Value) -> Value {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     line["at_ms"] = json!(u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
     line
 }
 
-/// A body as JSON where it is JSON: easier to read.
+/// Parses a body, because JSON is easier to read in the log. A body that is not JSON stays a text.
 fn body_of(body: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|_| body.into())
 }
@@ -165,7 +166,7 @@ fn pairs(headers: &[(String, String)]) -> Value {
     headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect()
 }
 
-/// A model without HTTP, logged in neutral words.
+/// A model without HTTP. Its requests and events are logged in the SDK's own format.
 pub(crate) struct Logged<M> {
     model: M,
     log: Log,
@@ -241,7 +242,7 @@ impl Stream for Tapped {
 }
 
 impl Drop for Tapped {
-    /// Who cancels does not read to the end.
+    /// Ends the entry of a stream that is not read to its end, as in a cancelled run.
     fn drop(&mut self) {
         self.end(Some("it was not read any further"));
     }

@@ -18,29 +18,29 @@ use std::io::{self, Write};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often the terminal is drawn, if anything is new.
+/// Time between two updates of the screen.
 const FRAME: Duration = Duration::from_millis(50);
 
 const CANCELLED: &str = "the user cancelled it";
 
-/// What a first Ctrl-C comes to where nothing is to be cancelled.
+/// The hint after a first Ctrl-C when no run is active.
 pub(crate) const ONCE_MORE: &str = "Ctrl-C once more, Ctrl-D or /quit ends the chat";
 
 /// How a turn ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum After {
-    /// There is an answer, or an error that was told.
+    /// The run has ended, with an answer or with an error that was shown.
     Back {
-        /// What was typed and not heard; it stands at the prompt.
+        /// Typed text that did not reach the model. The next prompt begins with it.
         unheard: String,
-        /// Whether Ctrl-C was pressed: the next one ends the chat.
+        /// Whether Ctrl-C was pressed. The next Ctrl-C ends the chat.
         is_interrupted: bool,
     },
-    /// The user, or the terminal, is gone.
+    /// The user wants to leave, or the terminal is gone.
     Quit,
 }
 
-/// Asks, and shows what happens, in a terminal: lines that are typed meanwhile steer, Ctrl-C cancels.
+/// Sends a prompt, and shows the run in a terminal. Lines that are typed during the run steer it, and Ctrl-C cancels it.
 pub(crate) async fn live(
     chat: &mut Chat,
     prompt: &mut Prompt,
@@ -48,7 +48,7 @@ pub(crate) async fn live(
 ) -> Result<After, Box<dyn std::error::Error>> {
     let look = chat.look;
     let mut run = chat.assistant.prompt(said).stream();
-    // The assistant has this run as its current one from the first event on; a key may be read before.
+    // A Ctrl-C before the first event cancels by this handle, because the assistant does not know the run yet.
     let handle = run.handle();
     let mut teller = Teller::new(look, &one_line(&chat.chosen.name), chat.results.len() + 1);
     let mut screen = Screen::new(io::stdout(), look, terminal::size());
@@ -76,12 +76,12 @@ pub(crate) async fn live(
                 }
             },
             Some(question) = chat.asked.recv() => {
-                // A run that was cancelled a moment ago may still ask: nobody is to answer that.
+                // Questions of a cancelled run are not shown.
                 if question.is_closed() || person.interrupts > 0 {
                     continue;
                 }
                 screen.close()?;
-                // The line editor has the terminal while somebody decides; nothing runs meanwhile.
+                // The line editor uses the terminal until the user has decided. The run pauses meanwhile.
                 let interrupts = person.interrupts;
                 for line in person.absorb(&keys.finish().await) {
                     steer(chat, &mut teller, &mut person.typed, line, &mut screen);
@@ -112,7 +112,7 @@ pub(crate) async fn live(
     }
     screen.close()?;
     if person.quits() {
-        // Dropped, it is cancelled; what was said is sound and kept.
+        // Dropping the run cancels it. The conversation stays valid, and `finish` saves it.
         drop((run, keys));
         finish(chat, &mut teller);
         return Ok(After::Quit);
@@ -141,7 +141,7 @@ pub(crate) async fn live(
     })
 }
 
-/// Asks the person, and hands over what they say. False: they pressed Ctrl-C.
+/// Asks the user, and passes the decision or input to the run. Returns false if the user pressed Ctrl-C.
 async fn answer(
     chat: &Chat,
     prompt: &mut Prompt,
@@ -149,7 +149,7 @@ async fn answer(
     question: Question,
 ) -> Result<bool, ReadlineError> {
     let registry = chat.assistant.registry();
-    // Who asked may be gone by now.
+    // Errors of `send` are ignored: the run may no longer wait.
     match question {
         Question::Call { request, answer } => {
             let sent = chat.sent(&request.call.id);
@@ -166,13 +166,13 @@ async fn answer(
     Ok(true)
 }
 
-/// The first one cancels what goes on.
+/// Counts a Ctrl-C, and cancels the run. After the second one the chat ends.
 fn interrupt(run: &RunHandle, person: &mut Person) {
     person.interrupts += 1;
     run.cancel(CANCELLED);
 }
 
-/// Says something to the run that goes on.
+/// Sends a typed line to the run. Commands, and lines that the full queue refuses, stay in the input line.
 fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, screen: &mut impl Show) {
     if text.starts_with('/') || is_farewell(&text) {
         screen
@@ -189,7 +189,7 @@ fn steer(chat: &Chat, teller: &mut Teller, typed: &mut Typed, text: String, scre
     teller.waiting.push((receipt.id().to_owned(), text));
 }
 
-/// What was typed and nobody heard.
+/// Takes back all text that did not reach the run: queued lines, late lines, and the unfinished line. Clears the steering queue.
 fn unheard(chat: &Chat, late: Vec<String>, typed: &Typed) -> String {
     let queued = chat.assistant.queued(Queue::Steering);
     chat.assistant.clear_queue(Queue::Steering);
@@ -201,11 +201,11 @@ fn finish(chat: &mut Chat, teller: &mut Teller) {
     chat.used += &teller.usage;
     chat.turns += teller.turns;
     chat.remember(std::mem::take(&mut teller.shown));
-    // Once more for what a cancelled run closed at its end; a failure was told before.
+    // If `live` dropped the run, the last messages are not saved yet. Otherwise the caller has saved already, and reports a failure.
     let _ = chat.keep();
 }
 
-/// Writes down what became final.
+/// Saves the conversation at the end of each turn.
 fn keep(chat: &mut Chat, kind: &agent::EventKind, show: &mut impl Show) {
     if matches!(kind, agent::EventKind::TurnEnd { .. })
         && let Err(error) = chat.keep()
@@ -214,7 +214,7 @@ fn keep(chat: &mut Chat, kind: &agent::EventKind, show: &mut impl Show) {
     }
 }
 
-/// An error, with what to do about it.
+/// Returns the text of an error, with a hint where there is one.
 fn told(error: &RunError) -> String {
     let text = one_line(&error.to_string());
     let hint = error.as_model_error().and_then(|error| {
@@ -228,10 +228,10 @@ fn told(error: &RunError) -> String {
     hint.map_or(text.clone(), |hint| format!("{text}; {hint}"))
 }
 
-/// Asks, and writes what happens, where there is no terminal to draw on.
+/// Sends a prompt, and writes what happens as plain text, without a terminal to draw on.
 ///
 /// # Errors
-/// There is no answer: as the run says, or because nobody reads it any more.
+/// Returns why there is no answer: the run failed or was cancelled, the output is closed, or the session cannot be saved.
 pub(crate) async fn plain<A: Write, N: Write>(
     chat: &mut Chat,
     prompt: Option<&mut Prompt>,
@@ -270,11 +270,11 @@ pub(crate) async fn plain<A: Write, N: Write>(
 pub(crate) enum Unanswered {
     Run(String),
     Cancelled,
-    /// It cannot be written.
+    /// The output cannot be written.
     Closed(io::Error),
 }
 
-/// Follows a run to its end; true when the program is told to end.
+/// Follows a run to its end. Returns true if a signal tells the program to end.
 async fn follow<A: Write, N: Write>(
     chat: &mut Chat,
     mut prompt: Option<&mut Prompt>,

@@ -1,17 +1,18 @@
-//! Lines broken between words, so that the terminal breaks none inside of them. Code stays as it is.
+//! Breaks lines between words, so that the terminal does not break them inside words. Code stays as it is.
 
 use crate::look::{width, width_of};
 
-/// Whether the next row may begin after `at` bytes of this one: after a space, or between characters that are two columns wide,
-/// which are written without spaces.
+/// Returns whether a row may end after `at` bytes: after a space, or after a character that is two columns wide, because such scripts
+/// are written without spaces. A mark without width stays in the row of the wide character before it.
 fn may_break(row: &str, at: usize) -> bool {
     let follows_mark = || row[at..].chars().next().is_some_and(|c| width_of(c) == 0);
     row[..at].chars().next_back().is_some_and(|c| c == ' ' || width_of(c) == 2 && !follows_mark())
 }
 
-/// Where the last word of a row that is full begins: the length of the row if the row may end here, or if it has one word alone.
+/// Returns where the last word of a full row begins. The result is the length of the row if the row may end before `next`, or if it is a
+/// single word.
 fn last_word(row: &str, next: char) -> usize {
-    // A wide character begins a word of its own, unless it is joined to the one before.
+    // A wide character begins a new word, unless a zero-width joiner connects it to the character before.
     let is_joined = row.ends_with('\u{200d}');
     if next == ' ' || width_of(next) == 2 && !is_joined {
         return row.len();
@@ -20,8 +21,9 @@ fn last_word(row: &str, next: char) -> usize {
     if row[..at].trim().is_empty() { row.len() } else { at }
 }
 
-/// Where the first row of a text ends that does not fit into one: before a word that fits into the next row, and inside of a word that is
-/// longer. None for a text that fits, and for one that may go on (`is_whole` is false) until its last word is known.
+/// Returns where the first row of a text ends if the text is too long for one row. The row ends before a word that fits into the next
+/// row, and inside a word that is longer than a row. Returns `None` if the text fits into one row, or if the word at the end of the row
+/// may still grow (`is_whole` is false).
 pub(crate) fn first_row(text: &str, columns: usize, is_whole: bool) -> Option<usize> {
     let mut used = 0;
     let mut cells = text.char_indices();
@@ -43,12 +45,12 @@ pub(crate) fn first_row(text: &str, columns: usize, is_whole: bool) -> Option<us
 /// Knows which lines are code: those between two fences, and the fences themselves.
 #[derive(Debug, Default)]
 pub(crate) struct Fences {
-    /// What the fence that is open consists of.
+    /// The marks that opened the current code block, if there is one.
     open: Option<&'static str>,
 }
 
 impl Fences {
-    /// Whether this line is code. Lines are given one after the other.
+    /// Returns whether this line is code. Call it for each line, in order.
     pub(crate) fn is_code(&mut self, line: &str) -> bool {
         let line = line.trim();
         if let Some(fence) = self.open {
@@ -57,20 +59,19 @@ impl Fences {
             }
             return true;
         }
-        // Between the marks of code inside of a line, the line goes on.
+        // A line with another backtick after its marks contains inline code, and is not a fence.
         let is_fence = |fence: &&str| line.strip_prefix(*fence).is_some_and(|info| !info.contains('`'));
         self.open = ["```", "~~~"].into_iter().find(is_fence);
         self.open.is_some()
     }
 
-    /// Whether a fence is open.
     pub(crate) fn is_open(&self) -> bool {
         self.open.is_some()
     }
 }
 
-/// A line as rows of at most `columns`, painted or not. Further rows are indented like the first. A word that is longer than a row is
-/// broken.
+/// Breaks a line into rows of at most `columns`. The line may contain color codes. Further rows are indented like the first. A word that
+/// is longer than a row is broken.
 pub(crate) fn rows(line: &str, columns: usize) -> Vec<String> {
     if line.len() <= columns || width(&unpainted(line)) <= columns {
         return vec![line.to_owned()];
@@ -78,17 +79,17 @@ pub(crate) fn rows(line: &str, columns: usize) -> Vec<String> {
     let (cells, last_paint) = cells(line);
     let indent = cells.iter().take_while(|(_, c)| *c == ' ').count();
     let mut start = indent;
-    // Narrow terminals have no room for it.
+    // At most a third of a narrow terminal is indentation.
     let indent = " ".repeat(indent.min(columns / 3));
     let mut rows = Vec::new();
     let mut row: String = cells[..start].iter().map(|(paint, _)| *paint).collect();
     while start < cells.len() {
-        // As much as decides about one row: lines may be very long.
+        // One row needs only the next few characters, and the line may be very long.
         let text: String = cells[start..].iter().take(4 * columns + 16).map(|(_, c)| c).collect();
         let kept = first_row(&text, columns - indent.len(), true).map_or(&*text, |end| &text[..end]);
         let shown = start + kept.trim_end().chars().count();
         let end = start + kept.chars().count();
-        // Spaces between two rows are left out, but not how they are painted.
+        // Spaces between two rows are left out, but their color codes are kept.
         let next = end + cells[end..].iter().take_while(|(_, c)| *c == ' ').count();
         row.push_str(&indent);
         for (at, (paint, c)) in (start..next).zip(&cells[start..next]) {
@@ -100,7 +101,7 @@ pub(crate) fn rows(line: &str, columns: usize) -> Vec<String> {
         rows.push(std::mem::take(&mut row));
         start = next;
     }
-    // Of a line of spaces nothing is left but its paint.
+    // A line of spaces has no rows so far: only its color codes are left.
     row.push_str(last_paint);
     match rows.last_mut() {
         Some(last) => last.push_str(&row),
@@ -109,7 +110,7 @@ pub(crate) fn rows(line: &str, columns: usize) -> Vec<String> {
     rows
 }
 
-/// The characters of a line, each with the escape sequences before it, and those at its end.
+/// Splits a line into its characters, each with the escape sequences before it, and the escape sequences at the end of the line.
 fn cells(line: &str) -> (Vec<(&str, char)>, &str) {
     let (mut cells, mut from, mut at) = (Vec::new(), 0, 0);
     while let Some(c) = line[at..].chars().next() {
@@ -124,18 +125,18 @@ fn cells(line: &str) -> (Vec<(&str, char)>, &str) {
     (cells, &line[from..])
 }
 
-/// The escape sequence that a text begins with.
+/// Returns the color code that a text begins with.
 fn painted(text: &str) -> Option<&str> {
     let end = text.strip_prefix("\x1b[")?.find('m')?;
     text.get(..end + 3)
 }
 
-/// A line without its colours.
+/// Returns a line without its color codes.
 pub(crate) fn unpainted(line: &str) -> String {
     cells(line).0.into_iter().map(|(_, c)| c).collect()
 }
 
-/// Lines, of which each may be several, as rows of at most `columns`.
+/// Splits texts at line ends, and breaks the lines into rows of at most `columns`. Lines of code stay whole.
 pub(crate) fn wrapped(lines: &[String], columns: usize) -> Vec<String> {
     let mut fences = Fences::default();
     let mut wrap = |line: &str| {

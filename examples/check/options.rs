@@ -25,9 +25,9 @@ pub(crate) enum Input {
     Text(String),
     Stdin,
     Batch,
-    /// None: the schema is shown.
+    /// No arguments are read: the schema is shown.
     Schema,
-    /// None: how the command is written.
+    /// No arguments are read: the usage is shown.
     Help,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// # Errors
-    /// What is wrong with the command line, and how to write it.
+    /// Returns a message that says what is wrong with the command line.
     pub(crate) fn from_args(args: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let (mut input, mut schema, mut plan, mut dialect, mut report) =
             (None, None, PlanOptions::default(), None, Report::Text);

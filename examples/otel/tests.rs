@@ -1,4 +1,4 @@
-//! The trace is read where a collector would be.
+//! Checks the trace that arrives at a collector.
 
 use super::*;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// A collector that hands on the bodies of what it is sent.
+/// Starts a collector. Returns its URL and a channel with the bodies that it receives.
 fn collector() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -48,7 +48,7 @@ fn take(mut stream: TcpStream, bodies: &Sender<String>) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// What a span or an event says, each value as its text.
+/// The attributes of a span or an event, with all values as text.
 fn attributes(of: &Value) -> BTreeMap<String, String> {
     let all = of["attributes"].as_array().into_iter().flatten();
     let text = |value: &Value| {
@@ -82,7 +82,7 @@ fn the_trace_of_a_run_arrives_at_a_collector_with_nothing_secret_in_it() {
         |span: &Value| span["startTimeUnixNano"].as_str().and_then(|nanos| nanos.parse::<u128>().ok());
     spans.sort_by_key(start);
 
-    // Who is whose child.
+    // Each span has the right parent.
     let name = |span: &Value| span["name"].as_str().unwrap_or_default().to_owned();
     let parent = |span: &Value| {
         let of = spans.iter().find(|other| other["spanId"] == span["parentSpanId"]);
@@ -123,7 +123,7 @@ fn the_trace_of_a_run_arrives_at_a_collector_with_nothing_secret_in_it() {
         2,
         &[("gen_ai.operation.name", "chat"), ("gen_ai.conversation.id", "desk-7"), ("server.port", "443")],
     );
-    // Numbers and lists arrive as such.
+    // Numbers and lists keep their types.
     let typed = |at: usize, key: &str| {
         let all = spans[at]["attributes"].as_array().expect("attributes");
         let found = all.iter().find(|attribute| attribute["key"] == key).expect(key);
@@ -136,7 +136,7 @@ fn the_trace_of_a_run_arrives_at_a_collector_with_nothing_secret_in_it() {
     assert!(typed(2, "gen_ai.response.time_to_first_chunk")["doubleValue"].is_number());
     says(3, &[("gen_ai.tool.name", "book_room"), ("error.type", "invalid_arguments")]);
     says(6, &[("gen_ai.tool.call.id", "call_2"), ("gen_ai.tool.type", "function")]);
-    // A client's span is that of the request; what failed is marked.
+    // The span of a request has the kind client (3). The span of a failed call has the status error (2).
     assert_eq!((&spans[2]["kind"], &spans[3]["status"]["code"]), (&Value::from(3), &Value::from(2)));
 
     let events = |at: usize| -> Vec<String> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The whole setup of a scenario.
 #[derive(ToolArgs)]
 pub(crate) struct Given {
-    /// What is asked; none goes on from `history`.
+    /// The prompts. If there are none, the run continues from `history`.
     pub(crate) prompt: Option<Vec<String>>,
     #[arg(default)]
     pub(crate) history: Vec<Past>,
@@ -42,19 +42,19 @@ pub(crate) struct Given {
     pub(crate) follow_up_queued: Vec<String>,
     #[arg(default)]
     pub(crate) hooks: Hooked,
-    /// By the id of the call.
+    /// The decisions on approvals, by call id. A call without an entry is allowed.
     #[arg(default)]
     pub(crate) decisions: BTreeMap<String, Ruling>,
-    /// A second listener panics at this event.
+    /// The event at which a second listener panics.
     pub(crate) listener_panics_on: Option<Told>,
     #[arg(default)]
     pub(crate) actions: Vec<Action>,
 }
 
 impl Given {
-    /// The setup in this JSON text.
+    /// Parses the JSON text of `given`.
     pub(crate) fn read(text: &str) -> Result<Self, Box<dyn Error>> {
-        // One text may stand for a list of one, and null for nothing; all else is as it is written.
+        // A single value is accepted in place of a list, and null in place of an absent field.
         let policy = CoercionPolicy::exact();
         let policy = policy.allow(CoercionRule::OneValueWrapped).allow(CoercionRule::NullAsAbsent);
         let plan = Plan::for_type::<Self>("given", PlanOptions::default().coercion(policy))?;
@@ -73,7 +73,7 @@ pub(crate) struct Past {
     pub(crate) assistant: Option<String>,
     #[arg(default)]
     pub(crate) calls: Vec<Call>,
-    /// The id of the call.
+    /// The id of the call whose result is in `text`.
     pub(crate) tool_result: Option<String>,
     pub(crate) text: Option<String>,
 }
@@ -96,11 +96,11 @@ fn one_message(past: &Past) -> Result<(), Violations> {
 pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Any JSON; a text is sent as it is.
+    /// Any JSON value. A string is sent as the raw text of the arguments.
     pub(crate) args: Option<Value>,
 }
 
-/// One reply, or how the request fails.
+/// A reply, or the failure of a request.
 #[derive(ToolArgs)]
 #[arg(validate = one_reply)]
 pub(crate) struct Scripted {
@@ -108,15 +108,15 @@ pub(crate) struct Scripted {
     pub(crate) thinking: Option<String>,
     #[arg(default)]
     pub(crate) calls: Vec<Call>,
-    /// A text in which `{last}` is the last message.
+    /// A text in which `{last}` stands for the last message.
     pub(crate) template: Option<String>,
     pub(crate) usage: Option<Tokens>,
     pub(crate) stop_reason: Option<String>,
-    /// It ends with this error, after what else is given.
+    /// An error that ends the reply after all other fields.
     pub(crate) error: Option<String>,
-    /// It ends as aborted.
+    /// The reason for an abort that ends the reply.
     pub(crate) aborted: Option<String>,
-    /// It fails before anything is sent.
+    /// An error of the request before anything is sent.
     pub(crate) throws: Option<String>,
 }
 
@@ -137,7 +137,7 @@ fn one_reply(reply: &Scripted) -> Result<(), Violations> {
     found.into_result()
 }
 
-/// What a reply cost.
+/// The token usage of a reply.
 #[derive(ToolArgs)]
 pub(crate) struct Tokens {
     #[arg(default)]
@@ -150,12 +150,12 @@ pub(crate) struct Tokens {
     pub(crate) cache_write: u64,
     #[arg(default)]
     pub(crate) reasoning: u64,
-    /// The sum of input and output, if it is not given.
+    /// The default is the sum of input and output.
     pub(crate) total: Option<u64>,
     pub(crate) cost: Option<Money>,
 }
 
-/// What it cost in money.
+/// The cost of a reply in money.
 #[derive(ToolArgs)]
 pub(crate) struct Money {
     #[arg(default)]
@@ -174,7 +174,7 @@ pub(crate) enum Mode {
     Sequential,
 }
 
-/// How many messages of a queue a turn begins with.
+/// How many queued messages are delivered at the beginning of a turn.
 #[derive(ToolArgs, Default, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Taken {
@@ -183,7 +183,7 @@ pub(crate) enum Taken {
     All,
 }
 
-/// What a steering message does to calls.
+/// The effect of a steering message on calls.
 #[derive(ToolArgs, Default)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Steering {
@@ -205,7 +205,7 @@ pub(crate) struct Limits {
     pub(crate) cost: Option<f64>,
 }
 
-/// Whether like calls are noticed, or after how many.
+/// The loop guard: on or off, or how many identical calls it takes until a call is refused and until the run ends.
 #[derive(ToolArgs)]
 #[serde(untagged)]
 pub(crate) enum Guard {
@@ -224,7 +224,7 @@ pub(crate) struct Hooked {
     pub(crate) after_tool_call: Option<After>,
 }
 
-/// What a hook says to calls of `tool`, or of all.
+/// A hook for calls to `tool`. Without `tool`, the hook is for all calls.
 #[derive(ToolArgs, Clone)]
 #[arg(validate = one_answer)]
 pub(crate) struct Before {
@@ -248,7 +248,7 @@ fn one_answer(before: &Before) -> Result<(), Violations> {
     found.into_result()
 }
 
-/// What a hook makes of results of `tool`, or of all.
+/// A hook for results of `tool`. Without `tool`, the hook is for all results.
 #[derive(ToolArgs, Clone)]
 #[arg(validate = change_or_error)]
 pub(crate) struct After {
@@ -269,7 +269,7 @@ fn change_or_error(after: &After) -> Result<(), Violations> {
     found.into_result()
 }
 
-/// Whether the run goes on.
+/// Whether the run continues.
 #[derive(ToolArgs, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Going {
@@ -278,7 +278,7 @@ pub(crate) enum Going {
     EndNow,
 }
 
-/// What is decided about a call.
+/// The decision on a call that needs approval.
 #[derive(ToolArgs)]
 #[arg(validate = fitting)]
 pub(crate) struct Ruling {
@@ -308,7 +308,7 @@ fn fitting(ruling: &Ruling) -> Result<(), Violations> {
     found.into_result()
 }
 
-/// Something that happens when an event is told.
+/// An action that an event triggers.
 #[derive(ToolArgs, Clone, Debug)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum Action {
@@ -348,7 +348,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// When it happens, and how many milliseconds later.
+    /// Returns the event that triggers the action, and the delay in milliseconds.
     pub(crate) fn when(&self) -> (&When, u64) {
         match self {
             Self::Abort { when, after_ms, .. }
@@ -360,7 +360,7 @@ impl Action {
     }
 }
 
-/// Which event: the `nth` of those that have all of it.
+/// The event that triggers an action: the `nth` one that matches all the other fields.
 #[derive(ToolArgs, Clone, Debug)]
 pub(crate) struct When {
     pub(crate) event: Told,
@@ -402,7 +402,7 @@ pub(crate) enum Role {
     Custom,
 }
 
-/// How a reply grows.
+/// The kinds of `message_update` events.
 #[derive(ToolArgs, ToolOutput, Clone, Debug, Copy)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Update {
@@ -418,7 +418,7 @@ pub(crate) enum Update {
 }
 
 impl When {
-    /// Whether this event, as it is shown, is one of them.
+    /// Returns whether all fields that are given match the output of `shown::event`.
     pub(crate) fn fits(&self, shown: &Value) -> bool {
         let text = |value: &Option<String>| value.as_deref().map(Value::from);
         let wanted = [

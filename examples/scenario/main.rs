@@ -5,9 +5,9 @@
 //! cargo run --example scenario -- FILE…
 //! ```
 //!
-//! A file is an object with `scenarios`, each `{"id", "given"}`; README.md in this folder documents `given`. Time is virtual. The output is
-//! one JSON line per scenario, in order. The line of an invalid scenario has an `error` with the problem and its location. The exit code is
-//! 0, or 2 if a file cannot be read; the other files are still played.
+//! A file is an object with `scenarios`, each `{"id", "given"}`; README.md in this folder documents `given`. Time is virtual. The output
+//! is one JSON line per scenario, in order. The line of an invalid scenario has an `error` with the problem and its location. The exit
+//! code is 0, or 2 if a file cannot be read; the other files are still played.
 #![expect(clippy::print_stderr, reason = "a program for the command line")]
 
 mod given;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// An object whose values are kept as they are written.
+/// An object whose values are kept as raw JSON text.
 type Object = BTreeMap<String, Box<RawValue>>;
 
 fn main() -> ExitCode {
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         eprintln!("usage: scenario FILE…");
         return ExitCode::from(2);
     }
-    // A tool of a scenario that panics is part of it.
+    // Scenarios may have tools and listeners that panic on purpose, so panic messages are not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let mut code = ExitCode::SUCCESS;
     let mut out = std::io::stdout().lock();
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         };
         for scenario in &scenarios {
             if writeln!(out, "{}", play(scenario)).is_err() {
-                // Nobody reads any more.
+                // The reader has closed the pipe, as `head` does.
                 return code;
             }
         }
@@ -63,7 +63,7 @@ fn read(file: &std::ffi::OsStr) -> Result<Vec<Box<RawValue>>, Box<dyn std::error
     Ok(serde_json::from_str(scenarios.get())?)
 }
 
-/// One scenario, on a runtime of its own whose clock moves only when everything waits.
+/// Plays one scenario on its own runtime. The clock advances only when all tasks wait.
 fn play(scenario: &RawValue) -> Value {
     let mut scenario: Object = match serde_json::from_str(scenario.get()) {
         Ok(scenario) => scenario,

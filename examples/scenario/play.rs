@@ -14,21 +14,21 @@ use serde_json::{Map, Value, json};
 use super::given::{Action, Given};
 use super::{model, setup, shown};
 
-/// What is noticed while it plays.
+/// Everything that is observed while a scenario plays.
 #[derive(Default)]
 pub(crate) struct Seen {
     events: Vec<Value>,
-    /// Ids of queued messages, as they entered the conversation.
+    /// The ids of queued messages, in the order in which they entered the conversation.
     delivered: Vec<String>,
     end: Option<Value>,
     receipts: Vec<(String, Receipt)>,
     second_prompt: Option<String>,
-    /// How often each action could have happened.
+    /// For each action, the number of events so far that match its `when`.
     counts: Vec<u64>,
     later: Vec<tokio::task::JoinHandle<()>>,
 }
 
-/// A table that everybody writes to. Nothing that can panic runs under its lock.
+/// Ignores poison, because nothing that can panic runs under the lock.
 fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -48,7 +48,7 @@ pub(crate) async fn play(given: Given) -> Result<Value, Box<dyn Error>> {
     let mut seen = lock(&seen);
     line.insert("events".to_owned(), std::mem::take(&mut seen.events).into());
     let is_given = |call_id: &str, code: &str| is_given(&given, call_id, code);
-    // One that fails before anything is sent is no request.
+    // A request that fails before anything is sent is not shown.
     let throws = |n: usize| given.model.get(n).is_some_and(|reply| reply.throws.is_some());
     let sent = model.requests().into_iter().enumerate().filter(|(n, _)| !throws(*n));
     let requests = sent.map(|(_, request)| shown::request(&request, &is_given)).collect();
@@ -81,7 +81,7 @@ pub(crate) async fn play(given: Given) -> Result<Value, Box<dyn Error>> {
     Ok(Value::Object(line))
 }
 
-/// Runs a scenario with all that is done to it.
+/// Runs a scenario with its actions, and waits for the delayed ones.
 pub(crate) async fn to_its_end(
     assistant: &Assistant,
     given: &Arc<Given>,
@@ -92,7 +92,7 @@ pub(crate) async fn to_its_end(
     enqueue(assistant, &seen, Queue::FollowUp, &given.follow_up_queued);
     let result = run(assistant, given).await;
     assistant.wait_until_idle().await;
-    // What was to happen later happens, also when the run is over.
+    // Delayed actions are done even if the run is over.
     loop {
         let Some(task) = lock(&seen).later.pop() else { break };
         task.await?;
@@ -107,7 +107,8 @@ async fn run(assistant: &Assistant, given: &Given) -> Result<RunOutput, RunError
     prompts.fold(prompt, |prompt, text| prompt.with_message(Message::user(text))).await
 }
 
-/// Whether the setup gave the text of a result that has a code; otherwise its wording is free.
+/// Returns whether the text of a result with this code comes from the scenario or its tools. The engine words all other texts, and their
+/// wording may change.
 fn is_given(given: &Given, call_id: &str, code: &str) -> bool {
     match code {
         "tool_error" | "hook_set_error" => true,
@@ -127,7 +128,7 @@ fn enqueue(assistant: &Assistant, seen: &Mutex<Seen>, queue: Queue, messages: &[
     }
 }
 
-/// Writes down what happens, and does what is to be done then.
+/// Records the events, and does the actions that they trigger.
 fn watch(assistant: &Assistant, given: &Arc<Given>, seen: &Arc<Mutex<Seen>>) {
     lock(seen).counts = vec![0; given.actions.len()];
     let (table, same, setup) = (seen.clone(), assistant.clone(), given.clone());
@@ -166,7 +167,7 @@ fn note(assistant: &Assistant, seen: &Arc<Mutex<Seen>>, actions: &[Action], even
                 }
             }
         }
-        // Nothing was streamed: then the start carries the final message.
+        // If nothing was streamed, the end follows the start directly. The start then gets the fields of the final message.
         if shown["type"] == "message_end"
             && shown["role"] == "assistant"
             && let Some(start) = seen.events.last_mut().and_then(Value::as_object_mut)
@@ -183,7 +184,7 @@ fn note(assistant: &Assistant, seen: &Arc<Mutex<Seen>>, actions: &[Action], even
         let (_, after_ms) = action.when();
         let after = Duration::from_millis(after_ms);
         if after.is_zero() {
-            // A reset waits for this listener; what it does first happens now.
+            // `reset` waits for the run, and the run waits for this listener. So `reset` is spawned. Only the cancellation is done now.
             if !matches!(action, Action::Reset { .. }) {
                 happen(&assistant, &table, action);
                 continue;
@@ -209,7 +210,7 @@ fn happen(assistant: &Assistant, seen: &Mutex<Seen>, action: Action) {
         Action::Steer { messages, .. } => enqueue(assistant, seen, Queue::Steering, &messages),
         Action::FollowUp { messages, .. } => enqueue(assistant, seen, Queue::FollowUp, &messages),
         Action::Prompt { text, .. } => {
-            // It is refused at once, or it is no second one.
+            // During a run, the first poll refuses a prompt. If it does not, no run was active and no code is recorded.
             let second = pin!(assistant.prompt(text).into_future());
             let code = match second.poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(Err(error)) => Some(error.code().to_owned()),

@@ -5,7 +5,7 @@ use agent::message::Message;
 use agent::model::ModelRequest;
 use serde_json::{Map, Value, json};
 
-/// An event, without ids of runs, usage and times.
+/// Shows an event without run ids, usage and times.
 pub(crate) fn event(event: &Event) -> Value {
     let event = serde_json::to_value(event).unwrap_or_default();
     let mut shown = Map::new();
@@ -59,7 +59,7 @@ pub(crate) fn event(event: &Event) -> Value {
 fn message(kind: &str, message: &Value, show: &mut impl FnMut(&str, &Value)) {
     show("role", &message["role"]);
     let parts = message["content"].as_array();
-    // The first state of a reply that is streamed says nothing yet.
+    // A streamed reply is empty at its start, so only its role is shown.
     let is_reply = message["role"] == "assistant";
     let is_first =
         kind == "message_start" && message["stop_reason"] == "stop" && parts.is_none_or(Vec::is_empty);
@@ -76,14 +76,14 @@ fn message(kind: &str, message: &Value, show: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-/// The texts of parts, joined.
+/// Joins the texts of parts.
 fn text(parts: &Value) -> Value {
     let parts = parts.as_array().into_iter().flatten().filter(|part| part["type"] == "text");
     Value::from(parts.filter_map(|part| part["text"].as_str()).collect::<String>())
 }
 
-/// What the model was given: each message in a line. `is_given` says of a call and its code whether the text of the
-/// result is the setup's; otherwise the code stands for it.
+/// Shows the messages that the model was sent, one line each. If `is_given(call_id, code)` is false for a result with a code, the code is
+/// shown instead of the text.
 pub(crate) fn request(request: &ModelRequest, is_given: &impl Fn(&str, &str) -> bool) -> Value {
     request.messages.iter().map(|message| Value::from(line(message, is_given))).collect()
 }

@@ -8,7 +8,6 @@ use agent::{Approval, Control, Progress, Tool, ToolContext, ToolError, ToolOutpu
 use serde_json::Value;
 use tokio::time::sleep;
 
-/// The tools of these names.
 pub(crate) fn tools(names: &[String]) -> Result<ToolSet, Box<dyn Error>> {
     let mut set = ToolSet::new();
     for (at, name) in names.iter().enumerate() {

@@ -36,7 +36,7 @@ fn book_table(city: String, #[arg(range(1..=8))] people: u8) -> String {
     format!("a table for {people} in {city}")
 }
 
-/// A form of another site could post anything but JSON.
+/// Only JSON is accepted. A form on another site cannot send this content type, so it cannot post in the name of the user.
 fn is_json(headers: &HeaderMap) -> bool {
     let sent = headers.get(header::CONTENT_TYPE).and_then(|sent| sent.to_str().ok());
     sent.is_some_and(|sent| sent.starts_with("application/json"))
@@ -78,7 +78,7 @@ fn app(ui: UiServer) -> Router {
         .with_state(ui)
 }
 
-/// The same replies for everybody; `agent::model("anthropic/…")` stands here in an application.
+/// A scripted model. An application uses `agent::model("anthropic/…")` instead.
 fn model() -> ScriptedModel {
     ScriptedModel::from_fn(|request| {
         let calls = request.messages.iter().rev().take_while(|message| message.role() != "user");

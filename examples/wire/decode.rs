@@ -9,7 +9,7 @@ use agent::{Value, json};
 
 use crate::Options;
 
-/// What an answer comes to, as one line.
+/// Decodes the body of a response. Returns the line to print.
 pub(crate) fn decode(options: &Options, file: &str, body: &[u8]) -> Result<Value, Box<dyn Error>> {
     let info = options.info("");
     let protocol = &*options.protocol;
@@ -63,7 +63,8 @@ fn line(file: &str, message: &AssistantMessage, error: Option<&ModelError>) -> V
     })
 }
 
-/// State of the provider, and what it is on. Of one value alone the name says nothing more.
+/// Lists the opaque data of the provider, such as signatures, each with the kind of its part in `on`. If the data of a part has one of the
+/// keys in `state`, only the value of this key is shown.
 fn opaque(message: &AssistantMessage) -> Vec<Value> {
     let mut found = Vec::new();
     for part in &message.content {
@@ -93,7 +94,7 @@ fn opaque(message: &AssistantMessage) -> Vec<Value> {
     found
 }
 
-/// Of a part that is called by its one field, as Gemini's are: the field, in snake case.
+/// Returns the first key of a part in snake case, for example `executable_code`. Parts of Gemini have no `type`: a key names their kind.
 fn field(value: &Value) -> Option<String> {
     let key = value.as_object()?.keys().find(|key| *key != "thoughtSignature")?;
     Some(key.chars().fold(String::new(), |mut word, c| {
@@ -105,7 +106,7 @@ fn field(value: &Value) -> Option<String> {
     }))
 }
 
-/// The provider's word for a part that is neither text, nor thinking, nor a call.
+/// Returns the provider's name for a part that is not a text, refusal, thinking or call.
 fn other(part: &Part) -> Option<String> {
     let word = |value: &Value| value.get("type").and_then(Value::as_str).map(str::to_owned);
     match &part.content {

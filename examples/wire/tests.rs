@@ -4,7 +4,7 @@ use agent::{Value, json};
 
 const PROTOCOLS: [&str; 4] = ["anthropic", "openai-chat", "openai-responses", "gemini"];
 
-/// What is printed for a fixture, or the error.
+/// Runs the command on a fixture. Returns the printed line without `file`, or the error.
 fn wire(words: &[&str], file: &str) -> Result<Value, String> {
     let file = format!("{}/wire/fixtures/{file}", env!("CARGO_MANIFEST_DIR"));
     let words = words.iter().map(|&word| word.to_owned()).chain([file.clone()]);
@@ -109,7 +109,8 @@ fn a_conversation_becomes_a_request_of_every_protocol() {
     }
 }
 
-/// What an assistant would send: what failed and what is foreign stays away, ids are those that all take, and notes are there.
+/// Aborted replies and the state of other providers are left out. Call ids and media that a protocol does not accept are replaced. Notes
+/// report edited arguments and, for some protocols, that the conversation begins with the assistant.
 #[test]
 fn a_foreign_conversation_is_handed_over() {
     for api in PROTOCOLS {

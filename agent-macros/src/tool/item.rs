@@ -23,7 +23,7 @@ pub(super) struct Function {
     pub(super) body: TokenStream,
 }
 
-/// An impl block: `impl Type { … }`.
+/// An impl block: `impl Type { … }` or `impl Trait for Type { … }`.
 pub(super) struct Block {
     pub(super) attrs: Vec<Attribute>,
     pub(super) unsafety: Option<Token![unsafe]>,

@@ -398,7 +398,6 @@ fn read_carefully(
     Ok(cx.into_coercions())
 }
 
-/// The `serde_json` reader of a text.
 type TextReader<'t> = serde_json::Deserializer<serde_json::de::StrRead<'t>>;
 
 /// A function that reads arguments of one type into a box.

@@ -121,8 +121,8 @@ pub(super) enum Phase {
     PollFirst,
     CallModel,
     Prepare,
-    /// The calls of the segment do not run, because the reply was cut or a steering message arrived. Each [transition](AgentLoop::step)
-    /// starts or ends one call, or leaves the segment.
+    /// Skips the current segment (the calls that would run together), because the reply was cut or a steering message arrived. Each
+    /// [transition](AgentLoop::step) marks one call as started, ends one call without running it, or leaves the segment.
     Skip,
     Approve,
     CallTools,

@@ -461,8 +461,8 @@ impl AgentLoop {
         self.end_child(at, child, &reason);
     }
 
-    /// Counts an outcome that asks for a better call. If the tool has used all its retries, the outcome becomes a failure. Returns whether
-    /// the outcome was counted.
+    /// Counts an outcome that asks for a better call. If the tool has used all its retries, the outcome becomes a failure with the code
+    /// `retries_exhausted`. An outcome that already has this code is counted too. Returns whether the outcome was counted.
     pub(super) fn count_retries(&mut self, tool: &str, outcome: &mut ToolOutcome) -> bool {
         let exhausted = OutcomeCode::new("retries_exhausted");
         let (asks, was_last) = match outcome {

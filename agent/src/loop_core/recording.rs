@@ -269,7 +269,7 @@ impl AgentLoop {
         let mut copy = self.clone();
         copy.is_driven = false;
         while matches!(copy.phase, Phase::Skip | Phase::Ending(_)) && copy.step() {}
-        // A run that continues counts for itself, and against the limits that it then has.
+        // The copy does not share the budget of this run. A run that continues from the copy may have other limits.
         copy.budget = super::budget::SharedBudget::default();
         copy
     }

@@ -12,7 +12,6 @@ use crate::message::{Conversation, Message, OutcomeKind, ToolCall, ToolResultMes
 use crate::tool::outcome::{OutcomeCode, ToolOutcome};
 use crate::tool::output::{Control, ToolOutput};
 
-/// A stored message of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredMessage {
     /// The turn that the message belongs to.

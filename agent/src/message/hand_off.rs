@@ -95,7 +95,7 @@ impl Recipient {
         if parts.iter().all(is_plain) { None } else { self.fit(parts) }
     }
 
-    /// Does the work of [`fitting`](Self::fitting) if not all parts are plain.
+    /// Does the work of [`fitting`](Self::fitting) if a part is not a text or a call, or has provider data.
     #[inline(never)]
     fn fit(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let words = |part: &Part| match &part.content {
@@ -397,8 +397,8 @@ impl HandOff {
         (!changed.content.is_empty()).then(|| Arc::new(changed.into()))
     }
 
-    /// Returns the new id of the call with this old id, and removes it from `renamed`. Returns `None` if the id of the call was not
-    /// changed.
+    /// Takes the first entry of `renamed` and returns its new id, if its old id is `id`. Returns `None` in any other case. Later entries
+    /// are not searched, because results are expected in call order.
     fn take_new_id(&mut self, id: &str) -> Option<String> {
         let is_next = self.renamed.front().is_some_and(|(from, _)| from == id);
         is_next.then(|| self.renamed.pop_front())?.map(|(_, to)| to)

@@ -152,7 +152,7 @@ struct TextSlot(Mutex<TextSlotContent>);
 
 #[derive(Default)]
 struct TextSlotContent {
-    /// The number of the slot in the pool, or 0 if the slot has no text.
+    /// The key of the slot in `Pool::slots`, or 0 if the slot has no text. The key is the number of the last use.
     used: u64,
     kept: Option<KeptText>,
 }
@@ -173,7 +173,7 @@ impl Drop for TextSlot {
     }
 }
 
-/// The slots with a text, in the order of their last use.
+/// The slots with a text, in the order of their last use. The keys are the numbers of these uses.
 struct Pool {
     bytes: usize,
     uses: u64,

@@ -235,8 +235,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Appends `{` to the arguments of an open call if they read as `{}`, as empty arguments do. Without this change, the call would look
-    /// like a complete call without arguments.
+    /// Appends `{` to the arguments of an open call that has no arguments yet, so that the call does not look complete. The check compares
+    /// with `{}`, because `text` returns `{}` for empty arguments.
     fn leave_open(&mut self, index: usize, out: &mut VecDeque<ModelEvent>) {
         let is_open = self.open.get(index) == Some(&true);
         let Some(Content::ToolCall(call)) = self.message.content.get_mut(index).map(|part| &mut part.content)

@@ -17,8 +17,8 @@ impl Executor for TokioExecutor {
         Box::pin(async move {
             match Handle::try_current() {
                 Ok(runtime) => {
-                    // An error means that the runtime shut down before the work began. The caller detects this, because
-                    // the work has no result.
+                    // The work does not panic, so an error means that the runtime shut down before the work began. The
+                    // caller detects this, because the work has left no result.
                     let _ = runtime.spawn_blocking(work).await;
                 }
                 Err(_) => work(),

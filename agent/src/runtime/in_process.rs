@@ -46,7 +46,7 @@ pub(super) struct InProcessSteps {
     choices: TurnChoices,
     /// The current turn and its span.
     turn: Option<(u32, Span)>,
-    /// The messages that were taken from a queue, and whose receipts do not report their delivery yet.
+    /// The messages that were taken from a queue, and whose delivery was not reported yet.
     pub(super) delivering: Vec<QueuedMessage>,
     /// The typed error that ended the run, if there is one. The loop keeps only a message.
     pub(super) error: Option<RunError>,
@@ -291,7 +291,8 @@ impl InProcessSteps {
         }
     }
 
-    /// Reports to the receipts of the taken messages that the messages are in the conversation.
+    /// Reports queued messages as delivered, because they are in the conversation now. The application sees this in each message's
+    /// `Receipt`.
     fn deliver(&mut self) {
         if self.delivering.is_empty() {
             return;

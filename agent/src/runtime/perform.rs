@@ -211,8 +211,8 @@ impl Performer {
         self.config.context.is_some()
     }
 
-    /// Records an event if the model of this reply differs from the model of the last reply. `view` contains the sent messages, and is used
-    /// only if the context is managed.
+    /// Records an event if the model of this reply differs from the model of the last reply. `view` contains the sent messages. Without
+    /// `AssistantBuilder::manage_context`, the whole conversation is sent, and `view` is ignored.
     pub(crate) fn record_switch(&self, view: &MessageList, reply: &AssistantMessage, run: &SharedLoop) {
         let mut run = run.lock();
         if let Some(event) = self.switch_event(run.conversation(), view, reply) {

@@ -1,11 +1,11 @@
-//! Sends original schemas of the application unrendered, and finds the restrictions that rendering would lose.
+//! Keeps the application's own schemas unrendered where possible, and finds the restrictions that rendering would lose.
 
 use super::change::{Change, ChangeKind};
 use crate::args::{push_index, push_segment};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Keywords of an original schema that restrict the accepted values and that are not rendered.
+/// Keywords of the application's schema that restrict the accepted values, but that the rendered schema leaves out.
 const UNRENDERED: [&str; 14] = [
     "not",
     "if",
@@ -53,8 +53,8 @@ pub(super) fn as_plain_object(schema: &Value) -> Option<(Value, Vec<Change>)> {
     Some((Value::Object(out.into_owned()), changes))
 }
 
-/// Returns the restrictions of an original schema that are not rendered: the keywords in `UNRENDERED` and `unmodelled`. Arguments are still
-/// checked against these restrictions.
+/// Returns the restrictions of the application's schema that the rendered schema lacks: the keywords in `UNRENDERED` and `unmodelled`.
+/// Arguments are still checked against these restrictions.
 pub(super) fn unrendered_restrictions(schema: &Value, unmodelled: &[&str]) -> Vec<Change> {
     let mut out = Vec::new();
     let mut open = vec![(schema, String::new())];

@@ -153,8 +153,9 @@ impl fmt::Display for Rendered {
 /// [`changes`](Rendered::changes) lists the two exceptions: open objects that had to be closed, and parts that cannot be expressed.
 /// Properties keep their order and their names. `required` is always written. The same plan always gives the same text.
 ///
-/// If a plan was compiled from an original schema, the original schema is sent unchanged as [`Canonical`](Dialect::Canonical), and as
-/// [`Plain`](Dialect::Plain) if its root is a plain object. For all other dialects, the plan is rendered.
+/// For [`Canonical`](Dialect::Canonical), the result is [`Plan::schema`], unchanged. For [`Plain`](Dialect::Plain), only the root is
+/// changed, so that every provider accepts it. If the root has alternatives or a reference, `Plain` is rendered from the plan, like all
+/// other dialects.
 ///
 /// ```
 /// use agent::args::{Plan, PlanOptions};

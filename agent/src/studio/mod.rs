@@ -115,8 +115,8 @@ impl Studio {
         self
     }
 
-    /// Ends the studio when the token is cancelled. Calls from the page's form then have one second to finish, and afterwards all runs are
-    /// cancelled. By default, the studio serves until the process ends.
+    /// Ends the studio when the token is cancelled. Tools that a user called directly, with the form of the page, then have one second to
+    /// finish. Afterwards, all runs are cancelled. By default, the studio serves until the process ends.
     pub fn until(mut self, stop: CancelToken) -> Self {
         self.stop = stop;
         self

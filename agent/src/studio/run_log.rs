@@ -14,8 +14,7 @@ const MAX_BYTES: usize = 16 << 20;
 const SHORT_TEXT: usize = 2 << 10;
 /// Maximum number of entries. The last entry reports that the log is full.
 const MAX_ENTRIES: usize = 100_000;
-/// Maximum size of all entries, in bytes. Events with many short texts can exceed [`MAX_BYTES`], because short texts are not
-/// cut.
+/// The size of a log, in bytes, above which the log is full. Above [`MAX_BYTES`], only long texts are cut, so the log still grows.
 const MAX_TOTAL: usize = 4 * MAX_BYTES;
 /// Length of a batch for a reader, in bytes, after which no further entry is added.
 const BATCH: usize = 128 << 10;

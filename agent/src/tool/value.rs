@@ -305,9 +305,9 @@ impl Tool {
         self.body.call(arguments.for_body(), cx)
     }
 
-    /// Returns the content that the tool's `format_result` returns for a stored result. The content is neutralized, and put into the
-    /// envelope of the stored result, if the options of the tool require this; blank content gets no envelope. Returns `None` if there is
-    /// no such function, or if the function returns `None`.
+    /// Returns the content that the tool's `format_result` returns for a stored result. With the option `neutralizes`, control characters
+    /// and marks of chat templates in the content are made harmless. With the option `untrusted`, content that is not blank gets the
+    /// `<untrusted>` tags of the stored result. Returns `None` if the tool has no `format_result`, or if the function returns `None`.
     pub(crate) fn format_result(
         &self,
         args: &ToolArguments,

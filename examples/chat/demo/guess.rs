@@ -3,7 +3,7 @@
 use agent::{ToolDefinition, Value, json};
 use std::collections::BTreeSet;
 
-/// Words that are in every sentence.
+/// Words that say nothing about the tool that is meant.
 const COMMON: [&str; 28] = [
     "a", "an", "and", "are", "be", "do", "for", "give", "have", "how", "i", "in", "is", "it", "me", "much",
     "of", "on", "please", "some", "the", "then", "to", "what", "will", "with", "you", "your",
@@ -15,7 +15,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| !COMMON.contains(&word.as_str()))
 }
 
-/// The tool that shares most words with what was said: those of its name count more than those of its description.
+/// Returns the tool that shares the most words with the sentence. Words of its name count more than words of its description.
 pub(crate) fn tool<'a>(said: &str, tools: &'a [ToolDefinition]) -> Option<&'a ToolDefinition> {
     let said: BTreeSet<String> = words(said).collect();
     let score = |tool: &&ToolDefinition| {
@@ -23,13 +23,13 @@ pub(crate) fn tool<'a>(said: &str, tools: &'a [ToolDefinition]) -> Option<&'a To
         let described: BTreeSet<String> = words(tool.description()).collect();
         4 * named.intersection(&said).count() + described.intersection(&said).count()
     };
-    // The first of those that are alike.
+    // Of tools with equal scores, the first wins: `max_by_key` returns the last one, hence `rev`.
     let best = tools.iter().map(|tool| (score(&tool), tool)).rev().max_by_key(|(score, _)| *score);
     best.filter(|(score, _)| *score >= 2).map(|(_, tool)| tool)
 }
 
-/// Arguments from what was said: numbers, words of a closed set, names and quoted text, in their order. Numbers are given
-/// as text, as models like to. What is not found is left out.
+/// Takes arguments from the sentence, in order: numbers, words of an enum, names and quoted text. Numbers become strings, which is a
+/// typical mistake of models. An argument that is not found is left out.
 pub(crate) fn arguments(said: &str, parameters: &Value) -> Value {
     let mut found = Found::new(said);
     let properties = parameters["properties"].as_object();
@@ -40,7 +40,8 @@ pub(crate) fn arguments(said: &str, parameters: &Value) -> Value {
     Value::Object(given.collect())
 }
 
-/// The same arguments with what is missing made up, as a model does that was told what it left out.
+/// Returns the arguments with their mistakes corrected. A missing required argument gets an invented value. A number out of range becomes
+/// the nearest bound.
 pub(crate) fn mended(mut arguments: Value, parameters: &Value) -> Value {
     let required = parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     for name in required {
@@ -48,7 +49,6 @@ pub(crate) fn mended(mut arguments: Value, parameters: &Value) -> Value {
             arguments[name] = sample(resolved(&parameters["properties"][name], parameters));
         }
     }
-    // What stands outside of its bounds comes to the nearest one.
     let properties = parameters["properties"].as_object();
     for (name, schema) in properties.into_iter().flatten() {
         let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse::<f64>().ok());
@@ -66,7 +66,7 @@ pub(crate) fn mended(mut arguments: Value, parameters: &Value) -> Value {
     arguments
 }
 
-/// A schema, or the one it stands for: references into `$defs`, a single one of several, the one that is not null.
+/// Resolves a `$ref`. Of `anyOf`, `oneOf` or `allOf`, takes the first schema that is not null.
 fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     let reference = |schema: &'a Value| {
         let path = schema["$ref"].as_str()?.strip_prefix('#')?;
@@ -83,7 +83,7 @@ fn kind(schema: &Value) -> &str {
     schema["type"].as_str().or_else(|| first?.as_str()).unwrap_or_default()
 }
 
-/// What there is in a sentence that an argument may be.
+/// The numbers and texts of a sentence that can become arguments. Both lists are reversed, so that `pop` takes the first one.
 struct Found {
     numbers: Vec<String>,
     texts: Vec<String>,

@@ -14,16 +14,14 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// Its name.
 pub(crate) const NAME: &str = "demo";
 
-/// Between two pieces of a reply.
+/// The pause between two pieces of a reply.
 const PAUSE: Duration = Duration::from_millis(12);
 
-/// What it is, for whoever is told that it answers.
+/// A description for users, because the demo model may answer without being asked for.
 pub(crate) const WHAT: &str = "built in; no language model, it goes by words alone";
 
-/// What to say to it.
 const HINTS: &str = "\
 I am the demo model: no language model, just a few rules that show what this chat does. Try one of these:
   weather in Rome for 3 days     a tool; \"3\" becomes 3, and you see that
@@ -37,7 +35,6 @@ I am the demo model: no language model, just a few rules that show what this cha
   think, tell a story, fail      thinking, a long answer, an error
 With a real model: --model anthropic/claude-sonnet-5, openai/gpt-5, ollama/…";
 
-/// The model.
 #[derive(Debug)]
 pub(crate) struct DemoModel {
     rules: ScriptedModel,
@@ -61,7 +58,7 @@ impl Model for DemoModel {
     }
 }
 
-/// A reply as it comes from afar.
+/// A reply with pauses, so that it arrives as slowly as over a network.
 struct Slowly {
     events: ModelStream,
     pause: Pin<Box<Sleep>>,
@@ -92,7 +89,7 @@ fn answer(request: &ModelRequest) -> ScriptedReply {
         Some(message) => to_words(&message.text(), request),
         None => reply().text(HINTS),
     };
-    // Roughly what a model would have counted.
+    // A rough estimate: four bytes are a token.
     reply.usage(Usage::new(sent as u64 / 4 + 20, 30))
 }
 
@@ -137,7 +134,7 @@ fn to_words(said: &str, request: &ModelRequest) -> ScriptedReply {
     }
 }
 
-/// What follows a result: the call once more when it was refused, else what came of it.
+/// Replies to a result: repeats a refused call with corrected arguments, else reports the result.
 fn after_tools(request: &ModelRequest, result: &ToolResultMessage) -> ScriptedReply {
     let refused = result.code.as_deref() == Some("invalid_arguments");
     let calls = request

@@ -3,7 +3,6 @@
 use agent::{Progress, ToolArgs, ToolContext, ToolError, ToolOutput, ToolSet, tool, tools};
 use std::time::Duration;
 
-/// All of them.
 pub(crate) fn tools() -> ToolSet {
     tools![weather, pay, slow_work, count_up, unlock, reserve]
 }

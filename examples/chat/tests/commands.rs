@@ -59,7 +59,7 @@ fn old_messages_are_summarized_for_the_model_and_stay_here() {
     chat.ask("/show");
     assert!(chat.screen().contains("Rome"), "{}", chat.screen());
     chat.quit();
-    // The next process sends the summary, too.
+    // The session keeps the summary for the next process.
     let chat = Terminal::at_prompt(Start::new(&home, &["--window", "8000", "--session", "s"]));
     chat.ask("/context");
     assert!(chat.screen().contains("summary"), "{}", chat.screen());
@@ -78,10 +78,10 @@ fn everything_stays_when_another_model_answers() {
     chat.wait_for_prompt();
     chat.ask("/model demo");
     assert!(chat.screen().contains("answers from now on"), "{}", chat.screen());
-    // The conversation: without it, the demo model would say what it can do.
+    // The conversation was kept: with an empty one, the demo model would print its hints.
     chat.ask("hm");
     assert!(chat.screen().contains("I heard: hm"), "{}", chat.screen());
-    // What is always allowed, the tools, the servers.
+    // Approvals for `always`, the tools and the servers are kept, too.
     chat.ask("pay Bob 700");
     assert!(chat.screen().contains("✓ 700 paid to Bob"), "{}", chat.screen());
     chat.say("find hotels in Paris with 4 stars");
@@ -89,7 +89,7 @@ fn everything_stays_when_another_model_answers() {
     chat.say("yes");
     chat.wait_for("hotels__find_hotels says:");
     chat.wait_for_prompt();
-    // What it took, the results, the session.
+    // Usage, results and session are kept, too.
     chat.ask("/usage");
     let screen = chat.screen();
     assert!(
@@ -100,7 +100,7 @@ fn everything_stays_when_another_model_answers() {
     assert!(chat.screen().contains("500 paid to Ann (not really)"), "{}", chat.screen());
     chat.quit();
     let kept = std::fs::read_to_string(home.0.join("sessions/s.jsonl")).unwrap();
-    // The model, and what was said.
+    // One line for the model, one for each message.
     assert_eq!(kept.lines().count(), 1 + 14, "{kept}");
 }
 
@@ -115,7 +115,7 @@ fn lines_are_completed_edited_and_remembered() {
     chat.wait_for_prompt();
     chat.send("/tools we\t");
     chat.wait_for("› /tools weather");
-    // Ctrl-A and a change at the beginning: it is a line to edit, not to type anew.
+    // Ctrl-U clears the line, and Ctrl-A goes to its beginning.
     chat.send("\x15think\x01I \r");
     chat.wait_for("› I think");
     chat.wait_for("the answer is 42");
@@ -125,7 +125,7 @@ fn lines_are_completed_edited_and_remembered() {
     chat.send("\x15");
     chat.quit();
 
-    // The next chat remembers, too.
+    // The next chat remembers the line, too.
     let chat = Terminal::at_prompt(Start::new(&home, &[]));
     chat.send("\x1b[A\x1b[A");
     chat.wait_for("› I think");
@@ -139,7 +139,7 @@ fn a_message_may_have_several_lines() {
     chat.wait_until(|screen| {
         screen.cursor_position().1 == 0 && screen.contents().trim_end().ends_with("› think\\")
     });
-    // Alt-Enter does the same.
+    // Alt-Enter starts a new line, too.
     chat.send("about\x1b\rthis");
     chat.wait_for("about\nthis");
     chat.send("\r");
@@ -179,7 +179,7 @@ fn a_session_is_kept_and_gone_on_with() {
     chat.quit();
 }
 
-/// A session of another model: a server that nobody asks.
+/// Writes a session that was made with `model`. No test sends a request to that model.
 fn made_with(home: &Folder, name: &str, model: &str) {
     let folder = home.0.join("sessions");
     std::fs::create_dir_all(&folder).unwrap();
@@ -197,18 +197,18 @@ fn a_session_goes_on_with_its_model() {
     let screen = chat.screen();
     assert!(screen.starts_with("ollama/qwen3\n(session trip was made with it)"), "{screen}");
     assert!(screen.contains("session trip (1 message)"), "{screen}");
-    // Another model is remembered at once.
+    // The session remembers the new model at once.
     chat.ask("/model ollama/gemma3");
     chat.quit();
     let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));
     assert!(chat.screen().starts_with("ollama/gemma3\n"), "{}", chat.screen());
     chat.quit();
-    // The command line goes before it.
+    // `--model` takes precedence over the model of the session.
     let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip", "--model", "demo"]));
     assert!(chat.screen().starts_with("demo — "), "{}", chat.screen());
     chat.ask("think");
     chat.quit();
-    // A session that is loaded brings its model along, unless it cannot be had.
+    // A loaded session brings its model along, unless that model is unavailable.
     made_with(&home, "other", "ollama/qwen3");
     let chat = Terminal::at_prompt(Start::new(&home, &["--session", "trip"]));
     assert!(chat.screen().starts_with("demo — "), "{}", chat.screen());
@@ -235,10 +235,10 @@ fn exit_and_quit_end_the_chat() {
     let home = Folder::new();
     for word in ["exit", "quit"] {
         let chat = Terminal::at_prompt(Start::new(&home, &["--session", word]));
-        // In a sentence they are words like others.
+        // Inside a sentence, both are ordinary words.
         chat.ask(&format!("{word} now"));
         assert!(chat.screen().contains("I am the demo model"), "{}", chat.screen());
-        // While an answer is on its way it is no message to the model, and waits at the prompt.
+        // During a run, the word is not sent to the model. It waits at the prompt.
         chat.say("slow work for 2 seconds");
         chat.wait_for_sign("working 0/2");
         chat.send(word);
@@ -294,7 +294,7 @@ fn long_output_comes_in_pages() {
     let home = Folder::new();
     let chat = Terminal::at_prompt(Start::new(&home, &[]).size(12, 80));
     chat.ask("count up to 100");
-    // In the run itself the beginning of a result is enough.
+    // During a run, only the beginning of a result is shown.
     assert!(chat.screen().contains("… 94 lines more: /show 1"), "{}", chat.screen());
     chat.say("/show 1");
     chat.wait_for("— 91 more: Space for a page, Enter for a line, q to stop —");

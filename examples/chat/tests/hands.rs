@@ -4,7 +4,7 @@ use super::terminal::{Folder, Start, Terminal};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-/// At once and side by side, in a chat of its own each.
+/// Runs the check once for each moment, in parallel, each time in a new chat.
 fn at_each(moments: impl IntoIterator<Item = u64>, check: impl Fn(Duration, &Terminal) + Sync) {
     let check = &check;
     scope(|scope| {
@@ -13,7 +13,7 @@ fn at_each(moments: impl IntoIterator<Item = u64>, check: impl Fn(Duration, &Ter
                 let home = Folder::new();
                 let chat = Terminal::at_prompt(Start::new(&home, &[]));
                 check(Duration::from_millis(moment), &chat);
-                // After one Ctrl-C that was heard, a second one ends it.
+                // The check has sent one Ctrl-C, so a second one ends the chat.
                 chat.send("\x03");
                 let status = chat.end();
                 assert!(status.success(), "{moment} ms: {status}");
@@ -165,7 +165,7 @@ fn a_paste_that_goes_on_when_a_run_ends_is_one_text() {
     }
     chat.send("end\x1b[201~");
     chat.wait_until(|screen| screen.contents().trim_end().ends_with(&format!("› {pasted}end")));
-    // The next run hears Ctrl-C.
+    // The next run still reacts to Ctrl-C.
     chat.send("\x15");
     chat.wait_for_prompt();
     chat.say("slow work for 60 seconds");
@@ -199,7 +199,7 @@ fn a_size_that_changes_at_a_question_is_known_afterwards() {
     chat.say("yes");
     chat.wait_for("2 turns");
     chat.wait_for_prompt();
-    // One row, cut to the new width; not two of the old one.
+    // The result takes one row, cut to the new width.
     let screen = chat.screen();
     let result = screen.lines().find(|line| line.starts_with("pay says:"));
     assert!(result.is_some_and(|line| line.chars().count() <= 40), "{screen}");

@@ -20,7 +20,7 @@ fn run_in(home: &Folder, args: &[&str], input: &[u8]) -> (Option<i32>, String, S
     let mut child = command(home, args).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
-    // A program that does not read to the end is no failure of the test.
+    // The write may fail, because the program may exit before it has read everything.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
     writer.join().unwrap();
@@ -76,7 +76,7 @@ fn how_it_ends_says_what_happened() {
         assert_eq!((code, answer.as_str()), (Some(2), ""), "{args:?}: {notes}");
         assert!(notes.contains(said), "{args:?}: {notes}");
     }
-    // A server that is not there is named, and the chat goes on.
+    // The chat names each server that it cannot connect to, and continues without it.
     let slow = "sleepy=sh -c 'echo warming up >&2; exec sleep 60'";
     let dead = "sh -c 'echo no database there >&2; exit 1'";
     let args = [
@@ -155,7 +155,7 @@ fn a_session_goes_on_from_pipe_to_pipe() {
         let (code, _, notes) = run_in(&home, &["--session", "p", question], b"");
         assert_eq!(code, Some(0), "{notes}");
         let kept = std::fs::read_to_string(home.0.join("sessions/p.jsonl")).unwrap();
-        // And the model.
+        // One line for the model, one for each message.
         assert_eq!(kept.lines().count(), 1 + messages);
     }
 }
@@ -179,7 +179,7 @@ fn a_session_whose_model_cannot_be_had_is_refused_in_one_line() {
     assert_eq!(std::fs::read_to_string(folder.join("p.jsonl")).unwrap(), kept);
     let (code, _, notes) = run_in(&home, &["--session", "p", "--model", "demo", "think"], b"");
     assert_eq!(code, Some(0), "{notes}");
-    // A model that cannot be had makes no session.
+    // A run with an unavailable model creates no session.
     let (code, ..) = run_in(&home, &["--session", "q", "--model", "anthropic/claude-sonnet-5", "think"], b"");
     assert_eq!((code, folder.join("q.jsonl").exists()), (Some(2), false));
 }
@@ -190,7 +190,7 @@ fn an_interrupt_ends_it_and_keeps_what_was_said() {
     let mut child = command(&home, &["--session", "p", "slow work for 50 seconds"]).spawn().unwrap();
     drop(child.stdin.take());
     let mut stdout = child.stdout.take().unwrap();
-    // It has begun to answer.
+    // Waits until the program has begun to answer.
     stdout.read_exact(&mut [0; 10]).unwrap();
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());

@@ -35,7 +35,7 @@ fn an_answer_streams_and_words_stay_whole() {
     chat.say("tell a story");
     chat.wait_for("That is all.");
     chat.wait_for_prompt();
-    // It was drawn again and again while it came.
+    // The answer was drawn many times while it streamed.
     assert!(chat.written().matches("demo replies").count() > 5, "{}", chat.written());
     let screen = chat.screen();
     let rows: Vec<&str> = screen.lines().skip_while(|row| !row.starts_with("Day 1.")).take(3).collect();
@@ -44,7 +44,7 @@ fn an_answer_streams_and_words_stay_whole() {
         ["Day 1. The ferris crab walked sideways", "along the beach, found a shell with the"],
         "{screen}"
     );
-    // Nothing of the rows below is left behind.
+    // The status rows below the answer are gone.
     assert_eq!(screen.matches("demo replies").count(), 0, "{screen}");
     assert_eq!(screen.matches("Day 17.").count(), 1);
 }
@@ -76,7 +76,7 @@ fn errors_lists_and_notes_are_broken_between_words() {
     chat.wait_for("always ›");
     chat.say("no");
     chat.wait_for_prompt();
-    // Rows that the terminal broke go on in the next one without a line end.
+    // The chat breaks all long lines itself, between words. The terminal breaks none.
     let broken = chat.broken_rows();
     assert!(broken.is_empty(), "{broken:?} in\n{}", chat.screen());
     chat.quit();
@@ -105,7 +105,7 @@ fn a_refused_call_is_shown_with_its_report_and_mended() {
 fn approvals_are_asked_inline() {
     let home = Folder::new();
     let chat = Terminal::at_prompt(Start::new(&home, &[]));
-    // Below the limit nobody is asked.
+    // A payment below the limit needs no approval.
     chat.ask("pay Ann 50");
     assert!(chat.screen().contains("✓ 50 paid to Ann"), "{}", chat.screen());
 
@@ -113,7 +113,7 @@ fn approvals_are_asked_inline() {
     chat.wait_for("allow it? yes, no, edit, always ›");
     let screen = chat.screen();
     assert!(screen.contains("? pay wants to run with") && screen.contains("\"amount\": 500"), "{screen}");
-    // Whoever decides sees what was made of what the model sent.
+    // The question shows which arguments were coerced.
     assert!(screen.contains(r#"~ /amount: "500" became 500 (text_to_integer)"#), "{screen}");
     chat.say("perhaps");
     chat.wait_for("answer yes, no (and why, if you like), edit, or always");
@@ -175,7 +175,7 @@ fn questions_of_tools_are_asked_until_the_answer_fits() {
     chat.wait_for("7 seats in the garden of Sole are reserved");
     chat.wait_for_prompt();
 
-    // Of a sub-agent, line by line; declined, dismissed, and cancelled.
+    // Questions of a sub-agent are answered line by line.
     chat.say("delegate reserve a table at Luna");
     chat.wait_for("? delegate > reserve asks: Which table at Luna?");
     chat.wait_for("answer ›");
@@ -183,6 +183,7 @@ fn questions_of_tools_are_asked_until_the_answer_fits() {
     chat.say("seats: 2");
     chat.wait_for("2 seats inside of Luna are reserved");
     chat.wait_for_prompt();
+    // Questions can be declined, dismissed, and cancelled.
     for (said, shown) in
         [("/decline", "the person declined to answer"), ("", "the person dismissed the question")]
     {
@@ -225,7 +226,7 @@ fn arguments_are_edited_until_they_fit() {
     chat.say(r#"{"to": "Ann", "amount": 42}"#);
     chat.wait_for("✓ 42 paid to Ann");
     chat.wait_for_prompt();
-    // What ran, and not what the model sent.
+    // The screen shows the arguments that ran, not those that the model sent.
     let ran = r#"⚙ pay {"to":"Ann","amount":42} (as you changed it)"#;
     assert!(chat.screen().contains(ran), "{}", chat.screen());
     chat.ask("/show 1");
@@ -243,14 +244,14 @@ fn secret_arguments_are_neither_on_the_screen_nor_in_the_log() {
     chat.say("edit");
     chat.wait_for(r#"arguments › {"door":"Garage","code":"[secret]"}"#);
     chat.wait_for("[secret] stays what it is");
-    // The door alone is another one.
+    // Only the door changes. The code stays.
     chat.send("\x15");
     chat.say(r#"{"door":"Cellar","code":"[secret]"}"#);
     chat.wait_for("✓ Cellar is open (not really), by a code whose digits add up to 13");
     chat.wait_for_prompt();
     let ran = r#"⚙ unlock {"door":"Cellar","code":"[secret]"} (as you changed it)"#;
     assert!(chat.screen().contains(ran), "{}", chat.screen());
-    // The person said it, once.
+    // The code is on the screen once, in the person's message.
     assert_eq!(chat.screen().matches("4711").count(), 1, "{}", chat.screen());
     chat.ask("think");
     chat.quit();
@@ -259,13 +260,13 @@ fn secret_arguments_are_neither_on_the_screen_nor_in_the_log() {
     let (call, ran) =
         (r#""args":{"door":"Garage","code":"[secret]"}"#, r#"{"door":"Cellar","code":"[secret]"}"#);
     assert!(log.contains(call) && log.contains(ran), "{log}");
-    // The reply that calls is left out; one that does not is not.
+    // The log omits the reply that calls `unlock`, and keeps replies without such a call.
     assert!(log.contains("it calls a tool that has secret arguments"), "{log}");
     assert!(log.contains("\"update\":\"text_delta\""), "{log}");
-    // As a number of its own: times in the log may have the same digits.
+    // Only whole numbers count: times in the log may have the same digits.
     let numbers = log.split(|c: char| !c.is_ascii_digit()).filter(|number| *number == "4711");
     assert_eq!(numbers.count(), log.matches("unlock door Garage, 4711").count(), "{log}");
-    // The session has what the model needs to go on, and only its owner can read it.
+    // The session keeps the code, because the model needs it, and only the owner can read the file.
     let session = home.0.join("sessions/s.jsonl");
     assert!(std::fs::read_to_string(&session).unwrap().contains(r#""code":"4711""#));
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(session).unwrap().permissions());
@@ -346,11 +347,11 @@ fn ctrl_c_cancels_the_turn_and_a_second_one_quits() {
     chat.wait_for_sign("» waits for the next turn: then this");
     chat.send("\x03");
     chat.wait_for("✗ the run was aborted: the user cancelled it");
-    // What nobody heard is not lost.
+    // The message that the model did not receive is back at the prompt.
     chat.wait_for("› then this");
     chat.send("\x15");
     chat.wait_for_prompt();
-    // The conversation is sound: it goes on.
+    // The conversation can continue after the cancelled run.
     chat.ask("weather in Rome");
     assert!(chat.screen().contains("weather says: [{"), "{}", chat.screen());
 

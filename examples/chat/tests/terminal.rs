@@ -1,4 +1,4 @@
-//! A pseudo-terminal that runs the chat.
+//! A pseudo-terminal in which the tests run the chat.
 
 use pty_process::blocking::{Command, Pty, open};
 use rustix::termios::{LocalModes, tcgetattr};
@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long anything may take: these are waits for events, on machines that do other things too.
+/// Limit of every wait. Waits end as soon as their condition holds, so only a failure or a busy machine takes this long.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// What stands above what is typed while a run goes on.
+/// Texts of the row above the input line during a run.
 const RUNNING: [&str; 3] = ["type to steer", "waits for the next turn", "stopping;"];
 
-/// The chat as people run it: built by the cargo that runs the tests, and nothing is done where it is there already.
+/// Returns the path of an example program. The first call builds the programs, which is quick if they are up to date.
 pub(crate) fn program(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     BUILT.get_or_init(|| {
-        // With other features, by whoever says so.
+        // The caller of the tests sets this variable if it has built the programs, possibly with other features.
         if std::env::var_os("CHAT_IS_BUILT").is_some() {
             return;
         }
@@ -43,7 +43,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
     std::env::current_exe().unwrap().with_file_name(name)
 }
 
-/// A folder that is gone with its owner.
+/// A folder that is deleted when this value is dropped.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -62,7 +62,7 @@ impl Drop for Folder {
     }
 }
 
-/// What the chat is started with.
+/// The options that the chat is started with.
 pub(crate) struct Start<'a> {
     pub(crate) home: &'a Path,
     pub(crate) args: Vec<String>,
@@ -72,7 +72,7 @@ pub(crate) struct Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    /// In a terminal so high that nothing scrolls away.
+    /// Returns options with a terminal so high that nothing scrolls away.
     pub(crate) fn new(home: &'a Folder, args: &[&str]) -> Self {
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         Self { home: &home.0, args, env: Vec::new(), rows: 200, columns: 110 }
@@ -88,7 +88,7 @@ impl<'a> Start<'a> {
         self
     }
 
-    /// Nothing of this machine's environment: it may name models.
+    /// Returns the variables of the chat. Apart from `PATH`, none is inherited: the environment of this machine may name models.
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut all = vec![
@@ -110,7 +110,7 @@ impl<'a> Start<'a> {
         let seen = Arc::new(Mutex::new(Seen { parser, bytes: Vec::new() }));
         let (mut reader, kept) =
             (std::fs::File::from(pty.as_fd().try_clone_to_owned().unwrap()), seen.clone());
-        // It ends with the terminal.
+        // The thread ends when the terminal is closed.
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = reader.read(&mut buffer) {
@@ -140,12 +140,12 @@ pub(crate) struct Terminal {
     pty: Pty,
     child: Mutex<Child>,
     seen: Arc<Mutex<Seen>>,
-    /// How much was written when a line was said.
+    /// Number of bytes that were written before the last line was entered.
     said_at: AtomicUsize,
 }
 
 impl Terminal {
-    /// The chat with the demo model, at its first prompt.
+    /// Starts the chat with the demo model, and waits for its first prompt.
     pub(crate) fn at_prompt(start: Start<'_>) -> Self {
         let terminal = start.run();
         terminal.wait_for("/help lists commands");
@@ -161,7 +161,7 @@ impl Terminal {
         (&self.pty).write_all(bytes).unwrap();
     }
 
-    /// Types a line, and waits until it is there before it is entered: a person does not type ahead.
+    /// Types a line, and presses Enter once the line is on the screen: a person does not type ahead.
     pub(crate) fn say(&self, line: &str) {
         self.send(line);
         self.wait(&format!("the line {line:?}"), |seen| {
@@ -171,12 +171,12 @@ impl Terminal {
         self.send("\r");
     }
 
-    /// What stands on the screen.
+    /// Returns the text on the screen.
     pub(crate) fn screen(&self) -> String {
         lock(&self.seen).parser.screen().contents()
     }
 
-    /// Everything that was written, escape sequences included.
+    /// Returns all output of the chat, including escape sequences.
     pub(crate) fn written(&self) -> String {
         String::from_utf8_lossy(&lock(&self.seen).bytes).into_owned()
     }
@@ -189,7 +189,7 @@ impl Terminal {
         }
     }
 
-    /// What there is to know when a test fails.
+    /// Describes the terminal for the message of a failed test.
     fn state(&self) -> String {
         let ended = lock(&self.child).try_wait();
         let seen = lock(&self.seen);
@@ -203,21 +203,21 @@ impl Terminal {
         format!("{ended}; the screen is\n{screen}\nthe cursor is at {cursor:?}; the last bytes are\n{last:?}")
     }
 
-    /// Waits until this stands on the screen.
+    /// Waits until this text is on the screen.
     pub(crate) fn wait_for(&self, text: &str) {
         self.wait(&format!("{text:?}"), |seen| seen.parser.screen().contents().contains(text));
     }
 
-    /// Waits until this was on the screen since the last line was said: for what comes and goes.
+    /// Waits until this text was written at least once since the last line was entered. The text may be gone from the screen again.
     pub(crate) fn wait_for_sign(&self, text: &str) {
         let from = self.said_at.load(Ordering::Relaxed);
         self.wait(&format!("{text:?}"), |seen| {
-            // Only the end of it is new, but it is little.
+            // Each check searches all of these bytes again: they are few.
             String::from_utf8_lossy(&seen.bytes[from..]).contains(text)
         });
     }
 
-    /// Waits for an empty prompt below all else. While a run goes on a row before it says so.
+    /// Waits until the cursor is at an empty prompt and no run is active. During a run, a text of `RUNNING` is in the row above.
     pub(crate) fn wait_for_prompt(&self) {
         self.wait("the prompt", |seen| {
             let screen = seen.parser.screen();
@@ -230,13 +230,15 @@ impl Terminal {
         });
     }
 
-    /// Asks, and waits for the answer.
+    /// Enters a line, and waits for the next prompt.
     pub(crate) fn ask(&self, line: &str) {
         self.say(line);
         self.wait_for_prompt();
     }
 
-    /// Whether this text stands somewhere with a look.
+    /// Returns whether the first occurrence of this text has this look. `look` sees only the first character.
+    ///
+    /// Panics if the text is not on the screen.
     pub(crate) fn looks(&self, text: &str, look: impl Fn(&vt100::Cell) -> bool) -> bool {
         let seen = lock(&self.seen);
         let screen = seen.parser.screen();
@@ -251,7 +253,7 @@ impl Terminal {
         screen.cell(row, column).is_some_and(look)
     }
 
-    /// Rows that the terminal broke, wherever they were full: all but those of the line editor.
+    /// Returns the rows that the terminal wrapped because they were too long, except rows with a prompt.
     pub(crate) fn broken_rows(&self) -> Vec<String> {
         let seen = lock(&self.seen);
         let screen = seen.parser.screen();
@@ -265,19 +267,19 @@ impl Terminal {
         lock(&self.seen).parser.screen_mut().set_size(nonzero(rows), nonzero(columns));
     }
 
-    /// Waits for something else.
+    /// Waits until the screen fulfills this condition.
     pub(crate) fn wait_until(&self, is_so: impl Fn(&vt100::Screen) -> bool) {
         self.wait("what was waited for", |seen| is_so(seen.parser.screen()));
     }
 
-    /// Sends a signal, by its name: `TERM` as the system does it when it shuts down.
+    /// Sends a signal by its name, for example `TERM`, which the system sends when it shuts down.
     pub(crate) fn signal(&self, name: &str) {
         let id = lock(&self.child).id().to_string();
         let sent = std::process::Command::new("kill").args([&format!("-{name}"), &id]).status();
         assert!(sent.unwrap().success());
     }
 
-    /// Whether the system edits and echoes what is typed, and makes signals of it: as before the chat.
+    /// Returns whether the terminal is in its normal mode again: the system echoes and edits input, and turns Ctrl-C into a signal.
     pub(crate) fn is_as_before(&self) -> bool {
         tcgetattr(&self.pty)
             .unwrap()
@@ -285,7 +287,7 @@ impl Terminal {
             .contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG | LocalModes::IEXTEN)
     }
 
-    /// Waits for the end; how it ended. The terminal is as it was before.
+    /// Waits until the chat ends, and returns its status. Panics if the chat left the terminal in another mode.
     pub(crate) fn end(self) -> ExitStatus {
         let began = Instant::now();
         loop {
@@ -299,7 +301,7 @@ impl Terminal {
         }
     }
 
-    /// Leaves in the usual way.
+    /// Ends the chat with `/quit`.
     pub(crate) fn quit(self) {
         self.say("/quit");
         let status = self.end();

@@ -7,13 +7,13 @@ use std::net::{TcpListener, TcpStream};
 
 const KEY: &str = "sk-not-to-be-seen-123456";
 
-/// A provider that speaks Chat Completions: it answers with its key in the text, as careless ones do.
+/// Starts a provider that speaks Chat Completions, and returns its URL. The provider is careless: its responses contain the key.
 fn provider() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Who goes away is no failure.
+            // An error means that the client closed the connection, which is not a failure.
             let _ = answer(stream);
         }
     });
@@ -40,7 +40,7 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     for text in ["Hello ", "from ", "afar, ", head] {
         write!(stream, "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")?;
     }
-    // In the middle of the bytes, too.
+    // This line contains the whole key, but the key is cut between two writes.
     write!(stream, ": {head}")?;
     stream.flush()?;
     std::thread::sleep(std::time::Duration::from_millis(50));
@@ -107,7 +107,7 @@ fn the_tools_of_an_mcp_server_are_used_and_asked_about() {
     chat.wait_for_prompt();
     assert!(chat.screen().contains("text_to_integer"), "{}", chat.screen());
     chat.quit();
-    // Allowed beforehand, nobody is asked.
+    // The chat does not ask about tools that `--allow` names.
     let chat =
         Terminal::at_prompt(Start::new(&home, &["--mcp", &server, "--no-tools", "--allow", "hotels__*"]));
     chat.ask("find hotels in Paris with 4 stars");
@@ -115,7 +115,7 @@ fn the_tools_of_an_mcp_server_are_used_and_asked_about() {
     chat.quit();
 }
 
-/// A server over HTTP, gone with its owner.
+/// An MCP server over HTTP, which is stopped when this value is dropped.
 struct Served {
     server: std::process::Child,
     url: String,
@@ -151,7 +151,7 @@ fn a_server_over_http_is_used_and_its_traffic_is_logged_without_the_token() {
     assert!(chat.screen().contains("tools: hotels__book_room, hotels__find_hotels"), "{}", chat.screen());
     chat.ask("find hotels in Paris with 4 stars");
     assert!(chat.screen().contains("hotels__find_hotels says:"), "{}", chat.screen());
-    // What is said stands in the log; the token does not, also where somebody says it.
+    // The log shows the arguments of calls. The token is hidden even if the user types it.
     chat.ask(&format!("find hotels in \"{KEY}\""));
     chat.quit();
 
@@ -184,7 +184,7 @@ fn the_traffic_of_a_server_that_is_a_program_is_logged() {
 #[test]
 fn a_server_that_is_not_there_is_named_and_the_chat_begins() {
     let home = Folder::new();
-    // Nobody listens there: the port was given back.
+    // The listener is dropped at once, so the port is closed.
     let url = format!("http://{}/mcp", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let start = Start::new(&home, &["--mcp", &format!("docs={url}")]).env("NO_PROXY", "127.0.0.1");
     let chat = start.run();

@@ -1,4 +1,4 @@
-//! Scans of strings, words of closed sets, and numbers.
+//! Scans of strings and numbers.
 
 use super::{Scan, ScanStep, ScanStop, UNDECIDED, byte, fits, misfit};
 use crate::args::plan::{
@@ -103,7 +103,7 @@ impl<'s> Scan<'s> {
         if has_escapes { Err(UNDECIDED) } else { Ok((end, self.slice(at + 1, end - 1)?)) }
     }
 
-    /// Scans a word of a closed set. The word must be written as in the set.
+    /// Scans a string that must equal one of the `words`.
     pub(super) fn closed(&self, words: &Words, node: &PlanNode, at: usize) -> ScanStep {
         if let Some(end) = words.end(self.bytes, at) {
             return Ok(end);

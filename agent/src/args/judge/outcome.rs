@@ -24,8 +24,8 @@ type PlaceKey = (NodeId, usize);
 pub(crate) struct WalkState<'w> {
     pub(super) graph: &'w Graph,
     text: &'w str,
-    /// The offset of the arguments as a whole. `None` if the walks start at a value inside of the arguments, or if the text is not the
-    /// arguments.
+    /// The offset in `text` at which the arguments start. `None` if the walks start at a value inside the arguments, or if `text` is
+    /// another text, for example a coerced value.
     root: Option<usize>,
     /// Whether sets may have repeated items. This is `true` while the items of a set are coerced to be compared: comparing the items of
     /// nested sets as well would multiply the work.
@@ -80,8 +80,8 @@ impl Choice {
 }
 
 impl<'w> WalkState<'w> {
-    /// Creates the state for walks over a text. `root` is the arguments as a whole, or `None` if the walks start at a value inside of the
-    /// arguments, or if the text is not the arguments.
+    /// Creates the state for walks over a text. `root` is the arguments as a whole. It is `None` if the walks start at a value inside the
+    /// arguments, or if `text` is another text, for example a coerced value.
     pub(crate) fn new(
         graph: &'w Graph,
         text: &'w str,

@@ -1,4 +1,4 @@
-//! Frequent values, which are recognized by their first bytes, without the node that describes them.
+//! Short, frequent values, which are recognized from a few bytes of the text.
 #![expect(clippy::inline_always, reason = "a few instructions for most of the values in arguments")]
 
 use super::token::{
@@ -6,7 +6,7 @@ use super::token::{
 };
 use crate::args::rounding::SAFE_DIGITS;
 
-/// The values of a node that are recognized by their first bytes. All of them fit the node exactly as they are.
+/// The values that a node accepts without coercion and that are recognized from at most 24 bytes of the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FrequentValues {
     Nothing,

@@ -1,5 +1,5 @@
-//! Validates arguments as a whole, after coercion, against a foreign schema with keywords that the plan does not model (feature
-//! `full-schema`).
+//! Validates whole arguments against a JSON Schema with keywords that its plan (the compiled schema) does not model. The validation needs
+//! the feature `full-schema`. Only foreign schemas, which were not made by schemars, are validated in this way.
 
 use super::error::{CompileResult, SchemaError};
 use crate::args::issue::{Issue, IssueCode};

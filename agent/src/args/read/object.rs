@@ -50,7 +50,7 @@ impl<'c> ObjectNode<'c> {
 enum ReadAhead<'de> {
     /// The tag was the first key. Its value has not been read.
     Tag(Cow<'de, str>),
-    /// Entries were read. They are in reverse order: the last one is passed to serde first.
+    /// Entries were read. Their list is reversed, so that `pop` returns the first entry of the object.
     EntryReader(Box<EntriesAhead<'de>>),
 }
 

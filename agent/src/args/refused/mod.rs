@@ -375,8 +375,8 @@ impl Search<'_, '_> {
         let mut own: Vec<(String, String, Vec<Sample>)> = Vec::new();
         for pointer in leaves(place.doc, at, MAX_LEAVES)? {
             let leaf = place_at(self.graph, root, &pointer, chosen)?;
-            // Values of these types are kept: the plan checks them completely, and a word may be the tag that selects a
-            // variant.
+            // Values of these kinds are not replaced, because the plan checks them completely. An enum value or a constant may also be the
+            // tag that selects a variant.
             if !matches!(
                 self.graph.kind(leaf.node),
                 NodeKind::Enum(_) | NodeKind::Const(_) | NodeKind::Bool | NodeKind::Any

@@ -126,8 +126,8 @@ impl InvalidArguments {
         self
     }
 
-    /// Replaces issues at or below a path by issues of the arguments as a whole, which do not show the sent values. Removes the corrected
-    /// call.
+    /// Removes everything but the code and the problem from the issues at or below `pointer`. Their path becomes empty, the path of the
+    /// whole arguments. Also removes the corrected call.
     pub(crate) fn without_place(mut self, pointer: &str) -> InvalidArguments {
         let inner = Arc::make_mut(&mut self.inner);
         for issue in &mut inner.issues {

@@ -30,7 +30,7 @@ use crate::runtime::{CHILD_GRACE, ChildReport, NEW_MESSAGE};
 use crate::steps::StepError;
 use crate::tool::BoxFuture;
 
-/// The journal of one call, in an invocation of its own.
+/// The journal of one tool call that Restate runs as a separate invocation, outside the invocation of the run.
 pub(super) struct CallInvocation<'c> {
     pub(super) context: Context<'c>,
 }
@@ -174,7 +174,6 @@ impl<'c> RunInvocation<'c> {
         lock(&self.receiver)
     }
 
-    /// Records that the run takes a step, and whether the step uses the inbox.
     fn record_step(&self, uses_inbox: bool) {
         if let Some(receiver) = &mut *self.receiver() {
             receiver.has_stepped = true;

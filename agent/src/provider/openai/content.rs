@@ -25,11 +25,12 @@ pub(super) fn content(
     }
 }
 
-/// `FAILED` is put before the text of a failed result. `NO_REASON` replaces the text of a failed result without text.
+/// The prefix of a failed result's text.
 const FAILED: &str = "Error: ";
+/// The text of a failed result whose own text is empty.
 const NO_REASON: &str = "Error: the tool gave no reason";
 
-/// Returns the text that [`mark_failed`] puts before the texts of a result. The text is empty if the result is not an error.
+/// Returns the text to put before the texts of a result. The returned text is empty if the result is not an error.
 pub(super) fn failure_prefix(result: &ToolResultMessage, texts: &[&str]) -> &'static str {
     match texts {
         _ if !result.is_error => "",

@@ -61,10 +61,11 @@ pub const MAX_EVENT: usize = 16 << 20;
 pub struct SseParser {
     /// An unfinished line.
     line: Vec<u8>,
-    /// The data lines so far of the current event, if the event is split over chunks or has several `data` lines.
+    /// The data of the current event, as far as it was copied out of the chunks. An event that lies in one chunk and has one `data` line is
+    /// not copied.
     data: Vec<u8>,
     has_data: bool,
-    /// The type of the current event, if the event is split over chunks or has several `data` lines.
+    /// The type of the current event, copied in the same cases as `data`.
     event: Vec<u8>,
     last_id: String,
     retry: Option<u64>,

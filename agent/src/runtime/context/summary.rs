@@ -33,10 +33,9 @@ use crate::tool::secrets::SecretArguments;
 /// Maximum length of the answer to a request for a summary, in tokens.
 pub(super) const MAX_TOKENS: u64 = 4_096;
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Maximum size of the whole question, which contains the transcript, in hundredths of the usable tokens of the model that writes the
-/// summary.
+/// Maximum size of the user message with the transcript, in percent of the tokens that a request to the summarizing model may have.
 const TRANSCRIPT_SHARE: u64 = 70;
-/// Maximum size of a summary, in hundredths of the usable tokens of the window.
+/// Maximum size of a summary, in percent of the tokens that a request of the run may have.
 const SUMMARY_SHARE: u64 = 12;
 /// Maximum number of equal lines in a summary. A higher number shows that the model was caught in a loop.
 const MAX_REPEATS: usize = 4;

@@ -384,9 +384,9 @@ impl RecordingSteps {
         notes
     }
 
-    /// Returns the id of the session, the number of its last entry, and the entries to append. The entries contain the new messages and
-    /// changes. Other entries record the begin and the end of the run, and the reset of a rewritten conversation. Returns `None` without a
-    /// session.
+    /// Returns the id of the session, the number of its last entry, and the entries to append. These entries contain the new messages, and
+    /// the new changes of the view (the messages that the model sees). They also record that the run began or ended, and that the
+    /// conversation was rewritten. Returns `None` without a session.
     fn entries(&self, new: &UnrecordedMessages) -> Option<(Arc<str>, u64, Vec<SessionEntry>)> {
         let state = self.inner.assistant.state();
         let session = state.session.as_ref()?;

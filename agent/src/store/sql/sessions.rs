@@ -1,4 +1,4 @@
-//! Sessions in a database.
+//! Sessions and their queued messages, in a database.
 
 use sqlx::Row as _;
 

@@ -91,8 +91,8 @@ impl SecretValues {
             let written =
                 exchange.reply.as_mut().and_then(|reply| reply.pointer_mut(&format!("/content/{at}/args")));
             let Some(written) = written else { continue };
-            // An empty path means that the arguments are a single text. The scrubber replaces values by their keys, and a single text has
-            // no keys.
+            // An empty path means that the arguments are a single text. This text has no key like `password`, so the scrubber does not
+            // replace it.
             for path in hidden_paths(&value, &shown).into_iter().filter(|path| !path.is_empty()) {
                 if let (Some(written), Some(value)) = (written.pointer_mut(&path), value.pointer(&path)) {
                     *written = value.clone();

@@ -187,8 +187,8 @@ impl UiThread {
         (!state.is_busy && state.connected.is_empty()).then_some(state.last_used)
     }
 
-    /// Returns whether the run of another process has calls of tools that the application does not have. The page of that run must have
-    /// declared these tools. Calls that ended as calls of unknown tools do not count.
+    /// Returns whether a run that another process left unfinished has calls of tools that the application does not have. The page must
+    /// declare these tools again before the run can continue. Calls that ended with the code `unknown_tool` do not count.
     pub(super) fn needs_client_tools(&self) -> bool {
         let Some((_, messages)) = self.assistant.unfinished_messages() else { return false };
         let was_unknown = |call_id: &str| {
