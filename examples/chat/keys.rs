@@ -133,7 +133,9 @@ impl Reader {
             return State::Paste(0);
         }
         // The bytes that looked like the end of the paste are text.
-        self.text.extend(&PASTE_END[..matched]);
+        if self.text.len() < MOST {
+            self.text.extend(&PASTE_END[..matched]);
+        }
         if byte == PASTE_END[0] {
             return State::Paste(1);
         }

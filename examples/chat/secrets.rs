@@ -130,11 +130,38 @@ pub(crate) fn restored(edited: &Value, shown: &Value, real: &Value) -> Option<Va
             entries.collect::<Option<_>>().map(Value::Object)
         }
         Value::Array(edited) => {
-            let values = edited.iter().enumerate().map(|(at, value)| restored(value, &shown[at], &real[at]));
-            values.collect::<Option<_>>().map(Value::Array)
+            let items = edited.iter().enumerate().map(|(at, value)| {
+                let (shown, real) = original(edited, at, shown, real)?;
+                restored(value, shown, real)
+            });
+            items.collect::<Option<_>>().map(Value::Array)
         }
         Value::String(text) if text == SECRET => None,
         value => Some(value.clone()),
+    }
+}
+
+/// Returns the shown and the real item from which the item at `at` of an edited list was made: the item that looks the same, or else, if the
+/// list has as many items as before, the item at the same position. Returns `None` if several items look the same but have different
+/// secrets.
+fn original<'v>(
+    edited: &[Value],
+    at: usize,
+    shown: &'v Value,
+    real: &'v Value,
+) -> Option<(&'v Value, &'v Value)> {
+    const NOTHING: &Value = &Value::Null;
+    let all = shown.as_array().map(Vec::as_slice).unwrap_or_default();
+    let (item, pair) = (&edited[at], |at: usize| (&shown[at], &real[at]));
+    let has_count = all.len() == edited.len();
+    if has_count && all[at] == *item {
+        return Some(pair(at));
+    }
+    let mut same = (0..all.len()).filter(|at| all[*at] == *item).map(pair);
+    match same.next() {
+        Some(first) => same.all(|other| other.1 == first.1).then_some(first),
+        None if has_count && !edited.contains(&all[at]) => Some(pair(at)),
+        None => Some((NOTHING, NOTHING)),
     }
 }
 
@@ -224,6 +251,23 @@ mod tests {
             Some(json!({"user": "bob", "pin": 4711, "more": [{"pin": 1}, {"pin": 3}]}))
         );
         assert_eq!(edit(json!({"pin": 12})), Some(json!({"pin": 12})));
+        // Items of a list keep their own secrets, wherever they move.
+        let list =
+            |pins: [&str; 2]| json!([{"user": "ann", "pin": pins[0]}, {"user": "bob", "pin": pins[1]}]);
+        let items = |edited: Value| super::restored(&edited, &list([SECRET, SECRET]), &list(["1", "2"]));
+        assert_eq!(
+            items(json!([{"user": "bob", "pin": SECRET}])),
+            Some(json!([{"user": "bob", "pin": "2"}]))
+        );
+        assert_eq!(
+            items(json!([{"user": "bob", "pin": SECRET}, {"user": "ann", "pin": SECRET}])),
+            Some(json!([{"user": "bob", "pin": "2"}, {"user": "ann", "pin": "1"}]))
+        );
+        assert_eq!(
+            items(json!([{"user": "ann", "pin": SECRET}, {"user": "eve", "pin": SECRET}])),
+            Some(json!([{"user": "ann", "pin": "1"}, {"user": "eve", "pin": "2"}]))
+        );
+        assert_eq!(items(json!([{"user": "eve", "pin": SECRET}, {"user": "ann", "pin": SECRET}])), None);
         assert_eq!(edit(json!({"user": SECRET})), None);
         assert_eq!(edit(json!({"new": SECRET})), None);
     }
