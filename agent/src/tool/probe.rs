@@ -77,7 +77,7 @@ impl<T: std::fmt::Debug + DeserializeOwned + JsonSchema> Probe<T> {
 /// Asserts that a struct implements `RunTool`.
 pub const fn runs<T: RunTool>() {}
 
-/// The defaults of `BY_VALUE` and `BY_REFERENCE` for types that are not [`Advised`]. `None` means that there is no advice.
+/// The defaults of `BY_VALUE` and `BY_REFERENCE` for types that are not `Advised`. `None` means that there is no advice.
 pub trait AdviceUnknown {
     const BY_VALUE: Option<&'static str> = None;
     const BY_REFERENCE: Option<&'static str> = None;
