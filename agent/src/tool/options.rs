@@ -113,12 +113,12 @@ macro_rules! setters {
         /// ```
         /// use agent::{ToolBuilder, ToolContext, Value, tool::Effect};
         ///
-        /// let read = ToolBuilder::new("read").description("Reads a draft.").read_only(true).open_world(false);
-        /// let read = read.build(|_: Value, _: ToolContext| async { "Dear Ann" })?;
-        /// let definition = read.definition();
-        /// assert_eq!((definition.read_only(), definition.open_world(), definition.destructive()), (Some(true), Some(false), None));
-        /// assert_eq!(read.policy().effect, Effect::Pure);
-        /// # Ok::<(), agent::tool::DefinitionError>(())
+        /// let read = ToolBuilder::new("read").description("Reads it.").read_only(true).open_world(false);
+        /// let delete = ToolBuilder::new("delete").description("Deletes it.").destructive(true).idempotent(true);
+        /// let built = [read, delete].map(|tool| tool.build(|_: Value, _: ToolContext| async { "done" }));
+        /// let [read, delete] = built.map(|tool| tool.expect("both are valid"));
+        /// assert_eq!((read.definition().read_only(), delete.definition().destructive()), (Some(true), Some(true)));
+        /// assert_eq!((read.policy().effect, delete.policy().effect), (Effect::Pure, Effect::Idempotent));
         /// ```
         pub fn read_only(mut self, hint: bool) -> Self {
             let options = self.$options();
