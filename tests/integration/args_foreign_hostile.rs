@@ -247,3 +247,30 @@ fn endless_lists_are_not_wrapped_for_ever() {
         }
     }
 }
+
+/// In a foreign schema, each of several patterns becomes a check, and each merge of `allOf` looks at all of them.
+#[test]
+fn patterns_of_many_parts() {
+    for (parts, patterns) in [(2_000, 1), (1_000, 2), (100, 100), (20, 1_000), (1, 20_000)] {
+        let part = |part: usize| {
+            let names = (0..patterns).map(|name| (format!("^p{part}x{name}$"), json!({"type": "integer"})));
+            json!({"patternProperties": names.collect::<Map<_, _>>()})
+        };
+        let all: Vec<Value> = (0..parts).map(part).collect();
+        for v in [
+            json!({"allOf": all}),
+            json!({"allOf": all, "patternProperties": {"^a": {}, "^b": {"type": "string"}}}),
+        ] {
+            let schema = json!({"type": "object", "properties": {"v": v}});
+            let plan = in_time(&format!("{parts} parts of {patterns} patterns"), || compile(&schema));
+            if let Ok(plan) = plan {
+                let _ = in_time("call", || call(&plan, &json!({"p0x0": "7", "p1x0": "a", "q": 1})));
+            }
+        }
+    }
+    for parts in [1_000, 20_000] {
+        let all: Vec<Value> = (0..parts).map(|part| json!({"not": {"const": part}})).collect();
+        let schema = json!({"type": "object", "properties": {"v": {"allOf": all}}});
+        let _ = in_time(&format!("{parts} parts of `not`"), || compile(&schema));
+    }
+}

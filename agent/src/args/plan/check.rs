@@ -32,16 +32,13 @@ const LOOKING_ASIDE: [&str; 4] =
     ["unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef"];
 
 impl Compiler<'_> {
-    /// Returns the schema after each assertion about the whole value (`not`, `if`, …) was moved to the list of checks. If a foreign schema
-    /// has several `patternProperties`, also adds a check for each pattern. In a foreign schema, also replaces the keywords in
-    /// [`LOOKING_ASIDE`].
+    /// Returns the schema after each assertion about the whole value (`not`, `if`, …) was moved to the list of checks. In a foreign schema,
+    /// also replaces the keywords in [`LOOKING_ASIDE`].
     pub(super) fn normal<'m>(&self, map: &'m SchemaMap) -> CompileResult<Cow<'m, SchemaMap>> {
-        let patterns = map.get("patternProperties").and_then(Value::as_object);
-        let several = patterns.filter(|patterns| patterns.len() > 1);
         let present = |group: &[&str]| map.contains_key(group[0]);
         let lonely = LOOKING_ASIDE.iter().any(|keyword| map.contains_key(*keyword));
         let any = GROUPS.iter().any(|group| present(group));
-        if !any && (!self.foreign || several.is_none() && !lonely) {
+        if !any && (!self.foreign || !lonely) {
             return Ok(Cow::Borrowed(map));
         }
         let mut out = map.clone();
@@ -54,18 +51,30 @@ impl Compiler<'_> {
                 add_check(&mut out, Value::Object(check));
             }
         }
-        if !self.foreign {
-            return Ok(Cow::Owned(out));
+        if self.foreign {
+            self.without_looking_aside(&mut out)?;
         }
-        // A value is parsed and coerced by the schema of the first pattern that matches its key. The schemas of all matching patterns
-        // apply, so each of them becomes a check.
-        for (pattern, schema) in several.into_iter().flatten() {
-            if *schema != json!(true) && *schema != json!({}) {
-                add_check(&mut out, json!({ALSO: {"patternProperties": {pattern: schema}}}));
-            }
-        }
-        self.without_looking_aside(&mut out)?;
         Ok(Cow::Owned(out))
+    }
+
+    /// Adds a check for each pattern of a foreign schema that has several. A value is parsed and coerced by the schema of the first pattern
+    /// that matches its key, but the schemas of all matching patterns apply. A schema with alternatives or parts is merged first, because
+    /// every merge would copy the checks.
+    pub(super) fn with_pattern_checks<'m>(&self, map: Cow<'m, SchemaMap>) -> Cow<'m, SchemaMap> {
+        let is_merged = ["allOf", "anyOf", "oneOf"].iter().any(|keyword| map.contains_key(*keyword));
+        let patterns = map.get("patternProperties").and_then(Value::as_object);
+        let several = patterns.filter(|patterns| self.foreign && !is_merged && patterns.len() > 1);
+        let Some(several) = several else { return map };
+        let restricted =
+            several.iter().filter(|(_, schema)| **schema != json!(true) && **schema != json!({}));
+        let added: Vec<Value> = restricted
+            .map(|(pattern, schema)| json!({ALSO: {"patternProperties": {pattern: schema}}}))
+            .collect();
+        let mut map = map.into_owned();
+        if let Value::Array(checks) = map.entry(CHECKS).or_insert_with(|| json!([])) {
+            checks.extend(added);
+        }
+        Cow::Owned(map)
     }
 
     /// Replaces `unevaluatedProperties` and `unevaluatedItems`, which depend on the properties and items that subschemas evaluate (JSON

@@ -6,7 +6,7 @@ use super::finish::{
     Chain, carries_wide, keep_nulls, mark_frequent, mark_nulls, mark_secrets, settle, takes_objects,
 };
 use super::identify::with_pointers;
-use super::keywords::{self, KNOWN, SchemaMap, notes};
+use super::keywords::{self, CHECKS, KNOWN, SchemaMap, notes};
 use super::merge::merge;
 use super::node::{ArraySpec, NodeId, NodeKind, Notes, ObjectSpec, PlanNode};
 use super::pattern::Patterns;
@@ -281,7 +281,7 @@ impl Compiler<'_> {
             return self.with_checks(&map, |c, map| c.reference(&reference, map));
         }
         keywords::check(map, &self.pointer, self.foreign)?;
-        let map = self.normal(map)?;
+        let map = self.with_pattern_checks(self.normal(map)?);
         self.with_checks(&map, Self::unchecked)
     }
 
@@ -381,7 +381,7 @@ impl Compiler<'_> {
 /// Returns approximately how many values are copied with a schema.
 fn shape_of(schema: &SchemaMap) -> usize {
     schema.len()
-        + ["properties", "enum", "required"]
+        + ["properties", "patternProperties", "enum", "required", CHECKS]
             .iter()
             .map(|k| match schema.get(*k) {
                 Some(Value::Object(map)) => map.len(),
